@@ -9,6 +9,8 @@ from foresail.cli.console.layout import entrance
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
 from tests.browser.test_report import PICTURES, every_width
 from tests.unit.cli.test_console import PAGES, XSS, Browser, browsing, everything
+from tests.unit.cli.test_console_restore import bucket, with_bucket
+from tests.unit.cli.test_report import TENANTS
 
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="NOT TESTED: Chromium is not installed (apt-get install chromium)"
@@ -30,6 +32,24 @@ def test_a_viewer_signs_in_and_walks_through_every_page(tmp_path: Path) -> None:
             assert addresses == {browser.console.address}
 
     asyncio.run(walk())
+
+
+def test_a_tenant_plans_a_restore_and_confirms_it(tmp_path: Path) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+
+    async def walk(url: str) -> None:
+        async with browsing(tmp_path, with_bucket(url)) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            await page.open(f"http://{browser.console.address}{browser.base}/ns/shop/restore?backup=copy")
+            await page.run("document.querySelector('form button').click()")
+            await page.settled("document.title === 'Restore plan · Foresail'")
+            await inspected(page, "ns-shop-plan")
+            await page.run("document.querySelector('form button').click()")
+            await page.settled("location.pathname.includes('/restore/copy-')")
+            assert f"POST {TENANTS}/nonadminrestores" in browser.changes
+
+    with bucket() as url:
+        asyncio.run(walk(url))
 
 
 def test_strings_of_a_hostile_tenant_run_nothing(tmp_path: Path) -> None:
@@ -60,10 +80,13 @@ async def signed_in(page: Page, browser: Browser, folder: Path) -> None:
 
 async def looked_at(page: Page, browser: Browser, path: str) -> None:
     await page.open(f"http://{browser.console.address}{browser.base}{path}")
-    name = path.strip("/").replace("/", "-") or "overview"
+    await inspected(page, path.strip("/").replace("/", "-") or "overview")
+
+
+async def inspected(page: Page, name: str) -> None:
     for theme in ("light", "dark"):
         await every_width(page, theme, PICTURES, f"console-{name}")
         if AXE.exists():
             found = await page.violations()
-            assert found == [], (path, theme, found)
-    assert page.problems == [], (path, page.problems)
+            assert found == [], (name, theme, found)
+    assert page.problems == [], (name, page.problems)

@@ -1,6 +1,7 @@
 """The console: what it shows, and 25 ways to attack it over a real socket."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -105,15 +106,29 @@ def of_tenant(word: str = "shop") -> dict[str, Any]:
     backup = named("first", "shop", spec={"backupSpec": {"labelSelector": {}}}, status=status)
     backup["metadata"] |= {"uid": "u2", "labels": {"a": word}}
     kind = {"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup"}
+    good = copy_of("copy", word)
     return {
         REVIEWS: {"status": {"allowed": True}},
         f"{TENANTS}/nonadminschedules": listed(schedule),
-        f"{TENANTS}/nonadminbackups": listed(backup),
+        f"{TENANTS}/nonadminbackups": listed(backup, good),
+        f"{TENANTS}/nonadminbackups/copy": {**kind, **good},
         f"{TENANTS}/nonadminbackups/first": {**kind, **backup},
         f"{TENANTS}/nonadminrestores": listed(),
         f"{TENANTS}/nonadminschedules/nightly": schedule,
         "/api/v1/namespaces/shop/events": listed(),
     }
+
+
+def copy_of(name: str, word: str = "shop", day: int = 2) -> dict[str, Any]:
+    """Return a backup that can be restored."""
+    progress = {"totalItems": 7, "itemsBackedUp": 7}
+    velero = {"phase": "Completed", "startTimestamp": f"2026-11-{day:02}T03:00:00Z", "progress": progress}
+    velero |= {"expiration": "2999-01-01T00:00:00Z", "failureReason": word}
+    succeeded = {"type": "VeleroSucceeded", "status": "True", "reason": word, "message": word}
+    status = {"phase": "Created", "conditions": [succeeded], "veleroBackup": {"name": "v2", "status": velero}}
+    found = named(name, "shop", spec={"backupSpec": {}}, status=status)
+    found["metadata"] |= {"uid": f"uid-of-{name}", "annotations": {"a": word}}
+    return found
 
 
 def refused(word: str) -> dict[str, str]:
@@ -130,7 +145,8 @@ async def browsing(folder: Path, answers: Mapping[str, Any], **wanted: str) -> A
         args = parser().parse_args(["console", "--kubeconfig", str(server.kubeconfig)])
         async with connected(args) as cluster:
             known = new_secrets()
-            console = Console(cluster, Wanted("velero", wanted.get("namespace", "shop")), known)
+            tls = ssl.create_default_context()
+            console = Console(cluster, Wanted("velero", wanted.get("namespace", "shop")), known, tls)
             runner = await console.serve(0)
             try:
                 yield Browser(console, known, server)
@@ -152,7 +168,14 @@ def browse(folder: Path, walk: Callable[[Browser], Any], answers: Mapping[str, A
     return asyncio.run(walked())
 
 
-PAGES = ("/", "/namespaces", "/calendar", "/doctor", "/ns/shop", "/ns/shop/backup/first")
+PAGES = (
+    "/", "/namespaces", "/calendar", "/doctor", "/ns/shop", "/ns/shop/backup/first", "/ns/shop/backup/copy",
+    "/ns/shop/restore",
+)  # fmt: skip
+POSTS = (
+    "/ns/shop/backup", "/ns/shop/plan", "/ns/shop/restore", "/ns/shop/schedule/nightly/pause",
+    "/ns/shop/schedule/nightly/unpause",
+)  # fmt: skip
 
 
 def test_every_page_answers_with_the_same_headers_and_fetches_nothing(tmp_path: Path) -> None:
@@ -371,6 +394,53 @@ def test_an_attack_reads_nothing_and_changes_nothing(tmp_path: Path, attack: Cal
         assert "nightly" not in answer.text
         assert browser.server.asked[asked:] == []
         assert not any(each in answer.text for each in (browser.secrets.csrf, browser.secrets.session))
+
+    browse(tmp_path, walk)
+
+
+FORGERIES: tuple[tuple[str, dict[str, str], dict[str, str]], ...] = (
+    ("of another origin", {"Origin": "http://evil.example"}, {}),
+    ("of a sandboxed frame", {"Origin": "null"}, {}),
+    ("without an origin", {"Origin": "-"}, {}),
+    ("of another site", {"Sec_Fetch_Site": "cross-site"}, {}),
+    ("as plain text", {"Content_Type": "text/plain"}, {}),
+    ("without the cookie", {"Cookie": "-"}, {}),
+    ("by another name", {"Host": "evil.example"}, {}),
+    ("without the secret", {}, {"csrf": ""}),
+    ("with a guessed secret", {}, {"csrf": "guess"}),
+    ("that is too large", {}, {"x": "y" * 2 * guard.MOST_BODY}),
+)
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_a_forged_form_reaches_nothing(tmp_path: Path, path: str) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        asked = len(browser.server.asked)
+        for what, headers, fields in FORGERIES:
+            answer = await browser.post(path, {**browser.own, "backup": "copy", "policy": "none", **fields}, **headers)
+            assert 400 <= answer.status < 500, (what, answer)
+        assert browser.server.asked[asked:] == []
+
+    browse(tmp_path, walk)
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_no_form_is_answered_as_a_link(tmp_path: Path, path: str) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        await browser.get(f"{path}?csrf={browser.secrets.csrf}&backup=copy&policy=none")
+        assert browser.changes == []
+
+    browse(tmp_path, walk)
+
+
+def test_every_form_of_the_console_is_attacked(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        for each in browser.console.app().router.routes():
+            if each.method == "POST" and each.resource is not None:
+                pattern = each.resource.get_info()["pattern"]
+                assert any(pattern.fullmatch(f"{browser.base}{path}") for path in POSTS), pattern
 
     browse(tmp_path, walk)
 

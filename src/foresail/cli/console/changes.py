@@ -1,14 +1,18 @@
-"""What the buttons change: the writes of `foresail backup create` and `foresail backup schedule pause`."""
+"""What the buttons change: the writes of `backup create`, `restore create` and `backup schedule pause`."""
 
 from datetime import datetime
 from typing import Any
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.console.restore_pages import UPDATE
+from foresail.cli.errors import CommandError
 from foresail.cli.schedule.change import pause_body
+from foresail.cli.tenant.names import restore_name
 from foresail.cli.tenant.requester import stamped
+from foresail.cli.tenant.selection import read_request
 from foresail.plan import Key
-from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.families import BACKUPS, RESTORES
 
 
 async def back_up_now(cluster: Cluster, namespace: str, now: datetime) -> Key:
@@ -18,6 +22,27 @@ async def back_up_now(cluster: Cluster, namespace: str, now: datetime) -> Key:
     body = {**kind, "metadata": {"name": key.name, "namespace": namespace}, "spec": {"backupSpec": {}}}
     await cluster.create(BACKUPS.kind, key, await stamped(cluster, body))
     return key
+
+
+async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: datetime) -> Key:
+    """Create a restore of the backup that the viewer has seen, and return its name."""
+    found = await read_request(cluster, BACKUPS, backup)
+    if uid and found.request.metadata.uid != uid:
+        raise CommandError(f"NonAdminBackup {backup} is another one than you have seen", "plan the restore again")
+    key = Key(backup.namespace, restore_name(backup.name, now))
+    kind: dict[str, Any] = {"apiVersion": RESTORES.kind.api_version, "kind": RESTORES.kind.name}
+    body = {
+        **kind,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"restoreSpec": restore_fields(backup.name, policy)},
+    }
+    await cluster.create(RESTORES.kind, key, await stamped(cluster, body))
+    return key
+
+
+def restore_fields(backup: str, policy: str) -> dict[str, str]:
+    """Return the restoreSpec of a copy: the plan and the restore have the same."""
+    return {"backupName": backup, **({"existingResourcePolicy": policy} if policy == UPDATE else {})}
 
 
 async def set_paused(cluster: Cluster, key: Key, uid: str, *, paused: bool) -> None:

@@ -63,14 +63,19 @@ def plain_page(title: str, text: str, hint: str = "") -> Html:
 
 def button(site: Site, path: str, label: str, **fields: str) -> Html:
     """Return a form of one button that changes something."""
-    given = {"csrf": site.csrf, **fields}
-    hidden = [element("input", type="hidden", name=name, value=value) for name, value in given.items()]
-    return element("form", *hidden, element("button", label, type="submit"), method="post", action=path)
+    hidden = joined(element("input", type="hidden", name=name, value=value) for name, value in fields.items())
+    return form(site, path, label, hidden)
 
 
-def cut(text: str) -> str:
+def form(site: Site, path: str, label: str, fields: Html) -> Html:
+    """Return a form that changes something, with the secret that makes it the console's own."""
+    secret = element("input", type="hidden", name="csrf", value=site.csrf)
+    return element("form", secret, fields, element("button", label, type="submit"), method="post", action=path)
+
+
+def cut(text: str, longest: int = _LONGEST) -> str:
     """Return a text of the cluster, shortened to what a page can show."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
 
 
 @dataclass(frozen=True, slots=True)

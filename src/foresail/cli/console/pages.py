@@ -93,7 +93,10 @@ def namespaces(site: Site, found: Figures, search: Search) -> Html:
 
 def namespace(site: Site, name: str, found: OwnNamespace, now: datetime, notice: str = "") -> Html:
     """Return one namespace: its newest good copy, schedules, backups and restores, and what the viewer may do."""
-    offered = button(site, site.link("ns", name, "backup"), "Back up now") if found.may_back_up else None
+    path = site.link("ns", name, "backup")
+    offered: list[Child] = [button(site, path, "Back up now")] if found.may_back_up else []
+    if found.may_restore:
+        offered.append(element("p", element("a", "Restore from a copy", href=site.link("ns", name, "restore"))))
     gaps = [
         (badge(gap.reason.value, "bad"), cut(gap.message), command(cut(each.command)))
         for each in found.figures.gaps
@@ -104,7 +107,7 @@ def namespace(site: Site, name: str, found: OwnNamespace, now: datetime, notice:
         f"Namespace {name}",
         f"foresail backup get -n {name}",
         namespace_tiles(found.figures),
-        section("do", "Back up", offered) if offered else None,
+        section("do", "Back up and restore", *offered) if offered else None,
         section("gaps", "Gaps", data_table("Gaps", ("reason", "what", "command"), gaps, "No gaps found.")),
         section("schedules", "Schedules", own_schedules(site, found.schedules, now, may_pause=found.may_pause)),
         section("backups", "Backups", requests_table(site, "Backups", found.backups, now)),
@@ -144,17 +147,19 @@ def status_badge(each: TenantRequest) -> Html:
     return badge(cut(phase), _MOODS.get(phase, ""))
 
 
-def detail(site: Site, each: TenantRequest, now: datetime, notice: str = "") -> Html:
+def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool = False) -> Html:
     """Return one backup or restore: how far it is, the chain of its steps, and what to do next."""
     kind, velero = each.family.kind.name, each.velero
     progress = velero.progress
     done = max(progress.items_backed_up, progress.items_restored) if progress else 0
+    restores = site.link("ns", each.key.namespace, "restore", backup=each.key.name)
+    offered = element("p", element("a", "Restore this copy", href=restores)) if may_restore else None
     created = each.request.metadata.creation_timestamp
     facts = [
         ("status", status_badge(each)),
         ("summary", cut(summary(each))),
         ("next", cut(advised(each))),
-        ("items", f"{done} of {progress.total_items}" if progress else "n/a"),
+        ("items", progress_bar(done, progress.total_items) if progress else "n/a"),
         ("position in the queue", str(each.position) if each.position else "n/a"),
         ("errors, warnings", f"{velero.errors}, {velero.warnings}"),
         ("age", short(now - created) if created else "n/a"),
@@ -167,6 +172,7 @@ def detail(site: Site, each: TenantRequest, now: datetime, notice: str = "") -> 
         f"{kind} {each.key.name}",
         f"foresail {each.family.word} explain {each.key.name} -n {each.key.namespace}",
         element("p", "In ", namespace_link(site, each.key.namespace), ". Reload the page to follow it."),
+        offered,
         section("facts", "Now", data_table("Now", ("what", "value"), facts, "")),
         section("steps", "Steps", data_table("Steps", ("step", "answer", "because"), steps, "")),
         section(
@@ -174,8 +180,13 @@ def detail(site: Site, each: TenantRequest, now: datetime, notice: str = "") -> 
             "Log",
             element("p", command(f"foresail {each.family.word} logs {each.key.name} -n {each.key.namespace}")),
         ),
-        notice=notice,
     )
+
+
+def progress_bar(done: int, total: int) -> Html:
+    """Return how many items are done, as a bar and in figures."""
+    bar = element("progress", max=max(total, 1), value=min(done, max(total, 1)), aria_label="items done")
+    return words((bar, f"{done} of {total}"))
 
 
 def _step_mood(answer: str) -> str:

@@ -1,6 +1,7 @@
 """What the pages show, read by the modules of the command line with the viewer's own rights."""
 
 import argparse
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -8,18 +9,24 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api.core import EVENT
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may
 from foresail.cli.access.refused_writes import refused_writes
+from foresail.cli.console.changes import restore_fields
+from foresail.cli.console.restore_pages import Copies
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
 from foresail.cli.errors import CommandError
 from foresail.cli.report.figures import Figures
 from foresail.cli.report.snapshot import Wanted, is_administrator, read_cluster, read_own
+from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
+from foresail.cli.tenant.copies import restorable
 from foresail.cli.tenant.explain import with_refusal
+from foresail.cli.tenant.files import Access
+from foresail.cli.tenant.plan import plan_restore
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.selection import read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
@@ -39,6 +46,7 @@ class OwnNamespace:
     schedules: tuple[TenantSchedule, ...]
     may_back_up: bool
     may_pause: bool
+    may_restore: bool = False
 
 
 class Reader:
@@ -47,6 +55,7 @@ class Reader:
     def __init__(self, cluster: Cluster, wanted: Wanted) -> None:
         self.cluster, self.wanted = cluster, wanted
         self._reviewed: tuple[datetime, bool] | None = None
+        self._planning = asyncio.Lock()
 
     async def is_administrator(self, now: datetime) -> bool:
         """Return whether the viewer may read the whole cluster."""
@@ -81,7 +90,31 @@ class Reader:
             schedules,
             may_back_up=await may(self.cluster, "create", BACKUPS.kind, name),
             may_pause=await may(self.cluster, "patch", NON_ADMIN_SCHEDULE, name),
+            may_restore=await self.may_restore(name),
         )
+
+    async def may_restore(self, namespace: str) -> bool:
+        """Return whether the viewer may create restores in a namespace."""
+        return await may(self.cluster, "create", RESTORES.kind, namespace)
+
+    async def copies(self, namespace: str, now: datetime) -> Copies:
+        """Return the backups of a namespace that can be restored, and what the viewer may do with them."""
+        files = NON_ADMIN_DOWNLOAD_REQUEST
+        needed = [("get", BACKUPS.kind), *((verb, files) for verb in ("create", "get", "delete"))]
+        return Copies(
+            restorable(await self._requests(BACKUPS, namespace), now),
+            may_restore=await self.may_restore(namespace),
+            may_plan=all([await may(self.cluster, verb, kind, namespace) for verb, kind in needed]),
+        )
+
+    async def copy(self, key: Key) -> TenantRequest:
+        """Return one backup."""
+        return await read_request(self.cluster, BACKUPS, key)
+
+    async def plan(self, copy: Key, policy: str, access: Access) -> RestorePlan:
+        """Return what a restore of a backup would do; one plan is made at a time."""
+        async with self._planning:
+            return await plan_restore(self.cluster, copy.namespace, restore_fields(copy.name, policy), access)
 
     async def request(self, family: Family, key: Key, now: datetime) -> TenantRequest:
         """Return one backup or restore, with what the API server refused of it."""

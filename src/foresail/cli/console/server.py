@@ -4,22 +4,27 @@ import argparse
 import asyncio
 import secrets
 import signal
+import ssl
 import sys
 import tempfile
 import webbrowser
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from http import HTTPStatus
 
 from aiohttp import web
 
 from foresail.cli.access.cluster import Cluster, connected, settle_namespace
-from foresail.cli.console import guard, pages
-from foresail.cli.console.changes import back_up_now, set_paused
+from foresail.cli.console import guard, pages, restore_pages
+from foresail.cli.console.changes import back_up_now, restore, set_paused
 from foresail.cli.console.layout import Search, Site, entrance, plain_page
 from foresail.cli.console.read import Reader
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.objective import read_objective
 from foresail.cli.report.snapshot import Wanted
+from foresail.cli.tenant.copies import is_restorable
+from foresail.cli.tenant.files import Access, trust_of
+from foresail.cli.tenant.names import problem_with_name
 from foresail.cli.web.sheet import CONSOLE, SHEET
 from foresail.cron import CronError
 from foresail.cron.tz.zone_name import validate_zone_name
@@ -30,14 +35,16 @@ from foresail.selfservice.families import BACKUPS, RESTORES
 LOOPBACK = "127.0.0.1"
 _NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 _START_AGAIN = "Open the URL that foresail console has printed, or start it again: the URL works once."
+_PATIENCE = timedelta(minutes=2)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Console:
     """The pages of one viewer."""
 
-    def __init__(self, cluster: Cluster, wanted: Wanted, known: guard.Secrets) -> None:
+    def __init__(self, cluster: Cluster, wanted: Wanted, known: guard.Secrets, tls: ssl.SSLContext) -> None:
         self._reader, self._cluster, self._secrets = Reader(cluster, wanted), cluster, known
+        self._tls = tls  # in front of the bucket, from which a plan reads the contents of a backup
         self._namespace = wanted.namespace
         self._is_token_used = False
         self.address = ""
@@ -62,6 +69,9 @@ class Console:
         app.router.add_get(f"{base}/doctor", self._doctor)
         app.router.add_get(f"{base}/ns/{namespace}", self._one_namespace)
         app.router.add_get(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}", self._detail)
+        app.router.add_get(f"{base}/ns/{namespace}/restore", self._choose)
+        app.router.add_post(f"{base}/ns/{namespace}/plan", self._plan)
+        app.router.add_post(f"{base}/ns/{namespace}/restore", self._restore)
         app.router.add_post(f"{base}/ns/{namespace}/backup", self._back_up)
         app.router.add_post(f"{base}/ns/{namespace}/schedule/{name}/{{verb:pause|unpause}}", self._pause)
         return app
@@ -154,7 +164,39 @@ class Console:
     async def _detail(self, request: web.Request) -> web.Response:
         at, family = now(), BACKUPS if request.match_info["word"] == BACKUPS.word else RESTORES
         key = Key(request.match_info["namespace"], request.match_info["name"])
-        return _page(pages.detail(await self._site(), await self._reader.request(family, key, at), at))
+        found = await self._reader.request(family, key, at)
+        is_copy = family is BACKUPS and is_restorable(found, at)
+        may_restore = is_copy and await self._reader.may_restore(key.namespace)
+        return _page(pages.detail(await self._site(), found, at, may_restore=may_restore))
+
+    async def _choose(self, request: web.Request) -> web.Response:
+        at, namespace = now(), request.match_info["namespace"]
+        copies = await self._reader.copies(namespace, at)
+        chosen = request.query.get("backup", "")
+        return _page(restore_pages.choose(await self._site(), namespace, copies, chosen, _search(request), at))
+
+    async def _plan(self, request: web.Request) -> web.Response:
+        copy, policy, _ = await self._wished(request)
+        at, site = now(), await self._site()
+        wish = restore_pages.Wish(await self._reader.copy(copy), policy)
+        try:
+            plan = await self._reader.plan(copy, policy, Access(self._tls, at + _PATIENCE))
+        except CommandError as error:
+            return _page(restore_pages.unplanned(site, wish, error, at))
+        return _page(restore_pages.planned(site, wish, plan, at))
+
+    async def _restore(self, request: web.Request) -> web.Response:
+        copy, policy, uid = await self._wished(request)
+        key = await restore(self._cluster, copy, uid, policy, now())
+        return await self._moved("ns", key.namespace, RESTORES.word, key.name)
+
+    async def _wished(self, request: web.Request) -> tuple[Key, str, str]:
+        """Return the copy of a form, what to do with existing objects, and the UID of the copy."""
+        fields = await self._own_form(request)
+        name, policy = fields.get("backup", ""), fields.get("policy", "")
+        if problem_with_name(name) is not None or policy not in (restore_pages.KEEP, restore_pages.UPDATE):
+            raise web.HTTPBadRequest(reason="Choose a copy, and what to do with objects that exist")
+        return Key(request.match_info["namespace"], name), policy, fields.get("uid", "")
 
     async def _back_up(self, request: web.Request) -> web.Response:
         await self._own_form(request)
@@ -206,13 +248,14 @@ def run_console(args: argparse.Namespace) -> int:
     except CronError as error:
         raise UsageError(f"--zone: {error}") from error
     settle_namespace(args)
-    asyncio.run(_serve(args, Wanted(args.velero_namespace, args.namespace, objective, zone)))
+    tls = trust_of(args)
+    asyncio.run(_serve(args, Wanted(args.velero_namespace, args.namespace, objective, zone), tls))
     return 0
 
 
-async def _serve(args: argparse.Namespace, wanted: Wanted) -> None:
+async def _serve(args: argparse.Namespace, wanted: Wanted, tls: ssl.SSLContext) -> None:
     async with connected(args) as cluster:
-        console = Console(cluster, wanted, new_secrets())
+        console = Console(cluster, wanted, new_secrets(), tls)
         try:
             runner = await console.serve(args.port)
         except OSError as error:

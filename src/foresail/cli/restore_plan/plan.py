@@ -84,8 +84,8 @@ async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> i
     inputs = Inputs(args.backup, archive, volumes, settings, await _modifiers(cluster, args))
     if args.as_user:
         async with await _as(args) as client:
-            return report(args, args.backup, *await make_plan(cluster, client, inputs))
-    return report(args, args.backup, *await make_plan(cluster, cluster.client, inputs))
+            return report(args, await make_plan(cluster, client, inputs))
+    return report(args, await make_plan(cluster, cluster.client, inputs))
 
 
 def spec_fields(args: argparse.Namespace, backed_up: list[str]) -> dict[str, Any]:

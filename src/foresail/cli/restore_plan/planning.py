@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ from foresail.kube.client import Client
 from foresail.proof.restore_plan.actions import Settings
 from foresail.proof.restore_plan.archive import ArchiveError, read_archive
 from foresail.proof.restore_plan.decide import Outcome, Verdict, decide
+from foresail.proof.restore_plan.items import ItemKey
 from foresail.proof.restore_plan.modifiers import Modifiers
-from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare
+from foresail.proof.restore_plan.prepare import Backup, prepare
 from foresail.proof.restore_plan.volumes import read_volumes
 
 FAIL_ON = ("refused",)
@@ -38,6 +39,15 @@ class Inputs:
     modifiers: Modifiers
 
 
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """What a restore would do to each item of a backup, and which items it leaves out."""
+
+    backup: str
+    verdicts: tuple[Verdict, ...]
+    left_out: Sequence[tuple[ItemKey, str]] = ()
+
+
 def restore_spec_of(fields: Mapping[str, Any]) -> RestoreSpec:
     """Return a RestoreSpec from its fields."""
     try:
@@ -46,7 +56,7 @@ def restore_spec_of(fields: Mapping[str, Any]) -> RestoreSpec:
         raise CommandError(f"the restore cannot be read: {error}", "correct the field") from error
 
 
-async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> tuple[Preparation, tuple[Verdict, ...]]:
+async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> RestorePlan:
     """Return what a restore would do; `cluster` creates scratch namespaces, `caller` sends the dry runs."""
     discovery = await cluster.discovered()
     if discovery is None:
@@ -63,7 +73,7 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> tuple[P
     ]
     async with scratch_namespaces(cluster, preparation, missing) as scratch:
         observed = await asking.observed(preparation, world, scratch)
-    return preparation, decide(preparation, observed, world, policy)
+    return RestorePlan(inputs.backup, decide(preparation, observed, world, policy), preparation.left_out)
 
 
 def _backup(inputs: Inputs) -> Backup:
@@ -77,13 +87,13 @@ def _backup(inputs: Inputs) -> Backup:
     return Backup(inputs.backup, items, volumes.methods, volumes.pods, volumes.claims)
 
 
-def report(args: argparse.Namespace, backup: str, preparation: Preparation, verdicts: tuple[Verdict, ...]) -> int:
+def report(args: argparse.Namespace, plan: RestorePlan) -> int:
     """Print a plan, and return the exit code that --fail-on asks for."""
     if args.output == "table":
-        print(as_text(backup, verdicts, preparation.left_out))
+        print(as_text(plan.backup, plan.verdicts, plan.left_out))
     else:
-        print(document(as_data(backup, verdicts, preparation.left_out), args.output))
-    is_refused = any(each.outcome is Outcome.REFUSED for each in verdicts)
+        print(document(as_data(plan.backup, plan.verdicts, plan.left_out), args.output))
+    is_refused = any(each.outcome is Outcome.REFUSED for each in plan.verdicts)
     return PROBLEM if args.fail_on == "refused" and is_refused else 0
 
 

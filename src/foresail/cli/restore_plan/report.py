@@ -19,6 +19,12 @@ def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
     return {outcome.value: found[outcome] for outcome in Outcome}
 
 
+def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Return the items with a reason to look at first, in the order of the sections of the text."""
+    order = {outcome: place for place, outcome in enumerate((*_EXPLAINED, Outcome.CREATE, Outcome.UNCHANGED))}
+    return sorted(verdicts, key=lambda each: order[each.outcome])
+
+
 def as_data(backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[ItemKey, str]]) -> dict[str, Any]:
     """Return a plan for programs."""
     return {
@@ -63,7 +69,7 @@ def as_text(backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[I
 def _section(outcome: Outcome, verdicts: Sequence[Verdict]) -> list[str]:
     if not verdicts:
         return []
-    rows = [(str(each.target), _reason(each)) for each in verdicts]
+    rows = [(str(each.target), reason_text(each)) for each in verdicts]
     return [table((outcome.value.upper(), "REASON"), _short(rows))]
 
 
@@ -72,7 +78,8 @@ def _short(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return [*rows[:_FIRST], *([("…", f"{rest} more; see -o json")] if rest > 0 else [])]
 
 
-def _reason(verdict: Verdict) -> str:
+def reason_text(verdict: Verdict) -> str:
+    """Return why an item has its outcome, with the first fields that differ."""
     by = f"{verdict.by.value}: " if verdict.by is not None else ""
     fields = [
         f"{each.path}: {each.in_cluster or '(absent)'} -> {each.in_backup or '(absent)'}"

@@ -67,13 +67,18 @@ class Access:
 
 def access_of(args: argparse.Namespace) -> Access:
     """Return how the user wants files to be read."""
-    try:
-        tls = trusting(Path(args.cacert).read_text() if args.cacert else "")
-    except (OSError, ValueError, DownloadError) as error:
-        raise CommandError(f"--cacert {args.cacert}: {error}", "pass a file with PEM certificates") from error
+    tls = trust_of(args)
     if args.insecure_skip_tls_verify:
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     return Access(tls, deadline(args.timeout))
+
+
+def trust_of(args: argparse.Namespace) -> ssl.SSLContext:
+    """Return whom the user trusts in front of the bucket."""
+    try:
+        return trusting(Path(args.cacert).read_text() if args.cacert else "")
+    except (OSError, ValueError, DownloadError) as error:
+        raise CommandError(f"--cacert {args.cacert}: {error}", "pass a file with PEM certificates") from error
 
 
 async def read_file(cluster: Cluster, file: File, access: Access, most: int) -> bytes:

@@ -15,14 +15,19 @@ _STAMP = "-%Y%m%d%H%M%S"
 def settle_name(family: Family, args: argparse.Namespace, instant: datetime) -> None:
     """Check the name of a new request; name a restore after its backup and the time if none is given."""
     if args.name is None and family is not BACKUPS:
-        suffix = f"{instant:{_STAMP}}"
-        args.name = f"{args.from_backup[: _LONGEST - len(suffix)]}{suffix}"
+        args.name = restore_name(args.from_backup, instant)
     if args.name is None:
         raise UsageError("no NAME is given", f"foresail {family.word} create NAME")
     problem = problem_with_name(args.name)
     if problem is not None:
         kind = family.kind.name
         raise UsageError(f"{kind} {args.name}: {problem}", advice_for_name(args.name))
+
+
+def restore_name(backup: str, instant: datetime) -> str:
+    """Return the name of a restore: its backup and the time."""
+    suffix = f"{instant:{_STAMP}}"
+    return f"{backup[: _LONGEST - len(suffix)]}{suffix}"
 
 
 def problem_with_name(name: str) -> str | None:

@@ -8,7 +8,14 @@ import msgspec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import UsageError
 from foresail.cli.output.messages import interruptible
-from foresail.cli.restore_plan.planning import Inputs, ended_in_order, make_plan, report, restore_spec_of
+from foresail.cli.restore_plan.planning import (
+    Inputs,
+    RestorePlan,
+    ended_in_order,
+    make_plan,
+    report,
+    restore_spec_of,
+)
 from foresail.cli.tenant.files import Access, File, access_of, read_file
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.spec import restore_spec
@@ -38,14 +45,19 @@ async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> i
         asked = _spec.decode(request.made.spec)
     else:
         asked = restore_spec(args)
+    return report(args, await plan_restore(cluster, args.namespace, asked, access))
+
+
+async def plan_restore(cluster: Cluster, namespace: str, asked: dict[str, Any], access: Access) -> RestorePlan:
+    """Return what a tenant's restore with these fields would do, by dry runs with the caller's own rights."""
     backup = str(asked.get("backupName", ""))
-    about = Key(args.namespace, backup)
+    about = Key(namespace, backup)
     await read_request(cluster, BACKUPS, about)  # if it does not exist, that is the error
     archive = await read_file(cluster, File(BACKUPS, about, "BackupContents", "contents"), access, MOST_BYTES)
     volumes = await read_file(cluster, File(BACKUPS, about, "BackupVolumeInfos", "volumes"), access, MOST_BYTES)
-    spec = restore_spec_of(tenant_fields(asked, args.namespace))
+    spec = restore_spec_of(tenant_fields(asked, namespace))
     inputs = Inputs(backup, archive, volumes, Settings(spec), Modifiers())
-    return report(args, backup, *await make_plan(cluster, cluster.client, inputs))
+    return await make_plan(cluster, cluster.client, inputs)
 
 
 def tenant_fields(asked: dict[str, Any], namespace: str) -> dict[str, Any]:

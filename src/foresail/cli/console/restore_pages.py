@@ -1,0 +1,166 @@
+"""The restore wizard: choose a copy on a time line, see the plan item by item, confirm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from foresail.cli.console.layout import ROWS, Search, Site, button, cut, form, shell
+from foresail.cli.errors import CommandError
+from foresail.cli.restore_plan.planning import RestorePlan
+from foresail.cli.restore_plan.report import counts, reason_text, worst_first
+from foresail.cli.tenant.get import until
+from foresail.cli.tenant.tenant_request import TenantRequest
+from foresail.cli.web.markup import Child, Html, element, joined
+from foresail.cli.web.parts import badge, data_table, section, tile, tiles, words
+
+KEEP, UPDATE = "none", "update"
+"""What a restore does with objects that exist, in the words of Velero."""
+
+_POLICIES = ((KEEP, "Keep them as they are"), (UPDATE, "Change them back to the copy"))
+_MOST_ITEMS = 1000
+_LONGEST_REASON = 400
+_MOODS = {"create": "good", "unchanged": "", "differs": "warn", "exists": "warn", "refused": "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What can be restored in a namespace, and what the viewer may do with it."""
+
+    found: Sequence[TenantRequest]  # the newest first
+    may_restore: bool
+    may_plan: bool
+
+
+def choose(site: Site, namespace: str, copies: Copies, chosen: str, search: Search, now: datetime) -> Html:
+    """Return the copies of a namespace on a time line; one of them is chosen."""
+    back = element("p", "In ", element("a", namespace, href=site.link("ns", namespace)), ".")
+    same = f"foresail backup get -n {namespace}"
+    content = _chooser(site, namespace, copies, chosen, search, now) if copies.found else None
+    empty = element("p", "No backup of this namespace can be restored.", class_="empty")
+    return shell(site, "Restore", same, back, section("copies", "Choose a copy", content or empty))
+
+
+def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Search, now: datetime) -> Html:
+    names = [each.key.name for each in copies.found]
+    place = names.index(chosen) if chosen in names else (max(search.page, 1) - 1) * ROWS
+    pages = (len(names) + ROWS - 1) // ROWS
+    at = min(place // ROWS, pages - 1)
+    shown = copies.found[at * ROWS : (at + 1) * ROWS]
+    picked = chosen if chosen in names else shown[0].key.name
+    line = element("ol", *(_copy(each, now, is_chosen=each.key.name == picked) for each in shown), class_="timeline")
+    links = [
+        element("a", label, href=site.link("ns", namespace, "restore", page=number))
+        for label, number, is_there in (("newer", at, at > 0), ("older", at + 2, at + 1 < pages))
+        if is_there
+    ]
+    note = element("p", f"{len(names)} copies, page {at + 1} of {pages} ", *links, class_="note paging")
+    fields = element("fieldset", element("legend", "Copies, the newest first"), line)
+    if not copies.may_restore:
+        told = element("p", "You may not create NonAdminRestores in this namespace.", class_="note")
+        return joined((told, fields, note))
+    if not copies.may_plan:
+        told = element("p", "You may not download contents, so there is no plan before the restore.", class_="note")
+        whole = form(
+            site, site.link("ns", namespace, "restore"), "Restore without a plan", joined((fields, _existing()))
+        )
+        return joined((told, whole, note))
+    return joined(
+        (form(site, site.link("ns", namespace, "plan"), "Show the plan", joined((fields, _existing()))), note)
+    )
+
+
+def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
+    name, velero = each.key.name, each.velero
+    done = velero.progress.items_backed_up if velero.progress else 0
+    facts: list[Child] = [
+        element("strong", until(velero.start_timestamp, now)),
+        name,
+        badge(velero.phase, "good" if velero.phase == "Completed" else "warn"),
+        f"{done} items",
+        f"{velero.errors} errors" if velero.errors else None,
+        f"expires {until(velero.expiration, now)}",
+    ]
+    radio = element("input", type="radio", name="backup", value=name, checked=is_chosen, required=True)
+    return element("li", element("label", radio, " ", words(each for each in facts if each is not None)))
+
+
+def _existing() -> Html:
+    options = (
+        element("label", element("input", type="radio", name="policy", value=value, checked=value == KEEP), f" {text}")
+        for value, text in _POLICIES
+    )
+    return element("fieldset", element("legend", "Objects that exist"), *options)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The restore that a viewer has described and not confirmed yet."""
+
+    copy: TenantRequest
+    policy: str
+
+    @property
+    def command(self) -> str:
+        """The options of the same restore in the terminal."""
+        key = self.copy.key
+        existing = f" --existing-resource-policy {UPDATE}" if self.policy == UPDATE else ""
+        return f"--from-backup {key.name} -n {key.namespace}{existing}"
+
+
+def planned(site: Site, wish: Wish, plan: RestorePlan, now: datetime) -> Html:
+    """Return what the restore would do to each item, the worst first, and the button that confirms it."""
+    rows = [
+        (
+            cut(str(each.target)),
+            badge(each.outcome.value, _MOODS.get(each.outcome.value, "")),
+            cut("; ".join(filter(None, (reason_text(each), each.warning))), _LONGEST_REASON),
+        )
+        for each in worst_first(plan.verdicts)[:_MOST_ITEMS]
+    ]
+    more = len(plan.verdicts) - len(rows)
+    found = [
+        tile(outcome, str(number), "items", _MOODS.get(outcome, ""))
+        for outcome, number in counts(plan.verdicts).items()
+        if number
+    ]
+    out = f"{len(plan.left_out)} items are left out by the restore itself. " if plan.left_out else ""
+    rest = f"{more} more items: use the command line with -o json." if more > 0 else ""
+    table = data_table("Items", ("item", "outcome", "why"), rows, "The copy has no items.")
+    return shell(
+        site,
+        "Restore plan",
+        f"foresail restore plan {wish.command}",
+        _about(site, wish, now),
+        tiles(*found) if found else None,
+        section("confirm", "Nothing is restored yet", _confirm(site, wish, "Restore")),
+        section("items", "Item by item", table, element("p", out, rest, class_="note") if out or rest else None),
+    )
+
+
+def unplanned(site: Site, wish: Wish, error: CommandError, now: datetime) -> Html:
+    """Return why there is no plan; the restore can be confirmed all the same."""
+    return shell(
+        site,
+        "Restore plan",
+        f"foresail restore plan {wish.command}",
+        _about(site, wish, now),
+        section("problem", "There is no plan", element("p", cut(error.problem)), element("p", cut(error.hint or ""))),
+        section("confirm", "Nothing is restored yet", _confirm(site, wish, "Restore without a plan")),
+    )
+
+
+def _about(site: Site, wish: Wish, now: datetime) -> Html:
+    key = wish.copy.key
+    place = element("a", key.namespace, href=site.link("ns", key.namespace))
+    made = until(wish.copy.velero.start_timestamp, now)
+    return element("p", "Copy ", element("strong", key.name), f" of {made}, into namespace ", place, ".")
+
+
+def _confirm(site: Site, wish: Wish, label: str) -> Html:
+    key = wish.copy.key
+    existing = dict(_POLICIES)[wish.policy]
+    another = element("a", "Choose another copy", href=site.link("ns", key.namespace, "restore", backup=key.name))
+    path = site.link("ns", key.namespace, "restore")
+    fields = {"backup": key.name, "uid": wish.copy.request.metadata.uid, "policy": wish.policy}
+    told = element("p", f"Objects that exist: {existing.lower()}. ", another, ".")
+    return joined((told, button(site, path, label, **fields)))
