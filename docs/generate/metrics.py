@@ -13,6 +13,8 @@ from prometheus_client.registry import Collector
 from docs.generate.tables import code, table
 from foresail.kube.metrics import Metrics
 from foresail.primers.metrics import PrimerMetrics
+from foresail.proof.checks.controller import RestoreChecks
+from foresail.proof.checks.reader import FileReader
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
 from foresail.selfservice.controller import SelfService
@@ -40,6 +42,7 @@ def collectors() -> dict[str, Iterable[Collector]]:
         "Schedules": [Schedules("velero", Settings()).metrics],
         "Self-service": [SelfService("velero").metrics],
         "Primers": [PrimerMetrics()],
+        "Restore checks": [RestoreChecks("velero", FileReader(None).run).metrics],
     }
 
 

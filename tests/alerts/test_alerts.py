@@ -10,6 +10,8 @@ import yaml
 from prometheus_client.registry import Collector
 
 from foresail.primers.metrics import PrimerMetrics
+from foresail.proof.checks.controller import RestoreChecks
+from foresail.proof.checks.reader import FileReader
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
 from foresail.selfservice.controller import SelfService
@@ -23,6 +25,7 @@ METRICS: dict[str, Collector] = {
     "schedules": Schedules("velero", Settings()).metrics,
     "selfservice": SelfService("velero").metrics,
     "primers": PrimerMetrics(),
+    "checks": RestoreChecks("velero", FileReader(None).run).metrics,
 }
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 each_file = pytest.mark.parametrize("file", [*METRICS, "runtime", "unattended"])
@@ -80,7 +83,7 @@ def test_each_alert_has_a_case_that_fires_and_one_that_does_not(file: str) -> No
 def test_rules_and_dashboard_ask_for_all_metrics_that_there_are_and_no_others(capability: str) -> None:
     families = {metric.name for metric in METRICS[capability].collect()}
     text = rules_of(capability).read_text() + dashboard_of(capability).read_text()
-    asked = re.findall(r"foresail_(?:schedule|backup|selfservice|primer)\w+", text)
+    asked = re.findall(r"foresail_(?:schedule|backup|selfservice|primer|restore_check)\w+", text)
     assert {re.sub(r"_(bucket|count|sum|total)$", "", name) for name in asked} == families
 
 

@@ -270,6 +270,7 @@ def arguments(*switches: str) -> dict[str, list[str]]:
         ((*MONITORING, "selfService.enabled=true"), {"schedules", "selfservice"}),
         ((*MONITORING, "selfService.enabled=true", "schedules.enabled=false"), {"selfservice"}),
         ((*MONITORING, *PRIMERS, "schedules.enabled=false"), {"primers"}),
+        ((*MONITORING, "proof.restoreChecks=true"), {"schedules", "checks"}),
     ],
 )
 def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], watched: set[str]) -> None:

@@ -48,7 +48,8 @@ class RestoreChecks:
         self.config_maps = Store[Piece]({"check": _by_check})
         self.downloads = Store[DownloadRow]({"check": _by_check})
         self.background_reads = BackgroundReads[Files, FilesFound](read_files)
-        self.metrics = CheckMetrics(self.checks, self.sandboxes)
+        self.pass_due: dict[Key, datetime | None] = {}
+        self.metrics = CheckMetrics(self.checks, self.sandboxes, self.pass_due)
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -125,7 +126,11 @@ class RestoreChecks:
         return decide(view, now)
 
     def settled(self, key: Key, view: CheckView | None, _plan: Plan, _result: Result, _now: datetime) -> Iterable[Key]:
-        """Forget what was read for a run that is over."""
+        """Note when the check must pass again, and forget what was read for a run that is over."""
+        if view is None or view.check is None:
+            self.pass_due.pop(key, None)
+        else:
+            self.pass_due[key] = rules.pass_due(view.check, view.backups)
         if view is None or view.check is None or view.check.status.run is None:
             self.background_reads.forget(key)
         return ()

@@ -1,19 +1,23 @@
 """The figures of RestoreChecks for Prometheus, by check: administrators make them, so they are few."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from foresail.kube.store import Store
+from foresail.plan import Key
 from foresail.proof.checks.observe import CheckRow, Piece
 
 
 class CheckMetrics(Collector):
-    """The last result of each check, and the sandboxes that exist."""
+    """The last result of each check, when it must pass again, and the sandboxes that exist."""
 
-    def __init__(self, checks: Store[CheckRow], sandboxes: Store[Piece]) -> None:
-        self._checks, self._sandboxes = checks, sandboxes
+    def __init__(
+        self, checks: Store[CheckRow], sandboxes: Store[Piece], pass_due: Mapping[Key, datetime | None]
+    ) -> None:
+        self._checks, self._sandboxes, self._pass_due = checks, sandboxes, pass_due
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: figures exist only while the operator runs."""
@@ -27,12 +31,16 @@ class CheckMetrics(Collector):
                 ("passed", "Whether the last check passed: 1 or 0."),
                 ("last_timestamp_seconds", "When the last check ended."),
                 ("last_passed_timestamp_seconds", "When a check last passed; 0 if none has."),
+                ("pass_due_timestamp_seconds", "When a check must have passed again at the latest."),
                 ("restore_seconds", "How long Velero took for the last restore."),
                 ("items_expected", "Objects of the backup that the sandbox had to take."),
                 ("items_found", "Objects that arrived in the sandbox."),
             )
         }
         for row in list(self._checks.rows()):
+            due = self._pass_due.get(row.key)
+            if due is not None:
+                named["pass_due_timestamp_seconds"].add_metric([row.key.name], due.timestamp())
             last, passed = row.status.last, row.status.last_passed
             if last is None:
                 continue

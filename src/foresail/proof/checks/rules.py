@@ -1,6 +1,6 @@
 """One small function for each question about a RestoreCheck."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 import msgspec
@@ -67,6 +67,21 @@ def due(check: CheckRow, newest: BackupRow | None, now: datetime) -> Due:
     anchor = check.created if last is None else max(check.created, last.started)
     slot = cron.last_fire(min(anchor, now), now)
     return Due(is_requested or slot is not None, cron.next(now))
+
+
+def pass_due(check: CheckRow, backups: Iterable[BackupRow]) -> datetime | None:
+    """Return when a check must have passed again at the latest; None if nothing asks for one."""
+    spec, passed = check.spec, check.status.last_passed
+    since = check.created if passed is None else max(check.created, passed)
+    if spec.suspend:
+        return None
+    if spec.schedule is None:
+        waiting = [each.completed for each in backups if each.phase == COMPLETED and each.completed]
+        first = min((each for each in waiting if passed is None or each > passed), default=None)
+        return None if first is None else max(first, check.created) + length(spec.deadline)
+    cron = expression(spec.schedule)
+    fire = None if isinstance(cron, Unusable) else cron.next(since)
+    return None if fire is None else fire + length(spec.deadline)
 
 
 def expression(text: str) -> Schedule | Unusable:

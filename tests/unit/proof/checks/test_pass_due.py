@@ -1,0 +1,72 @@
+"""By when a check must have passed again, and that its figure goes with it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from foresail.api.restore_check import CheckedBackups, RestoreCheckSpec, RestoreCheckStatus
+from foresail.kube.store import Store
+from foresail.plan import Key
+from foresail.proof.checks.metrics import CheckMetrics
+from foresail.proof.checks.observe import BackupRow, CheckRow, Piece
+from foresail.proof.checks.rules import pass_due
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def check(schedule: str | None = None, passed: datetime | None = None, *, suspend: bool = False) -> CheckRow:
+    spec = RestoreCheckSpec(CheckedBackups("nightly"), schedule=schedule, deadline="30m", suspend=suspend)
+    status = RestoreCheckStatus(last_passed=passed)
+    return CheckRow(Key("velero", "nightly"), "u", "1", 1, NOON, spec, status)
+
+
+def backup(completed: datetime, phase: str = "Completed") -> BackupRow:
+    return BackupRow(Key("velero", f"nightly-{completed:%H%M}"), "b", phase, {}, "", completed)
+
+
+@pytest.mark.parametrize(
+    ("passed", "due"),
+    [
+        (None, NOON.replace(hour=18, minute=30)),
+        (NOON.replace(hour=18, minute=5), NOON.replace(day=17, hour=6, minute=30)),
+        (NOON - 30 * HOUR, NOON.replace(hour=18, minute=30)),  # before it was created
+    ],
+)
+def test_a_check_by_schedule_must_pass_by_its_next_run_after_the_last_pass(
+    passed: datetime | None, due: datetime
+) -> None:
+    assert pass_due(check("0 6,18 * * *", passed), ()) == due
+
+
+@pytest.mark.parametrize(
+    ("passed", "completed", "due"),
+    [
+        (None, (), None),
+        (None, (NOON + HOUR, NOON + 2 * HOUR), NOON + 1.5 * HOUR),
+        (None, (NOON - 9 * HOUR,), NOON + HOUR / 2),  # the backup is older than the check
+        (NOON + 2 * HOUR, (NOON + HOUR,), None),
+        (NOON + 2 * HOUR, (NOON + HOUR, NOON + 3 * HOUR, NOON + 4 * HOUR), NOON + 3.5 * HOUR),
+    ],
+)
+def test_a_check_after_each_backup_must_pass_after_the_first_one_since_the_last_pass(
+    passed: datetime | None, completed: tuple[datetime, ...], due: datetime | None
+) -> None:
+    partial = backup(NOON + HOUR / 2, "PartiallyFailed")
+    assert pass_due(check(passed=passed), [partial, *map(backup, completed)]) == due
+
+
+@pytest.mark.parametrize("schedule", ["0 6 * * *", None, "nonsense"])
+def test_a_check_that_cannot_run_is_not_due(schedule: str | None) -> None:
+    assert pass_due(check(schedule, suspend=schedule != "nonsense"), [backup(NOON)]) is None
+
+
+def test_the_figure_exists_before_the_first_check_has_ended() -> None:
+    checks, row = Store[CheckRow](), check("0 6 * * *")
+    checks.put(row.key, row)
+    metrics = CheckMetrics(checks, Store[Piece](), {row.key: NOON})
+    found = {each.name: each.value for family in metrics.collect() for each in family.samples}
+    assert found == {
+        "foresail_restore_check_pass_due_timestamp_seconds": NOON.timestamp(),
+        "foresail_restore_check_sandboxes": 0.0,
+    }
