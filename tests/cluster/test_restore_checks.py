@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.restore_checks import FAULTS, FLAGS, USER, Drill, escapes, install, is_found, killed, usual, wait
+from bench.restore_checks import FLAGS, USER, escapes, killed
+from bench.restore_drill import Drill, install, usual, wait
+from bench.restore_faults import FAULTS, is_found
 from foresail.api.marks import CHECK_LABEL
 from foresail.proof.checks.kinds import LEFT_OUT
 from testbed import Cluster, TestbedError

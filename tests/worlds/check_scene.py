@@ -51,6 +51,7 @@ class CheckScene:
         others = (core.CONFIG_MAP, RESOURCE_QUOTA, NETWORK_POLICY)
         definitions = [Definition(each, status=False) for each in kinds]
         definitions += [Definition(each, status=False, generation=False) for each in others]
+        definitions.append(Definition(core.STORAGE_CLASS, status=False, generation=False))
         self.world = World(self.clock, Definition(RESTORE_CHECK), *definitions)
         self.weather = Weather()
         self.deaths = 0

@@ -8,7 +8,7 @@ import pytest
 from foresail.api import core, velero
 from foresail.plan import Key
 from tests.worlds import virtual_time
-from tests.worlds.check_scene import CHECK, CheckScene, false_alarms_of_a_month
+from tests.worlds.check_scene import CHECK, USUAL, CheckScene, false_alarms_of_a_month
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.process import Moment
 
@@ -238,6 +238,20 @@ def test_a_backup_that_is_deleted_meanwhile_is_no_failure() -> None:
 
     scene = lived(story)
     assert (scene.result(), scene.leftovers()) == (("", ""), [])
+
+
+def test_a_storage_class_that_the_cluster_lacks_fails_the_check_until_it_exists() -> None:
+    async def story(scene: CheckScene) -> None:
+        lists = {**USUAL, "v1/PersistentVolumeClaim": ["red/data"], "storage.k8s.io/v1/StorageClass": ["fast"]}
+        scene.make_check()
+        scene.back_up("nightly-1", lists=lists)
+        await asyncio.sleep(60)
+        assert scene.result() == ("Fail", "StorageClassMissing")
+        scene.world.create(core.STORAGE_CLASS, {"metadata": {"name": "fast"}}, "admin")
+        scene.back_up("nightly-2", lists=lists)
+        await asyncio.sleep(60)
+
+    assert lived(story).result() == ("Pass", "Complete")
 
 
 def test_a_bucket_that_cannot_be_reached_for_a_while_is_only_a_delay() -> None:

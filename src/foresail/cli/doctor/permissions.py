@@ -93,6 +93,7 @@ RESTORE_CHECKS = (
     *_each("", "namespaces", "get list watch create delete", everywhere=True),
     *_each("", "resourcequotas", "get create", everywhere=True),
     *_each("networking.k8s.io", "networkpolicies", "get create", everywhere=True),
+    *_each("storage.k8s.io", "storageclasses", "list watch", everywhere=True),
     *_each("events.k8s.io", "events", "create"),
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from foresail.api.authorization import Discovery
+from foresail.api.core import STORAGE_CLASS
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Page
@@ -20,7 +21,6 @@ from foresail.selfservice.access.discovery import CORE
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 QUOTA = Kind("", "v1", "resourcequotas", "ResourceQuota")
-STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 
 _AT_ONCE = 16
 _ATTEMPTS = 6

@@ -17,6 +17,8 @@ MOST_BYTES = 16 << 20
 
 _MOST_COMMAS = 200_000
 _DEFINITIONS = "apiextensions.k8s.io/v1/CustomResourceDefinition"
+_CLAIMS = "v1/PersistentVolumeClaim"
+_STORAGE_CLASS = ("storage.k8s.io", "StorageClass")
 _LONGEST_NAME = 253
 _SHOWN = 3
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # Velero reads `*` as all
@@ -74,7 +76,7 @@ def lists_of(file: bytes) -> Lists | None:
     return None if too_long or any(len(kind) > 2 * _LONGEST_NAME for kind in found) else found
 
 
-def contents_of(file: bytes, wanted: Wanted, served: Served) -> Contents | None:
+def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[str] = ()) -> Contents | None:
     """Return what the sandbox must take of a backup; None if the list is not of Velero's shape."""
     lists = lists_of(file)
     if lists is None:
@@ -102,6 +104,7 @@ def contents_of(file: bytes, wanted: Wanted, served: Served) -> Contents | None:
             custom |= {resource} if is_listed else set()
         else:
             not_checked += len(items)
+    problems += _missing_classes(lists, wanted, classes)
     found = {each.namespace for each in (*expected, *optional)}
     problems += [
         Problem(Reason.NAMESPACE_MISSING, f"the backup has no object of namespace {name}")
@@ -132,6 +135,16 @@ def _names_kind(gvk: str, custom: Sequence[str]) -> bool:
     """Whether a listed custom resource is probably this kind, which the cluster does not serve."""
     group, kind = kind_of(gvk)
     return any(each.partition(".")[2] == group and each.startswith(kind.lower()[:-1]) for each in custom)
+
+
+def _missing_classes(lists: Lists, wanted: Wanted, classes: Sequence[str]) -> list[Problem]:
+    """Return the storage classes that a backup with claims lists and the cluster has not."""
+    claims = [_item(_CLAIMS, each) for each in lists.get(_CLAIMS, ())]
+    if not any(not wanted.namespaces or each.namespace in wanted.namespaces for each in claims):
+        return []
+    listed = {name for gvk, names in lists.items() if kind_of(gvk) == _STORAGE_CLASS for name in names}
+    text = "this cluster has no StorageClass {}, which the backup lists"
+    return [Problem(Reason.STORAGE_CLASS_MISSING, text.format(each)) for each in sorted(listed.difference(classes))]
 
 
 def _not_served(gvk: str, items: Sequence[Item]) -> Problem:

@@ -23,6 +23,7 @@ from foresail.proof.checks.observe import (
     Files,
     FilesFound,
     LocationRow,
+    NamedRow,
     Piece,
     RestoreRow,
 )
@@ -43,6 +44,7 @@ class RestoreChecks:
         self.checks = Store[CheckRow]()
         self.backups = Store[BackupRow]({"phase": lambda row: [row.phase], "uid": lambda row: [row.uid]})
         self.locations = Store[LocationRow]({"role": lambda row: ["default"] if row.is_default else []})
+        self.classes = Store[NamedRow]()
         self.sandboxes = Store[Piece]({"check": _by_check})
         self.restores = Store[RestoreRow]({"check": _by_check})
         self.config_maps = Store[Piece]({"check": _by_check})
@@ -53,11 +55,12 @@ class RestoreChecks:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """RestoreChecks, Backups, locations, and everything that was made for a check."""
+        """RestoreChecks, Backups, locations, storage classes, and everything that was made for a check."""
         here, ours = self.velero_namespace, CHECK_LABEL
         checks = WatchSpec(RESTORE_CHECK, observe.CheckWire, observe.check_row, here)
         backups = WatchSpec(velero.BACKUP, observe.BackupWire, observe.backup_row, here)
         locations = WatchSpec(velero.LOCATION, mirrored.Location, _location_row, here)
+        classes = WatchSpec(core.STORAGE_CLASS, observe.NamedWire, observe.named_row)
         sandboxes = WatchSpec(core.NAMESPACE, observe.PieceWire, observe.piece_row, labels=ours)
         restores = WatchSpec(velero.RESTORE, observe.RestoreWire, observe.restore_row, here, labels=ours)
         maps = WatchSpec(core.CONFIG_MAP, observe.PieceWire, observe.piece_row, here, labels=ours)
@@ -66,6 +69,7 @@ class RestoreChecks:
             Informer(checks, self.checks, lambda change: (change.key,)),
             Informer(backups, self.backups, self._for_backup),
             Informer(locations, self.locations, self._for_location),
+            Informer(classes, self.classes, lambda _: ()),
             Informer(sandboxes, self.sandboxes, self._for_piece),
             Informer(restores, self.restores, self._for_piece),
             Informer(maps, self.config_maps, self._for_piece),
@@ -118,6 +122,7 @@ class RestoreChecks:
             config_maps=view.config_maps,
             downloads=view.downloads,
             authority=self._authority(check),
+            classes=tuple(sorted(each.name for each in self.classes)),
             read_result=self.background_reads.result(key),
         )
 

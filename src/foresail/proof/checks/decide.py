@@ -212,7 +212,7 @@ def _files(
 ) -> Files:
     wanted = Wanted(tuple(check.spec.namespaces or ()), tuple(check.spec.custom_resources or ()))
     if restore is None:
-        return Files(run.id, rows[CONTENTS].url, wanted, view.authority)
+        return Files(run.id, rows[CONTENTS].url, wanted, view.authority, classes=view.classes)
     sandboxes = tuple(sorted((each.source, each.key.name) for each in view.sandboxes if each.run == run.id))
     return Files(
         run.id,
@@ -223,6 +223,7 @@ def _files(
         rows[RESTORED].url,
         rows[RESULTS].url,
         sandboxes,
+        view.classes,
     )
 
 

@@ -197,6 +197,21 @@ class LocationRow(Keyed, frozen=True):
     is_tenants: bool = False  # self-service made it for a tenant's own bucket
 
 
+class NamedWire(msgspec.Struct, frozen=True):
+    """A StorageClass: only its name counts."""
+
+    metadata: Metadata
+
+
+class NamedRow(Keyed, frozen=True):
+    """A StorageClass."""
+
+
+def named_row(wire: NamedWire) -> NamedRow:
+    """Return what is kept of a StorageClass."""
+    return NamedRow(key=Key("", wire.metadata.name))
+
+
 class Files(msgspec.Struct, frozen=True):
     """The files of a run to read, by their URLs, and how to read them."""
 
@@ -208,6 +223,7 @@ class Files(msgspec.Struct, frozen=True):
     restored: str = ""
     results: str = ""
     sandboxes: tuple[tuple[str, str], ...] = ()
+    classes: tuple[str, ...] = ()  # storage classes of this cluster
 
 
 class FilesFound(msgspec.Struct, frozen=True):
@@ -230,6 +246,7 @@ class CheckView(msgspec.Struct, frozen=True):
     config_maps: tuple[Piece, ...] = ()
     downloads: tuple[DownloadRow, ...] = ()
     authority: str = ""
+    classes: tuple[str, ...] = ()  # the names of all storage classes
     read_result: ReadResult[Files, FilesFound] | None = None
 
 

@@ -68,7 +68,7 @@ def compared(
     query: Files, served: Served, contents: bytes | None, restored: bytes | None, results: bytes | None
 ) -> FilesFound:
     """Return what the backup has and, once the restore has ended, the verdict."""
-    found = contents_of(contents or b"", query.wanted, served)
+    found = contents_of(contents or b"", query.wanted, served, query.classes)
     if found is None:
         return FilesFound(problem="not in Velero's format", is_final=True)
     if not query.phase:

@@ -20,6 +20,9 @@ class Reason(StrEnum):
     KIND_NOT_SERVED = "KindNotServed"
     """This cluster does not serve the API version of objects in the backup. Install the CRD, or convert the objects."""
 
+    STORAGE_CLASS_MISSING = "StorageClassMissing"
+    """The backup has claims and lists a StorageClass that this cluster has not. Create it."""
+
     ITEMS_REFUSED = "ItemsRefused"
     """The API server, a webhook, a policy or a quota refused objects of the backup. The message has the first ones."""
 

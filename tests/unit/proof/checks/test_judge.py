@@ -47,6 +47,28 @@ def test_every_listed_object_of_a_harmless_kind_is_expected() -> None:
     assert found.namespaces == ("red",)
 
 
+@pytest.mark.parametrize(
+    ("claims", "wanted", "classes", "missing"),
+    [
+        (["red/data"], Wanted(), ["slow"], ["fast"]),
+        (["red/data"], Wanted(), ["fast", "slow"], []),
+        (["red/data"], Wanted(("red",)), ["slow"], ["fast"]),
+        (["red/data"], Wanted(("blue",)), ["slow"], []),
+        ([], Wanted(), [], []),
+    ],
+)
+def test_a_storage_class_that_the_cluster_lacks_is_a_problem_of_a_backup_with_claims(
+    claims: list[str], wanted: Wanted, classes: list[str], missing: list[str]
+) -> None:
+    lists = {"v1/PersistentVolumeClaim": claims, "storage.k8s.io/v1/StorageClass": ["fast", "slow"]}
+    both = {**lists, "v1/ConfigMap": ["red/a", "blue/a"]}
+    found = contents_of(json.dumps(both).encode(), wanted, SERVED, classes)
+    assert found is not None
+    assert [(each.reason, each.message.split()[5]) for each in found.problems] == [
+        (Reason.STORAGE_CLASS_MISSING, f"{each},") for each in missing
+    ]
+
+
 def test_what_would_start_or_open_something_is_not_checked() -> None:
     found = contents(
         backup(
