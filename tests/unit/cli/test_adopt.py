@@ -6,7 +6,7 @@ import pytest
 
 from foresail.api.marks import ADOPT
 from foresail.cli.errors import CommandError
-from foresail.cli.tenant.adopt import approving, as_data, select
+from foresail.cli.tenant.adopt import approving, as_data, select, select_one
 from foresail.cli.tenant.adoptable import Adoptable
 from foresail.plan import Key
 from foresail.selfservice.adoption.observe import AdoptionView
@@ -57,6 +57,13 @@ def test_a_name_takes_what_it_names_verified_or_not() -> None:
 def test_a_name_that_two_velero_backups_claim_is_not_guessed() -> None:
     with pytest.raises(CommandError, match="several Velero Backups have this name"):
         select([GOOD, adoptable("good", verified=False)], ["good"], include_unverified=False)
+
+
+def test_one_velero_backup_is_selected_by_its_name_and_uid() -> None:
+    assert select_one([FORGED, GOOD], "shop-good", "uid-of-good") is GOOD
+    for name, uid in (("shop-good", "uid-of-forged"), ("good", "uid-of-good"), ("shop-taken", "uid-of-taken")):
+        with pytest.raises(CommandError, match="cannot be adopted"):
+            select_one([FORGED, GOOD, TAKEN], name, uid)
 
 
 def test_an_approval_is_for_this_object_in_this_namespace() -> None:

@@ -1,6 +1,7 @@
 """The console: what it shows, and 25 ways to attack it over a real socket."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from urllib.parse import urlencode
 import pytest
 
 from docs.external_assets import external_assets
+from foresail.api.marks import REQUEST_UID
 from foresail.cli.access.cluster import connected
 from foresail.cli.console import guard
 from foresail.cli.console.server import Console, new_secrets
@@ -155,9 +157,70 @@ async def browsing(folder: Path, answers: Mapping[str, Any], **wanted: str) -> A
 
 
 def everything(word: str = "shop") -> dict[str, Any]:
-    found = of_administrator() | of_tenant(word)
+    found = of_administrator() | of_tenant(word) | of_policies(word) | of_checks(word) | of_primers(word)
     tenants = found[f"{TENANTS}/nonadminbackups"]
     return {**found, f"{GROUP}/nonadminbackups": tenants, f"{GROUP}/nonadminrestores": listed()}
+
+
+def of_policies(word: str = "shop") -> dict[str, Any]:
+    """Return policies, and a tenant's request for a storage location."""
+    own = "/apis/foresail.dev/v1alpha1"
+    asked: dict[str, Any] = {"name": "mine", "namespace": "shop", "requestHash": "hash-of-it", "nacuuid": "shop-mine"}
+    asked["requestedSpec"] = {"objectStorage": {"bucket": word}}
+    request = named("shop-mine", "velero", status={"phase": word, "nonAdminBackupStorageLocation": asked})
+    request["metadata"] |= {"annotations": {REQUEST_UID: "location-uid"}, "resourceVersion": "7"}
+    location = named("mine", "shop", status={"veleroBackupStorageLocation": {"name": "shop-mine"}})
+    location["metadata"] |= {"uid": "location-uid", "annotations": {"a": word}}
+    policy = {"metadata": {"name": "web"}, "spec": {"namespaceSelector": {}, "weight": 3, "quotas": {"stored": 5}}}
+    nights = {"metadata": {"name": "nights"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "priority": 4}}
+    requests = f"{GROUP}/namespaces/velero/nonadminbackupstoragelocationrequests"
+    return {
+        f"{own}/selfservicepolicies": listed(policy),
+        f"{own}/schedulepolicies": listed(nights, {"metadata": {"name": "broken"}, "spec": {"priority": word}}),
+        "/apis/velero.io/v1/namespaces/velero/restores": listed(),
+        requests: listed(request),
+        f"{requests}/shop-mine": request,
+        f"{TENANTS}/nonadminbackupstoragelocations/mine": location,
+    }
+
+
+def of_checks(word: str = "shop") -> dict[str, Any]:
+    """Return a RestoreCheck that failed, with its evidence."""
+    last: dict[str, Any] = {
+        "result": "Fail",
+        "reason": word,
+        "message": word,
+        "backup": word,
+        "evidence": "check-1-evidence",
+    }
+    last |= {"started": "2026-11-16T06:00:00Z", "completed": "2026-11-16T06:01:00Z", "restoreSeconds": 7}
+    check = named("nightly", "velero", spec={}, status={"last": last})
+    check["metadata"]["uid"] = "check-uid"
+    record = {"problems": [{"reason": word, "message": word}], "problemCount": 3, "restoreSeconds": 7, "result": word}
+    evidence = {"metadata": {"name": "check-1-evidence"}, "data": {"record.json": json.dumps(record)}}
+    spoiled = {"metadata": {"name": "check-0-evidence"}, "data": {"record.json": "{"}}
+    checks, maps = "/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks", "/api/v1/namespaces/velero/configmaps"
+    return {
+        checks: listed(check),
+        f"{checks}/nightly": check,
+        maps: listed(evidence, spoiled),
+        f"{maps}/check-1-evidence": evidence,
+    }
+
+
+def of_primers(word: str = "shop") -> dict[str, Any]:
+    """Return a Primer with a cold and a warm start, and no annotated CronJob."""
+    delays = [
+        {"fire": "2025-12-31T03:00:00Z", "seconds": 41, "warm": False},
+        {"fire": "2026-01-01T03:00:00Z", "seconds": 1, "warm": True},
+    ]
+    status = {
+        "nextFire": "2026-11-18T03:00:00Z",
+        "cronJobs": [{"name": "daily", "startDelays": delays}],
+        "conditions": [{"type": "Ready", "status": "False", "reason": word, "message": word}],
+    }
+    primer = named("warm", "shop", spec={"warmUp": "10m"}, status=status)
+    return {"/apis/foresail.dev/v1alpha1/primers": listed(primer), "/apis/batch/v1/cronjobs": listed()}
 
 
 def browse(folder: Path, walk: Callable[[Browser], Any], answers: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
@@ -170,9 +233,11 @@ def browse(folder: Path, walk: Callable[[Browser], Any], answers: Mapping[str, A
 
 PAGES = (
     "/", "/namespaces", "/calendar", "/doctor", "/ns/shop", "/ns/shop/backup/first", "/ns/shop/backup/copy",
-    "/ns/shop/restore",
+    "/ns/shop/restore", "/queue", "/policies", "/checks", "/checks/nightly", "/primers",
 )  # fmt: skip
 POSTS = (
+    "/approvals/location/shop/mine/approve", "/approvals/location/shop/mine/reject",
+    "/approvals/backup/shop-old/approve",
     "/ns/shop/backup", "/ns/shop/plan", "/ns/shop/restore", "/ns/shop/schedule/nightly/pause",
     "/ns/shop/schedule/nightly/unpause",
 )  # fmt: skip

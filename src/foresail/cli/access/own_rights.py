@@ -9,9 +9,11 @@ from foresail.cli.access.cluster import Cluster
 from foresail.plan import Key, Kind
 
 
-async def may(cluster: Cluster, verb: str, kind: Kind, namespace: str = "") -> bool:
-    """Return whether the user may do something with a kind, in a namespace or in the whole cluster."""
+async def may(cluster: Cluster, verb: str, kind: Kind, namespace: str = "", name: str = "") -> bool:
+    """Return whether the user may do something with a kind or one object, in a namespace or in the whole cluster."""
     asked = {"verb": verb, "group": kind.group, "resource": kind.plural, "namespace": namespace}
+    if name:
+        asked["name"] = name
     review = OWN_ACCESS_REVIEW
     body = {"apiVersion": review.api_version, "kind": review.name, "spec": {"resourceAttributes": asked}}
     made = await cluster.create(review, Key("", ""), body)

@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api.core import CONFIG_MAP
 from foresail.api.instants import instant, stamp
-from foresail.api.marks import CHECK_NOW
+from foresail.api.marks import CHECK_LABEL, CHECK_NOW
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
@@ -58,58 +58,67 @@ def explain(args: argparse.Namespace) -> int:
 
 def check_table(found: Sequence[Check], at: datetime, *, wide: bool, width: int | None) -> str:
     """Return a row for each check."""
-    rows = []
-    for each in found:
-        last = _last(each)
-        counts = f"{last.get('itemsFound', 0)}/{last.get('itemsExpected', 0)}" if last else "-"
-        passed = (each.get("status") or {}).get("lastPassed")
-        rows.append(
-            (
-                each["metadata"]["name"],
-                last.get("result", "-"),
-                last.get("reason", "-"),
-                last.get("backup", "-"),
-                counts,
-                str(last.get("restoreSeconds", "-")),
-                _age(last.get("completed"), at),
-                _age(passed, at),
-                _condition(each, "Ready").get("reason", "-"),
-                *((last.get("message", ""),) if wide else ()),
-            )
-        )
+    rows = [(*check_cells(each, at), *((_last(each).get("message", ""),) if wide else ())) for each in found]
     header = (*_SHORT, "MESSAGE") if wide else _SHORT
     return table(header, rows) if wide else fitted(header, rows, width, ("BACKUP", "NAME"))
 
 
+def check_cells(check: Check, at: datetime) -> tuple[str, ...]:
+    """Return the cells of the short table."""
+    last = _last(check)
+    return (
+        check["metadata"]["name"],
+        last.get("result", "-"),
+        last.get("reason", "-"),
+        last.get("backup", "-"),
+        f"{last.get('itemsFound', 0)}/{last.get('itemsExpected', 0)}" if last else "-",
+        str(last.get("restoreSeconds", "-")),
+        _age(last.get("completed"), at),
+        _age((check.get("status") or {}).get("lastPassed"), at),
+        _condition(check, "Ready").get("reason", "-"),
+    )
+
+
 def explained(check: Check, record: Mapping[str, Any]) -> str:
     """Return a check in words: its state, its last result and each problem."""
+    lines = [f"{name}:\t{value}" for name, value in facts(check)]
+    found = [f"  {reason}: {message}" if reason else f"  {message}" for reason, message in problems(check, record)]
+    return aligned(lines) + ("\nProblems:\n" + "\n".join(found) if found else "")
+
+
+def facts(check: Check) -> list[tuple[str, str]]:
+    """Return the state of a check and its last result, each with its name."""
     last, ready = _last(check), _condition(check, "Ready")
-    lines = [
-        f"Name:\t{check['metadata']['name']}",
-        f"Status:\t{ready.get('reason', 'not served yet')}: {ready.get('message', 'no operator has seen it')}",
+    found = [
+        ("Name", str(check["metadata"]["name"])),
+        ("Status", f"{ready.get('reason', 'not served yet')}: {ready.get('message', 'no operator has seen it')}"),
     ]
     if last:
-        lines += [
-            f"Result:\t{last['result']} ({last['reason']})",
-            f"Backup:\t{last['backup']}",
-            f"Checked:\t{last['started']} to {last['completed']}",
-            f"Restore:\t{last.get('restoreSeconds', '-')} s into {last.get('namespaces', 0)} sandboxes",
-            f"Objects:\t{_counts(last)}, {last.get('itemsNotChecked', 0)} not checked",
-            f"Evidence:\tConfigMap {last.get('evidence', '-')}",
+        found += [
+            ("Result", f"{last['result']} ({last['reason']})"),
+            ("Backup", str(last["backup"])),
+            ("Checked", f"{last['started']} to {last['completed']}"),
+            ("Restore", f"{last.get('restoreSeconds', '-')} s into {last.get('namespaces', 0)} sandboxes"),
+            ("Objects", f"{_counts(last)}, {last.get('itemsNotChecked', 0)} not checked"),
+            ("Evidence", f"ConfigMap {last.get('evidence', '-')}"),
         ]
-    found = [f"  {each.get('reason')}: {each.get('message')}" for each in record.get("problems") or ()]
+    return found
+
+
+def problems(check: Check, record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return each problem of the last result with its reason; how many are left out comes last, without one."""
+    last = _last(check)
+    found = [(str(each.get("reason")), str(each.get("message"))) for each in record.get("problems") or ()]
     if last and not found and last["result"] == "Fail":
-        found = [f"  {last['reason']}: {last['message']}"]
+        found = [(str(last["reason"]), str(last["message"]))]
     more = record.get("problemCount", 0) - len(found)
-    if more > 0:
-        found.append(f"  and {more} more")
-    return aligned(lines) + ("\nProblems:\n" + "\n".join(found) if found else "")
+    return [*found, ("", f"and {more} more")] if more > 0 else found
 
 
 async def _read(cluster: Cluster, args: argparse.Namespace) -> list[dict[str, Any]]:
     if args.names:
-        return [await cluster.read(RESTORE_CHECK, Key(args.namespace, each), dict[str, Any]) for each in args.names]
-    return [msgspec.json.decode(each) for each in await cluster.listed(RESTORE_CHECK, args.namespace)]
+        return [await read_check(cluster, Key(args.namespace, each)) for each in args.names]
+    return await read_checks(cluster, args.namespace)
 
 
 async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
@@ -144,11 +153,41 @@ def report_result(key: Key, last: Mapping[str, Any]) -> int:
 
 
 async def _explain(cluster: Cluster, args: argparse.Namespace) -> str:
-    check = await cluster.read(RESTORE_CHECK, Key(args.namespace, args.name), dict[str, Any])
+    check = await read_check(cluster, Key(args.namespace, args.name))
+    return explained(check, read_record(await read_evidence(cluster, args.namespace, check)))
+
+
+async def read_check(cluster: Cluster, key: Key) -> dict[str, Any]:
+    """Read one RestoreCheck."""
+    return await cluster.read(RESTORE_CHECK, key, dict[str, Any])
+
+
+async def read_checks(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
+    """Read all RestoreChecks."""
+    return [msgspec.json.decode(each) for each in await cluster.listed(RESTORE_CHECK, namespace)]
+
+
+async def read_evidence(cluster: Cluster, namespace: str, check: Check) -> str:
+    """Return the record of the last run as it was written; empty if there is none."""
     name = _last(check).get("evidence", "")
-    evidence = await cluster.if_there(CONFIG_MAP, Key(args.namespace, name), _Evidence) if name else None
-    text = (evidence.data or {}).get("record.json", "{}") if evidence is not None else "{}"
-    return explained(check, msgspec.json.decode(text, type=dict[str, Any]))
+    found = await cluster.if_there(CONFIG_MAP, Key(namespace, name), _Evidence) if name else None
+    return (found.data or {}).get("record.json", "") if found is not None else ""
+
+
+async def read_history(cluster: Cluster, namespace: str, check: Check) -> list[dict[str, Any]]:
+    """Return the records of the runs whose evidence is kept, the newest first."""
+    labels = f"{CHECK_LABEL}={check['metadata']['uid']}"
+    maps = [msgspec.json.decode(each, type=_Evidence) for each in await cluster.listed(CONFIG_MAP, namespace, labels)]
+    found = [read_record((each.data or {}).get("record.json", "")) for each in maps]
+    return sorted(filter(None, found), key=lambda each: str(each.get("started", "")), reverse=True)
+
+
+def read_record(text: str) -> dict[str, Any]:
+    """Return a record decoded; empty if it cannot be."""
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
 
 
 def _counts(last: Mapping[str, Any]) -> str:

@@ -30,6 +30,9 @@ def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     one.add_argument("--zone", default="UTC", help="time zone of the calendar (%(default)s)")
     one.add_argument("--port", type=whole_number, default=0, metavar="N", help="(default: a free one)")
     one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
+    one.add_argument(
+        "--operator-namespace", default="foresail", metavar="NAMESPACE", help="Foresail's (default: foresail)"
+    )
     one.add_argument("--no-browser", action="store_true", help="print the URL only")
     add_cluster(one)
 

@@ -10,6 +10,9 @@ from foresail.cli.web.parts import command, data_table
 ROWS = 100
 """Rows of a table on one page."""
 
+FURTHER = {"queue": "Queue", "policies": "Policies", "checks": "Checks", "primers": "Primers", "doctor": "Doctor"}
+"""The pages that not everybody may read, by path and title."""
+
 _LONGEST = 4000  # characters of a message that are shown
 
 
@@ -21,6 +24,7 @@ class Site:
     csrf: str
     namespace: str  # the viewer's own
     is_administrator: bool
+    offered: frozenset[str] = frozenset()  # the further pages that the viewer may read
 
     def link(self, *parts: str, **query: str | int) -> str:
         """Return the path of a page; the parts are quoted."""
@@ -32,7 +36,7 @@ class Site:
         """The pages that the viewer may open, by path and title."""
         found = [(self.link(""), "Overview"), (self.link("namespaces"), "Namespaces")]
         found.append((self.link("calendar"), "Calendar"))
-        return [*found, (self.link("doctor"), "Doctor")] if self.is_administrator else found
+        return [*found, *((self.link(word), title) for word, title in FURTHER.items() if word in self.offered)]
 
 
 def shell(site: Site, title: str, same: str, *children: Child, notice: str = "") -> Html:

@@ -5,24 +5,47 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
-from foresail.api.core import EVENT
-from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_SCHEDULE
+from foresail.api import velero
+from foresail.api.batch import CRON_JOB
+from foresail.api.core import CONFIG_MAP, EVENT
+from foresail.api.nonadmin import Approval
+from foresail.api.policy import SELF_SERVICE_POLICY
+from foresail.api.primer import PRIMER
+from foresail.api.requests import (
+    NON_ADMIN_DOWNLOAD_REQUEST,
+    NON_ADMIN_LOCATION,
+    NON_ADMIN_LOCATION_REQUEST,
+    NON_ADMIN_SCHEDULE,
+)
+from foresail.api.restore_check import RESTORE_CHECK
+from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may
+from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.access.refused_writes import refused_writes
+from foresail.cli.check.checks import read_check, read_checks, read_evidence, read_history
 from foresail.cli.console.changes import restore_fields
+from foresail.cli.console.policy_pages import Approvals
 from foresail.cli.console.restore_pages import Copies
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
 from foresail.cli.errors import CommandError
+from foresail.cli.location.request import read_requests
+from foresail.cli.policy.get import Applied, read_applied
+from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy, read_schedule_policies
+from foresail.cli.policy.shares import TenantShare, in_order, tenant_shares
+from foresail.cli.policy.usage import read_usage
+from foresail.cli.primer.annotated import in_primers_form, read_annotated
+from foresail.cli.primer.selection import Document, as_document, key_of
 from foresail.cli.report.figures import Figures
 from foresail.cli.report.snapshot import Wanted, is_administrator, read_cluster, read_own
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
+from foresail.cli.tenant.adoptable import Scope, read_adoptable
 from foresail.cli.tenant.copies import restorable
 from foresail.cli.tenant.explain import with_refusal
 from foresail.cli.tenant.files import Access
@@ -49,19 +72,45 @@ class OwnNamespace:
     may_restore: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What the viewer may read."""
+
+    is_administrator: bool
+    offered: frozenset[str]
+
+
 class Reader:
     """Reads pages for one viewer; the rights are reviewed again every minute."""
 
-    def __init__(self, cluster: Cluster, wanted: Wanted) -> None:
-        self.cluster, self.wanted = cluster, wanted
-        self._reviewed: tuple[datetime, bool] | None = None
+    def __init__(self, cluster: Cluster, wanted: Wanted, operator_namespace: str) -> None:
+        self.cluster, self.wanted, self.operator_namespace = cluster, wanted, operator_namespace
+        self._reviewed: tuple[datetime, Rights] | None = None
         self._planning = asyncio.Lock()
 
     async def is_administrator(self, now: datetime) -> bool:
         """Return whether the viewer may read the whole cluster."""
+        return (await self.rights(now)).is_administrator
+
+    async def rights(self, now: datetime) -> Rights:
+        """Return what the viewer may read."""
         if self._reviewed is None or now - self._reviewed[0] > _FRESH:
-            self._reviewed = now, await is_administrator(self.cluster, self.wanted.velero_namespace)
+            self._reviewed = now, await self._review()
         return self._reviewed[1]
+
+    async def _review(self) -> Rights:
+        velero_namespace = self.wanted.velero_namespace
+        is_all = await is_administrator(self.cluster, velero_namespace)
+        listed = {
+            "checks": (RESTORE_CHECK, velero_namespace),
+            "primers": (PRIMER, "" if is_all else self.wanted.namespace),
+        }
+        offered = {word for word, (kind, place) in listed.items() if await may(self.cluster, "list", kind, place)}
+        if is_all:
+            offered |= {"doctor", "queue"}
+            needed = [(SELF_SERVICE_POLICY, ""), (velero.RESTORE, velero_namespace), (RESTORES.kind, "")]
+            offered |= {"policies"} if await may_all(self.cluster, "list", needed) else set()
+        return Rights(is_all, frozenset(offered))
 
     async def figures(self, now: datetime) -> Figures:
         """Return what the report shows: of the cluster, or of the viewer's namespace."""
@@ -135,6 +184,74 @@ class Reader:
     async def findings(self) -> list[Finding]:
         """Return what the doctor finds."""
         return list(findings(await gather(self.cluster, self.wanted.velero_namespace, None)))
+
+    async def queue(self, now: datetime) -> tuple[list[TenantRequest], list[TenantShare]]:
+        """Return the open requests in order, and the share of each namespace; without policies all weigh the same."""
+        found = in_order(await self.waiting(now))
+        is_known = "policies" in (await self.rights(now)).offered
+        usages = await read_usage(self.cluster, self._policy_options()) if is_known else []
+        return found, tenant_shares(found, usages)
+
+    async def policies(self) -> list[Applied]:
+        """Return the SelfServicePolicies with where each applies."""
+        return await read_applied(self.cluster, self._policy_options())
+
+    async def schedule_policies(self, now: datetime) -> list[AppliedSchedulePolicy]:
+        """Return the SchedulePolicies with the Schedules to which each applies."""
+        if not await may(self.cluster, "list", SCHEDULE_POLICY):
+            return []
+        return await read_schedule_policies(self.cluster, await self.schedules(now))
+
+    async def approvals(self, now: datetime) -> Approvals:
+        """Return what waits for an administrator, and what the viewer may decide."""
+        place = self.wanted.velero_namespace
+        locations = list[Approval]()
+        if await may(self.cluster, "list", NON_ADMIN_LOCATION_REQUEST, place):
+            locations = [each for _, each in await read_requests(self.cluster, place)]
+        may_read = await may(self.cluster, "get", NON_ADMIN_LOCATION)
+        return Approvals(
+            locations,
+            await read_adoptable(self.cluster, self.scope, now),
+            may_decide=may_read and await may(self.cluster, "patch", NON_ADMIN_LOCATION_REQUEST, place),
+            may_adopt=await may(self.cluster, "patch", velero.BACKUP, place),
+        )
+
+    @property
+    def scope(self) -> Scope:
+        """Where backups to adopt are looked for."""
+        return Scope(self.wanted.velero_namespace, self.operator_namespace)
+
+    async def checks(self) -> list[dict[str, Any]]:
+        """Return the RestoreChecks."""
+        return await read_checks(self.cluster, self.wanted.velero_namespace)
+
+    async def check(self, name: str) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
+        """Return a RestoreCheck with its evidence and the records of earlier runs, as far as the viewer may read."""
+        place = self.wanted.velero_namespace
+        found = await read_check(self.cluster, Key(place, name))
+        evidence, history = "", list[dict[str, Any]]()
+        if await may(self.cluster, "get", CONFIG_MAP, place):
+            evidence = await read_evidence(self.cluster, place, found)
+        if await may(self.cluster, "list", CONFIG_MAP, place):
+            history = await read_history(self.cluster, place, found)
+        return found, evidence, history
+
+    async def primers(self, now: datetime) -> list[Document]:
+        """Return the Primers, and the CronJobs that are primed by annotations."""
+        place = "" if await self.is_administrator(now) else self.wanted.namespace
+        found = [as_document(each) for each in await self.cluster.listed_if_known(PRIMER, place)]
+        if await may(self.cluster, "list", CRON_JOB, place):
+            found += await read_annotated(self.cluster, place)
+        return sorted((in_primers_form(each, now) for each in found), key=key_of)
+
+    def _policy_options(self) -> argparse.Namespace:
+        return argparse.Namespace(
+            names=[],
+            selector="",
+            all_namespaces=True,
+            velero_namespace=self.wanted.velero_namespace,
+            operator_namespace=self.operator_namespace,
+        )
 
     async def _requests(self, family: Family, namespace: str) -> list[TenantRequest]:
         if not await may(self.cluster, "list", family.kind, namespace):

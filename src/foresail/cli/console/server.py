@@ -15,13 +15,15 @@ from http import HTTPStatus
 from aiohttp import web
 
 from foresail.cli.access.cluster import Cluster, connected, settle_namespace
-from foresail.cli.console import guard, pages, restore_pages
-from foresail.cli.console.changes import back_up_now, restore, set_paused
+from foresail.cli.check.checks import read_record
+from foresail.cli.console import check_pages, guard, pages, policy_pages, primer_pages, queue_pages, restore_pages
+from foresail.cli.console.changes import back_up_now, decide_location, restore, set_paused
 from foresail.cli.console.layout import Search, Site, entrance, plain_page
 from foresail.cli.console.read import Reader
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.objective import read_objective
 from foresail.cli.report.snapshot import Wanted
+from foresail.cli.tenant.adopt import approve_one
 from foresail.cli.tenant.copies import is_restorable
 from foresail.cli.tenant.files import Access, trust_of
 from foresail.cli.tenant.names import problem_with_name
@@ -42,8 +44,16 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Console:
     """The pages of one viewer."""
 
-    def __init__(self, cluster: Cluster, wanted: Wanted, known: guard.Secrets, tls: ssl.SSLContext) -> None:
-        self._reader, self._cluster, self._secrets = Reader(cluster, wanted), cluster, known
+    def __init__(
+        self,
+        cluster: Cluster,
+        wanted: Wanted,
+        known: guard.Secrets,
+        tls: ssl.SSLContext,
+        operator_namespace: str = "foresail",
+    ) -> None:
+        self._reader, self._cluster, self._secrets = Reader(cluster, wanted, operator_namespace), cluster, known
+        self._velero_namespace = wanted.velero_namespace
         self._tls = tls  # in front of the bucket, from which a plan reads the contents of a backup
         self._namespace = wanted.namespace
         self._is_token_used = False
@@ -67,6 +77,15 @@ class Console:
         app.router.add_get(f"{base}/namespaces", self._namespaces)
         app.router.add_get(f"{base}/calendar", self._calendar)
         app.router.add_get(f"{base}/doctor", self._doctor)
+        app.router.add_get(f"{base}/queue", self._queue)
+        app.router.add_get(f"{base}/policies", self._policies)
+        app.router.add_get(f"{base}/checks", self._checks)
+        app.router.add_get(f"{base}/checks/{name}", self._check)
+        app.router.add_get(f"{base}/checks/{name}/evidence.json", self._evidence)
+        app.router.add_get(f"{base}/primers", self._primers)
+        decision = "{verb:approve|reject}"
+        app.router.add_post(f"{base}/approvals/location/{namespace}/{name}/{decision}", self._decide_location)
+        app.router.add_post(f"{base}/approvals/backup/{name}/approve", self._adopt)
         app.router.add_get(f"{base}/ns/{namespace}", self._one_namespace)
         app.router.add_get(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}", self._detail)
         app.router.add_get(f"{base}/ns/{namespace}/restore", self._choose)
@@ -127,8 +146,17 @@ class Console:
         return answer
 
     async def _site(self) -> Site:
-        is_administrator = await self._reader.is_administrator(now())
-        return Site(self._secrets.mount, self._secrets.csrf, self._namespace, is_administrator)
+        rights = await self._reader.rights(now())
+        return Site(
+            self._secrets.mount, self._secrets.csrf, self._namespace, rights.is_administrator, offered=rights.offered
+        )
+
+    async def _site_of(self, page: str) -> Site:
+        """Return the site for a page that not everybody may read; refuse who may not."""
+        site = await self._site()
+        if page not in site.offered:
+            raise CommandError(f"you may not read what the page {page} shows", "ask a cluster administrator")
+        return site
 
     async def _overview(self, _: web.Request) -> web.Response:
         at = now()
@@ -148,10 +176,50 @@ class Console:
         return _page(pages.calendar(site, await self._reader.figures(at), schedules))
 
     async def _doctor(self, _: web.Request) -> web.Response:
-        site = await self._site()
-        if not site.is_administrator:
-            raise CommandError("the doctor reads the whole cluster, which you may not", "ask an administrator")
+        site = await self._site_of("doctor")
         return _page(pages.doctor(site, await self._reader.findings()))
+
+    async def _queue(self, request: web.Request) -> web.Response:
+        site = await self._site_of("queue")
+        found, shares = await self._reader.queue(now())
+        return _page(queue_pages.queue(site, found, shares, _search(request)))
+
+    async def _policies(self, _: web.Request) -> web.Response:
+        at, site, reader = now(), await self._site_of("policies"), self._reader
+        applied, schedules = await reader.policies(), await reader.schedule_policies(at)
+        return _page(policy_pages.policies(site, applied, schedules, await reader.approvals(at), at))
+
+    async def _checks(self, _: web.Request) -> web.Response:
+        site = await self._site_of("checks")
+        return _page(check_pages.checks(site, self._velero_namespace, await self._reader.checks(), now()))
+
+    async def _check(self, request: web.Request) -> web.Response:
+        site = await self._site_of("checks")
+        found, evidence, history = await self._reader.check(request.match_info["name"])
+        return _page(check_pages.check(site, self._velero_namespace, found, read_record(evidence), history))
+
+    async def _evidence(self, request: web.Request) -> web.Response:
+        await self._site_of("checks")
+        _, evidence, _ = await self._reader.check(request.match_info["name"])
+        if not evidence:
+            raise CommandError("there is no evidence of the last run, or you may not read it", "start a check")
+        headers = {"Content-Disposition": 'attachment; filename="record.json"'}
+        return web.Response(text=evidence, content_type="application/json", headers=headers)
+
+    async def _primers(self, request: web.Request) -> web.Response:
+        at, site = now(), await self._site_of("primers")
+        return _page(primer_pages.primers(site, await self._reader.primers(at), _search(request), at))
+
+    async def _decide_location(self, request: web.Request) -> web.Response:
+        seen = (await self._own_form(request)).get("request", "")
+        key = Key(request.match_info["namespace"], request.match_info["name"])
+        await decide_location(self._cluster, self._velero_namespace, key, request.match_info["verb"], seen)
+        return await self._moved("policies")
+
+    async def _adopt(self, request: web.Request) -> web.Response:
+        uid = (await self._own_form(request)).get("uid", "")
+        await approve_one(self._cluster, self._reader.scope, request.match_info["name"], uid, now())
+        return await self._moved("policies")
 
     async def _one_namespace(self, request: web.Request) -> web.Response:
         return await self._shown_namespace(request.match_info["namespace"])
@@ -255,7 +323,7 @@ def run_console(args: argparse.Namespace) -> int:
 
 async def _serve(args: argparse.Namespace, wanted: Wanted, tls: ssl.SSLContext) -> None:
     async with connected(args) as cluster:
-        console = Console(cluster, wanted, new_secrets(), tls)
+        console = Console(cluster, wanted, new_secrets(), tls, args.operator_namespace)
         try:
             runner = await console.serve(args.port)
         except OSError as error:

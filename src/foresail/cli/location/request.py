@@ -19,40 +19,52 @@ from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import table
 from foresail.plan import Key
 
-_REASONS = {"approve": "openshift.io/oadp-approval-reason", "reject": "openshift.io/oadp-rejection-reason"}
+APPROVE, REJECT = "approve", "reject"
+_REASONS = {APPROVE: "openshift.io/oadp-approval-reason", REJECT: "openshift.io/oadp-rejection-reason"}
 
 
 def get(args: argparse.Namespace) -> int:
     """Print the requests of all tenants, or of the namespace of -n."""
-    found = on_cluster(args, lambda cluster: _listed(cluster, args))
+    found = on_cluster(args, lambda cluster: read_requests(cluster, args.velero_namespace, args.namespace or ""))
     if not is_table(args.output):
         kind = {"apiVersion": NON_ADMIN_LOCATION_REQUEST.api_version, "kind": NON_ADMIN_LOCATION_REQUEST.name}
         print(as_text([{**kind, **msgspec.json.decode(raw, type=dict[str, Any])} for raw, _ in found], args.output))
     elif found:
         header = ("NAMESPACE", "NAME", "PHASE", "DECISION", "BUCKET", "REQUEST")
-        print(table(header, [_cells(each) for _, each in found]))
+        print(table(header, [request_cells(each) for _, each in found]))
     return 0
 
 
 def approve(args: argparse.Namespace) -> int:
     """Approve what is requested now, and nothing that comes later."""
-    return on_cluster(args, lambda cluster: _decide(cluster, args, "approve"))
+    return on_cluster(args, lambda cluster: _decide(cluster, args, APPROVE))
 
 
 def reject(args: argparse.Namespace) -> int:
     """Reject a request, or withdraw an approval."""
-    return on_cluster(args, lambda cluster: _decide(cluster, args, "reject"))
+    return on_cluster(args, lambda cluster: _decide(cluster, args, REJECT))
 
 
-async def _listed(cluster: Cluster, args: argparse.Namespace) -> list[tuple[msgspec.Raw, Approval]]:
-    raw = await cluster.listed(NON_ADMIN_LOCATION_REQUEST, args.velero_namespace)
+async def read_requests(
+    cluster: Cluster, velero_namespace: str, namespace: str = ""
+) -> list[tuple[msgspec.Raw, Approval]]:
+    """Return the requests of all tenants, or of one namespace, as they came and decoded."""
+    raw = await cluster.listed(NON_ADMIN_LOCATION_REQUEST, velero_namespace)
     found = [(each, msgspec.json.decode(each, type=Approval)) for each in raw]
-    chosen = [pair for pair in found if not args.namespace or _asked(pair[1]).namespace == args.namespace]
-    return sorted(chosen, key=lambda pair: (_asked(pair[1]).namespace, _asked(pair[1]).name))
+    chosen = [pair for pair in found if not namespace or asked_for(pair[1]).namespace == namespace]
+    return sorted(chosen, key=lambda pair: (asked_for(pair[1]).namespace, asked_for(pair[1]).name))
 
 
 async def _decide(cluster: Cluster, args: argparse.Namespace, decision: str) -> int:
     key = Key(args.namespace, args.name)
+    print(await decide(cluster, args.velero_namespace, key, decision, reason=args.reason or ""), file=sys.stderr)
+    return 0
+
+
+async def decide(
+    cluster: Cluster, velero_namespace: str, key: Key, decision: str, *, reason: str = "", seen: str | None = None
+) -> str:
+    """Approve or reject a request, and return what was done; `seen` is the request that the decision is about."""
     location = await cluster.read(NON_ADMIN_LOCATION, key, Location)
     made = location.status.velero_backup_storage_location
     if made is None or not made.name:
@@ -60,34 +72,39 @@ async def _decide(cluster: Cluster, args: argparse.Namespace, decision: str) -> 
             f"{NON_ADMIN_LOCATION.name} {key} has not asked for approval yet",
             f"see why with foresail location describe {key.name} -n {key.namespace}",
         )
-    at = Key(args.velero_namespace, made.name)
+    at = Key(velero_namespace, made.name)
     found = await cluster.read(NON_ADMIN_LOCATION_REQUEST, at, Approval)
-    asked = _asked(found)
+    asked = asked_for(found)
     is_its = (found.metadata.annotations or {}).get(REQUEST_UID) == location.metadata.uid
     if not is_its or (asked.namespace, asked.name) != (key.namespace, key.name):
         raise CommandError(f"{NON_ADMIN_LOCATION_REQUEST.name} {at} is not of {key}", "check it with kubectl describe")
-    spec = {"approvalDecision": decision, "approvedRequest": asked.request_hash if decision == "approve" else ""}
+    if seen is not None and seen != asked.request_hash:
+        raise _changed(at)
+    spec = {"approvalDecision": decision, "approvedRequest": asked.request_hash if decision == APPROVE else ""}
     metadata: dict[str, Any] = {"resourceVersion": found.metadata.resource_version}
-    if args.reason:
-        metadata["annotations"] = {_REASONS[decision]: args.reason}
+    if reason:
+        metadata["annotations"] = {_REASONS[decision]: reason}
     if not await cluster.merged_if_same(NON_ADMIN_LOCATION_REQUEST, at, {"metadata": metadata, "spec": spec}):
-        raise CommandError(
-            f"{NON_ADMIN_LOCATION_REQUEST.name} {at} has changed meanwhile", "see what it asks for now, then try again"
-        )
-    word = "approved" if decision == "approve" else "rejected"
+        raise _changed(at)
+    word = "approved" if decision == APPROVE else "rejected"
     bucket = msgspec.json.decode(asked.requested_spec, type=dict[str, Any]).get("objectStorage", {}).get("bucket")
-    print(
-        f"{NON_ADMIN_LOCATION.name} {key} {word}: bucket {bucket}, request {asked.request_hash[:12]}.", file=sys.stderr
+    return f"{NON_ADMIN_LOCATION.name} {key} {word}: bucket {bucket}, request {asked.request_hash[:12]}."
+
+
+def _changed(at: Key) -> CommandError:
+    return CommandError(
+        f"{NON_ADMIN_LOCATION_REQUEST.name} {at} has changed meanwhile", "see what it asks for now, then try again"
     )
-    return 0
 
 
-def _asked(found: Approval) -> RequestedLocation:
+def asked_for(found: Approval) -> RequestedLocation:
+    """Return what a tenant asks for."""
     return found.status.non_admin_backup_storage_location or RequestedLocation()
 
 
-def _cells(found: Approval) -> tuple[str, ...]:
-    asked = _asked(found)
+def request_cells(found: Approval) -> tuple[str, ...]:
+    """Return the cells of the table."""
+    asked = asked_for(found)
     spec = msgspec.json.decode(asked.requested_spec, type=dict[str, Any])
     return (
         asked.namespace,

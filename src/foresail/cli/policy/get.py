@@ -62,23 +62,23 @@ def describe(args: argparse.Namespace) -> int:
 
 def policy_table(found: Sequence[Applied], at: datetime, *, wide: bool, width: int | None) -> str:
     """Return a row for each policy: its priority, how many namespaces it applies in, and its quotas."""
-    rows = []
-    for each in found:
-        spec = each.policy.spec
-        quotas = (spec.quotas.stored, spec.quotas.active, spec.quotas.restores.stored)
-        created = instant(str(each.content["metadata"].get("creationTimestamp") or ""))
-        rows.append(
-            (
-                each.policy.metadata.name,
-                str(spec.priority),
-                str(len(each.namespaces)),
-                *("-" if quota is None else str(quota) for quota in quotas),
-                short(at - created) if created else "n/a",
-                *((_selector(each),) if wide else ()),
-            )
-        )
+    rows = [(*policy_cells(each, at), *((selector_text(each),) if wide else ())) for each in found]
     header = (*_SHORT, "SELECTOR") if wide else _SHORT
     return table(header, rows) if wide else fitted(header, rows, width, ("NAME",))
+
+
+def policy_cells(each: Applied, at: datetime) -> tuple[str, ...]:
+    """Return the cells of the short table."""
+    spec = each.policy.spec
+    quotas = (spec.quotas.stored, spec.quotas.active, spec.quotas.restores.stored)
+    created = instant(str(each.content["metadata"].get("creationTimestamp") or ""))
+    return (
+        each.policy.metadata.name,
+        str(spec.priority),
+        str(len(each.namespaces)),
+        *("-" if quota is None else str(quota) for quota in quotas),
+        short(at - created) if created else "n/a",
+    )
 
 
 def described(each: Applied) -> str:
@@ -87,7 +87,7 @@ def described(each: Applied) -> str:
     lines = [
         f"Name:\t{each.policy.metadata.name}",
         f"Priority:\t{spec.priority}",
-        f"Selector:\t{_selector(each)}",
+        f"Selector:\t{selector_text(each)}",
         f"Weight:\t{spec.weight}",
         "",
     ]
@@ -124,7 +124,8 @@ def share(used: int, quota: int | None) -> str:
     return str(used) if quota is None else f"{used} of {quota}"
 
 
-def _selector(each: Applied) -> str:
+def selector_text(each: Applied) -> str:
+    """Return which namespaces a policy selects."""
     selector = shown_selector((each.content.get("spec") or {}).get("namespaceSelector"))
     return "every namespace" if selector == "<none>" else selector
 
@@ -133,13 +134,14 @@ def _read_policies(args: argparse.Namespace) -> list[Applied]:
     if args.names and args.selector:
         problem = f"SelfServicePolicy {args.names[0]} cannot be combined with -l"
         raise CommandError(problem, "specify either names or -l")
-    found = on_cluster(args, lambda cluster: _applied(cluster, args))
+    found = on_cluster(args, lambda cluster: read_applied(cluster, args))
     if not found:
         print("No SelfServicePolicies found", file=sys.stderr)
     return found
 
 
-async def _applied(cluster: Cluster, args: argparse.Namespace) -> list[Applied]:
+async def read_applied(cluster: Cluster, args: argparse.Namespace) -> list[Applied]:
+    """Read the policies that names or a selector match, or all, with where each applies and what is used."""
     every = [decode_policy(_any.decode(each)) for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
     if args.names:
         wanted = [await cluster.read(SELF_SERVICE_POLICY, Key("", name), msgspec.Raw) for name in args.names]

@@ -32,6 +32,7 @@ class Usage(msgspec.Struct, frozen=True):
     quotas: Quotas
     backups: Use
     restores: Use
+    weight: int = 1  # its share of Velero's time beside other namespaces that wait
 
     @property
     def shares(self) -> dict[str, tuple[int, int | None]]:
@@ -59,7 +60,7 @@ def usage(args: argparse.Namespace) -> int:
     if not args.all_namespaces:
         settle_namespace(args)
     found = sorted(
-        on_cluster(args, lambda cluster: _read(cluster, args)), key=lambda each: (-each.fullest, each.namespace)
+        on_cluster(args, lambda cluster: read_usage(cluster, args)), key=lambda each: (-each.fullest, each.namespace)
     )
     if args.output not in ("table", "wide"):
         print(document([as_data(each) for each in found], args.output))
@@ -74,9 +75,11 @@ def usage(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _read(cluster: Cluster, args: argparse.Namespace) -> list[Usage]:
+async def read_usage(cluster: Cluster, args: argparse.Namespace) -> list[Usage]:
+    """Read the use of the quotas of one namespace, or of all in which a policy applies."""
     policies = [decode_policy(_any.decode(each))[1] for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
     quotas = {each.metadata.name: each.spec.quotas for each in policies}
+    weights = {each.metadata.name: each.spec.weight for each in policies}
     by_policy = await namespaces_by_policy(cluster, policies, args)
     policy_of = {namespace: name for name, namespaces in by_policy.items() for namespace in namespaces}
     backups, restores = await read_use(cluster, BACKUPS, args), await read_use(cluster, RESTORES, args)
@@ -88,6 +91,7 @@ async def _read(cluster: Cluster, args: argparse.Namespace) -> list[Usage]:
             quotas.get(policy_of.get(name, ""), Quotas()),
             backups.get(name, Use()),
             restores.get(name, Use()),
+            weights.get(policy_of.get(name, ""), 1),
         )
         for name in chosen
     ]

@@ -31,7 +31,7 @@ async def selected(cluster: Cluster, args: argparse.Namespace) -> list[Document]
         primers = await read_primers(cluster, _with_names(args, others)) if others else []
         return [*primers, *[await _named(cluster, key) for key in own]]
     primers = await read_primers(cluster, args)
-    annotated = await _listed(cluster, args)
+    annotated = await read_annotated(cluster, args.namespace, args.selector or "")
     if not primers and not annotated:
         report_none(args)
     return [*primers, *annotated]
@@ -88,9 +88,10 @@ async def _named(cluster: Cluster, key: Key) -> Document:
     return found
 
 
-async def _listed(cluster: Cluster, args: argparse.Namespace) -> list[Document]:
+async def read_annotated(cluster: Cluster, namespace: str, labels: str = "") -> list[Document]:
+    """Read the CronJobs that are primed by annotations; none, with a message, if CronJobs cannot be listed."""
     try:
-        found = map(_as_document, await cluster.listed(CRON_JOB, args.namespace, args.selector or ""))
+        found = map(_as_document, await cluster.listed(CRON_JOB, namespace, labels))
     except CommandError as error:
         print(f"cannot list annotated CronJobs: {error.problem}", file=sys.stderr)
         return []

@@ -17,8 +17,8 @@ from foresail.cli.primer.selection import Document, check_selection, in_namespac
 from foresail.kube.clock import now
 from foresail.primers.status import READY, WARMING
 
-_HEADER = ("NAME", "WARM-UP", "NEXT FIRE", "COLD", "WARM", "STATUS")
-_WIDE = ("CRONJOBS", "METHOD", "HELD", "NEXT WARM-UP", "NEXT FIRE AT", "AGE", "MESSAGE")
+HEADER = ("NAME", "WARM-UP", "NEXT FIRE", "COLD", "WARM", "STATUS")
+WIDE = ("CRONJOBS", "METHOD", "HELD", "NEXT WARM-UP", "NEXT FIRE AT", "AGE", "MESSAGE")
 _SHRINKS = ("NAME", "NAMESPACE")
 _UNSEEN = "NotSeenYet"
 
@@ -41,11 +41,11 @@ def primer_table(
     found: Sequence[Document], at: datetime, *, wide: bool, namespaced: bool, width: int | None = None
 ) -> str:
     """Return Primers, one on a line: with the next fire and the median start delays, cold and warm."""
-    header = (*(() if namespaced else ("NAMESPACE",)), *_HEADER, *(_WIDE if wide else ()))
+    header = (*(() if namespaced else ("NAMESPACE",)), *HEADER, *(WIDE if wide else ()))
     rows = []
     for each in found:
         place = () if namespaced else (each["metadata"]["namespace"],)
-        rows.append((*place, *_cells(each, at), *(_wide_cells(each, at) if wide else ())))
+        rows.append((*place, *short_cells(each, at), *(wide_cells(each, at) if wide else ())))
     return fitted(header, rows, width, _SHRINKS)
 
 
@@ -66,7 +66,8 @@ def condition(primer: Document, kind: str) -> dict[str, Any]:
     return next((each for each in found if each["type"] == kind), {})
 
 
-def _cells(primer: Document, at: datetime) -> tuple[str, ...]:
+def short_cells(primer: Document, at: datetime) -> tuple[str, ...]:
+    """Return the cells of the short table."""
     status = primer.get("status", {})
     fire = instant(status.get("nextFire") or "")
     return (
@@ -87,7 +88,8 @@ def _state(primer: Document) -> str:
     return str(ready.get("reason", _UNSEEN))
 
 
-def _wide_cells(primer: Document, at: datetime) -> tuple[str, ...]:
+def wide_cells(primer: Document, at: datetime) -> tuple[str, ...]:
+    """Return the further cells of the wide table."""
     status, created = primer.get("status", {}), instant(primer["metadata"].get("creationTimestamp", ""))
     held = max((each.get("dutyCyclePercent", 0) for each in status.get("cronJobs", ())), default=0)
     ready = condition(primer, READY)

@@ -87,6 +87,21 @@ async def _approve(cluster: Cluster, selected: Sequence[Adoptable], *, dry_run: 
     await asyncio.gather(*(send(each) for each in selected))
 
 
+async def approve_one(cluster: Cluster, scope: Scope, name: str, uid: str, at: datetime) -> Adoptable:
+    """Approve the adoption of the Velero Backup with that name and UID, if it can be adopted."""
+    chosen = select_one(await read_adoptable(cluster, scope, at), name, uid)
+    await _approve(cluster, [chosen], dry_run=False)
+    return chosen
+
+
+def select_one(found: Sequence[Adoptable], name: str, uid: str) -> Adoptable:
+    """Return the one of this very Velero Backup."""
+    for each in found:
+        if (each.view.backup.key.name, each.view.backup.uid) == (name, uid) and not each.offer.is_name_taken:
+            return each
+    raise CommandError(f"Velero Backup {name} cannot be adopted", "list what can: foresail backup adopt -A")
+
+
 def approving(each: Adoptable) -> dict[str, Any]:
     """Return the write that approves one adoption, of this very object."""
     uid = each.view.backup.uid

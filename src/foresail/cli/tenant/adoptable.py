@@ -11,6 +11,7 @@ from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.marks import RECORD_SIGNATURE
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.own_rights import may
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.cli.recovery_key.keys import read_keyring
@@ -20,7 +21,7 @@ from foresail.selfservice.adoption.rules import Offer, offer
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.observe import PolicyRow, policy_row
 from foresail.selfservice.policy.rules import policy_for
-from foresail.selfservice.records.keyring import NO_KEYS, Keyring
+from foresail.selfservice.records.keyring import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.rows.locations import location_row
 from foresail.selfservice.rows.namespaces import NamespaceRow, namespace_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
@@ -133,6 +134,10 @@ def _row(wire: mirrored.Mirrored) -> VeleroRow:
 
 
 async def _keyring(cluster: Cluster, namespace: str) -> Keyring:
+    key = secret_key(namespace)
+    if not await may(cluster, "get", core.SECRET, namespace, key.name):
+        hint(f"no record can be verified: you may not get Secret {key}")
+        return NO_KEYS
     try:
         return await read_keyring(cluster, namespace) or NO_KEYS
     except CommandError as error:

@@ -1,0 +1,121 @@
+"""The page of policies and approvals: which policy holds where, and what waits for an administrator."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from foresail.api.nonadmin import Approval
+from foresail.cli.console.layout import Site, button, cut, shell
+from foresail.cli.location.request import APPROVE, REJECT, asked_for, request_cells
+from foresail.cli.output.times import ago
+from foresail.cli.policy.get import Applied, policy_cells, selector_text
+from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy
+from foresail.cli.tenant.adoptable import Adoptable
+from foresail.cli.web.markup import Child, Html, element
+from foresail.cli.web.parts import badge, command, data_table, section, words
+
+_POLICIES = ("name", "priority", "namespaces", "stored", "active", "restores", "age", "selector", "where")
+_LOCATIONS = ("location", "namespace", "phase", "decision", "bucket", "request", "decide")
+_ADOPTIONS = ("backup", "namespace", "record", "made for", "state", "started", "Velero Backup", "decide")
+_MOST = 100
+_NAMES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """What tenants ask an administrator for, and whether the viewer may decide."""
+
+    locations: Sequence[Approval]
+    adoptions: Sequence[Adoptable]
+    may_decide: bool
+    may_adopt: bool
+
+
+def policies(
+    site: Site,
+    applied: Sequence[Applied],
+    schedules: Sequence[AppliedSchedulePolicy],
+    approvals: Approvals,
+    now: datetime,
+) -> Html:
+    """Return which policy holds where, and the requests with their buttons."""
+    rows = [
+        (*map(cut, policy_cells(each, now)), cut(selector_text(each)), _some(each.namespaces))
+        for each in applied[:_MOST]
+    ]
+    other = [
+        (each.name, "cannot be read" if each.priority is None else str(each.priority), _some(each.schedules))
+        for each in schedules[:_MOST]
+    ]
+    return shell(
+        site,
+        "Policies",
+        "foresail policy get -o wide",
+        section("locations", "Requests for storage locations", *_locations(site, approvals)),
+        section("adoptions", "Backups to adopt", *_adoptions(site, approvals, now)),
+        section(
+            "policies",
+            "SelfServicePolicies",
+            data_table("SelfServicePolicies", _POLICIES, rows, "No SelfServicePolicy."),
+            _rest(len(applied)),
+        ),
+        section(
+            "schedules",
+            "SchedulePolicies",
+            data_table("SchedulePolicies", ("name", "priority", "Schedules"), other, "No SchedulePolicy."),
+            _rest(len(schedules)),
+        ),
+    )
+
+
+def _locations(site: Site, approvals: Approvals) -> list[Child]:
+    rows = []
+    for each in sorted(approvals.locations, key=lambda each: bool(each.spec.approval_decision))[:_MOST]:
+        namespace, name, *cells = map(cut, request_cells(each))
+        asked = asked_for(each)
+        forms = [
+            button(
+                site,
+                site.link("approvals", "location", asked.namespace, asked.name, verb),
+                f"{verb.capitalize()} {asked.namespace}/{asked.name}",
+                request=asked.request_hash,
+            )
+            for verb in (APPROVE, REJECT)
+            if approvals.may_decide and each.spec.approval_decision != verb
+        ]
+        rows.append((name, namespace, *cells, words(forms)))
+    table = data_table("Requests for storage locations", _LOCATIONS, rows, "No request.")
+    return [table, _rest(len(approvals.locations)), element("p", command("foresail location request get"))]
+
+
+def _adoptions(site: Site, approvals: Approvals, now: datetime) -> list[Child]:
+    rows = []
+    for each in approvals.adoptions[:_MOST]:
+        backup = each.view.backup
+        is_offered = approvals.may_adopt and each.state == "Adoptable"
+        path = site.link("approvals", "backup", backup.key.name, APPROVE)
+        change = button(site, path, f"Approve {backup.key.name}", uid=backup.uid) if is_offered else None
+        rows.append(
+            (
+                cut(each.view.owner.name),
+                cut(each.view.owner.namespace),
+                badge(each.record, "good" if each.offer.is_verified else "warn"),
+                each.made_for,
+                each.state,
+                ago(each.started, now),
+                backup.key.name,
+                change,
+            )
+        )
+    table = data_table("Backups to adopt", _ADOPTIONS, rows, "No backup to adopt.")
+    return [table, _rest(len(approvals.adoptions)), element("p", command("foresail backup adopt -A"))]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "") or "nowhere"
+
+
+def _rest(number: int) -> Html | None:
+    more = number - _MOST
+    return element("p", f"{more} more: use the command line.", class_="note") if more > 0 else None

@@ -1,0 +1,58 @@
+"""Who runs, who waits, and which share of Velero's time each namespace has by the weight of its policy."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from foresail.api.velero import WAITING
+from foresail.cli.policy.usage import Usage
+from foresail.cli.tenant.tenant_request import TenantRequest
+
+
+@dataclass(frozen=True, slots=True)
+class TenantShare:
+    """A namespace with open requests."""
+
+    namespace: str
+    policy: str  # empty if none applies
+    weight: int
+    share: float  # of Velero's time, while all of these namespaces wait
+    running: int
+    waiting: int
+    stored: tuple[int, int | None]  # backups, and the quota
+
+
+def is_running(each: TenantRequest) -> bool:
+    """Whether Velero works on an open request; a Velero object that only waits in Velero's queue does not run."""
+    return each.is_open and each.velero.phase not in WAITING
+
+
+def in_order(found: Iterable[TenantRequest]) -> list[TenantRequest]:
+    """Return open requests as they are served: what runs, then by position in the queue, then by age."""
+    return sorted(found, key=_rank)
+
+
+def _rank(each: TenantRequest) -> tuple[bool, bool, int, str, str]:
+    created = each.request.metadata.creation_timestamp
+    age = created.isoformat() if created else ""
+    return not is_running(each), not each.position, each.position, age, str(each.key)
+
+
+def tenant_shares(found: Sequence[TenantRequest], usages: Iterable[Usage]) -> list[TenantShare]:
+    """Return the share of each namespace that has open requests, the largest first."""
+    known = {each.namespace: each for each in usages}
+    names = sorted({each.key.namespace for each in found})
+    weights = {name: known[name].weight if name in known else 1 for name in names}
+    total = sum(weights.values())
+    shares = [
+        TenantShare(
+            name,
+            known[name].policy if name in known else "",
+            weights[name],
+            weights[name] / total if total else 0.0,
+            sum(each.key.namespace == name and is_running(each) for each in found),
+            sum(each.key.namespace == name and not is_running(each) for each in found),
+            known[name].shares["stored"] if name in known else (0, None),
+        )
+        for name in names
+    ]
+    return sorted(shares, key=lambda each: (-each.share, each.namespace))
