@@ -167,3 +167,43 @@ def test_backup_that_a_restore_reads_stays_until_it_has_ended() -> None:
         return scene
 
     assert slots_left(virtual_time.run(story())) == [30]
+
+
+def fails_for_a_day(error: str | None) -> ScheduleScene:
+    """Return a world where the first deletion fails or is abandoned, and is looked at again after more than a day."""
+
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.rule("short", {}, retention={"keepLast": 2})
+        scene.make("often", EVERY_TEN)
+        failures = {"often-" + f"{BEGINNING + 10 * MINUTE:%Y%m%d%H%M%S}": error}
+        scene.velero.deleting = lambda name: next(
+            (failures.pop(each) for each in failures if name.startswith(each)), ""
+        )
+        scene.start()
+        await scene.until(BEGINNING + 23 * HOUR + 55 * MINUTE)
+        first, *others = slots_left(scene)
+        assert first == 10, "a deletion that failed is not requested again while the request exists"
+        assert others == [23 * 60 + 40, 23 * 60 + 50], "it blocks no other deletion"
+        scene.write("often", schedule="0 0 1 1 *")
+        await scene.until(BEGINNING + 25 * HOUR)
+        await scene.stop()
+        return scene
+
+    return virtual_time.run(story())
+
+
+def test_deletion_that_fails_amid_it_is_reported_and_requested_again_after_a_day() -> None:
+    scene = fails_for_a_day("a snapshot is locked")
+    assert slots_left(scene) == [23 * 60 + 40, 23 * 60 + 50]
+    (message,) = {note.message for note in scene.notes if note.reason == "RetentionFailed"}
+    assert "a snapshot is locked" in message
+    again = [note.message for note in scene.notes if "an earlier deletion did not finish" in note.message]
+    assert len(again) == 1
+
+
+def test_deletion_amid_which_velero_is_killed_is_reported_and_requested_again_after_a_day() -> None:
+    scene = fails_for_a_day(None)
+    assert slots_left(scene) == [23 * 60 + 40, 23 * 60 + 50]
+    (message,) = {note.message for note in scene.notes if note.reason == "RetentionFailed"}
+    assert "has not finished the deletion of Backup often-" in message

@@ -505,6 +505,26 @@ def test_a_failed_deletion_is_reported_and_retried_with_a_growing_delay() -> Non
     tell(story)
 
 
+def test_a_deletion_amid_which_velero_was_killed_is_requested_again_after_an_hour() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle(5)
+        tenancy.velero_says(NAB, "Deleting")
+        (name,) = tenancy.velero_objects(velero.DELETE_REQUEST)
+        begun = {"status": {"phase": "InProgress"}}
+        done(tenancy.world.merge(velero.DELETE_REQUEST, Key(VELERO, name), begun, "velero"))
+        await tenancy.settle(3500)
+        assert attempts(tenancy) == ["1"]
+        await tenancy.settle(200)
+        assert attempts(tenancy) == ["2"]
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
 @pytest.mark.parametrize(("ended", "reopened"), velero.REOPENED.items())
 def test_a_backup_that_velero_takes_for_running_though_it_has_ended_is_ended_once_more_and_deleted(
     ended: str, reopened: str

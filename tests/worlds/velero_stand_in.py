@@ -18,9 +18,14 @@ from tests.worlds.world import World
 
 QUEUED, READY, BEGUN = 0.05, 0.1, 0.15  # seconds after the creation
 ANSWERED, FORGOTTEN = 0.2, 60.0  # seconds after a question
+REMOVED = 86_400.0  # seconds after a deletion that was begun and failed
 
 Ending = Callable[[Document, datetime], tuple[datetime, str]]
 """Says of a Backup, and the instant at which it was made, when it ends and how."""
+
+
+Deleting = Callable[[str], str | None]
+"""Says of the name of a Backup what its deletion fails with; None if Velero is killed amid it."""
 
 
 def in_a_moment(_: Document, made: datetime) -> tuple[datetime, str]:
@@ -35,6 +40,7 @@ class StandIn:
         self, world: World, *, version: str = "v1.18.3", ending: Ending = in_a_moment, ttl: timedelta | None = None
     ) -> None:
         self.ending = ending
+        self.deleting: Deleting = lambda _: ""
         self.is_running = True  # a Backup that is made while it does not run stays in the phase New
         self._world = world
         self._version = version
@@ -51,10 +57,20 @@ class StandIn:
             self._later(ANSWERED, partial(self._patch, velero.STATUS_REQUEST, happening.key, answer))
             self._later(FORGOTTEN, partial(self._world.delete, velero.STATUS_REQUEST, happening.key))
         elif happening.kind == velero.DELETE_REQUEST:
-            backup = Key(happening.key.namespace, happening.after["spec"]["backupName"])
-            self._later(BEGUN, partial(self._patch, velero.BACKUP, backup, {"phase": "Deleting"}))
+            self._delete(happening.key, Key(happening.key.namespace, happening.after["spec"]["backupName"]))
+
+    def _delete(self, request: Key, backup: Key) -> None:
+        error = self.deleting(backup.name)
+        self._later(BEGUN, partial(self._patch, velero.DELETE_REQUEST, request, {"phase": "InProgress"}))
+        self._later(BEGUN, partial(self._patch, velero.BACKUP, backup, {"phase": "Deleting"}))
+        if error == "":
             self._later(ANSWERED, partial(self._world.delete, velero.BACKUP, backup))
-            self._later(ANSWERED, partial(self._world.delete, velero.DELETE_REQUEST, happening.key))
+            self._later(ANSWERED, partial(self._world.delete, velero.DELETE_REQUEST, request))
+            return
+        if error is not None:
+            failed = {"phase": "Processed", "errors": [error]}
+            self._later(ANSWERED, partial(self._patch, velero.DELETE_REQUEST, request, failed))
+        self._later(REMOVED, partial(self._world.delete, velero.DELETE_REQUEST, request))
 
     def _work_on(self, key: Key, backup: Document) -> None:
         made = self._world.clock()

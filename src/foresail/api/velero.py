@@ -4,7 +4,7 @@ Velero's kinds have no status subresource: spec and status are written together,
 """
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -57,6 +57,9 @@ AFTER_THE_QUEUE = frozenset(
 )
 """The phases in which a Backup is not finished, but no longer counts against Velero's concurrency."""
 
+DELETION_TIME = timedelta(hours=1)
+"""How long a deletion may take. A Velero that was killed amid it skips the request, and removes it after a day."""
+
 REOPENED = {COMPLETED: "Finalizing", PARTIALLY_FAILED: "FinalizingPartiallyFailed"}
 """The phase from which Velero ends a Backup, by the one in which it is then."""
 
@@ -71,6 +74,11 @@ def is_taken_for_running(phase: str, errors: Iterable[str]) -> bool:
     answer of the API server is late, and takes it off only when it ends the Backup again or is restarted.
     """
     return phase in REOPENED and any(_STILL_RUNS in each for each in errors)
+
+
+def stalls_at(phase: str, created: datetime) -> datetime | None:
+    """Return when a deletion that Velero has begun counts as abandoned; None if it waits or has ended."""
+    return created + DELETION_TIME if phase == "InProgress" else None
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, rename="camel"):

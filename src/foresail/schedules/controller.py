@@ -112,6 +112,7 @@ class Schedules:
         self._decided: set[Key] = set()  # the Schedules that were reconciled in this term as leader
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
         self._unobserved: dict[str, tuple[Key, datetime]] = {}  # the last Backup created, by its Schedule's UID
+        self._unrequested: dict[Key, dict[str, datetime]] = {}  # Backups in phase Deleting that no request names
         self._waits_to_delete: dict[Key, None] = {}  # Schedules with more to delete, in the order in which they ask
         self._groups = Groups()
         self._version_request: VersionRequest | None = None
@@ -290,7 +291,7 @@ class Schedules:
             policy=policy,
             group=self._group_view(key, policy, now),
         )
-        return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations)
+        return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations, now)
 
     def _policy_of(self, schedule: ScheduleRow) -> PolicyRow | None:
         return policy_for(schedule.key.name, schedule.labels, self.policies.rows())
@@ -312,18 +313,29 @@ class Schedules:
             waits_since=self._groups.waits_since(key, group),
         )
 
-    def _with_deletions(self, view: ScheduleView, locations: tuple[LocationRow, ...]) -> ScheduleView:
+    def _with_deletions(self, view: ScheduleView, locations: tuple[LocationRow, ...], now: datetime) -> ScheduleView:
         """Add what retention depends on, which only a Schedule with such rules needs."""
         names = [each.key.name for each in view.backups]
+        deletions = tuple(each for name in names for each in self.deletions.by("backup", name))
         from_schedule = any(self.restores.by("schedule", view.schedule.key.name))
         return msgspec.structs.replace(
             view,
             unread_policies=tuple(Unread(each.key, each.problem) for each in self.policies.unread.values()),
             locations=locations,
-            deletions=tuple(each for name in names for each in self.deletions.by("backup", name)),
-            open_deletions=sum(1 for _ in self.deletions.by("state", "open")),
+            deletions=deletions,
+            open_deletions=sum(each.is_pending(now) for each in self.deletions.by("state", "open")),
+            unrequested=self._note_unrequested(view, {each.backup for each in deletions}, now),
             restored=frozenset(name for name in names if from_schedule or any(self.restores.by("backup", name))),
         )
+
+    def _note_unrequested(self, view: ScheduleView, requested: set[str], now: datetime) -> dict[str, datetime]:
+        """Return the Backups in phase Deleting without a request, by when that was first observed."""
+        deleting = {each.key.name for each in view.backups if each.phase == velero.DELETING}
+        before = self._unrequested.pop(view.schedule.key, {})
+        found = {name: before.get(name, now) for name in deleting - requested}
+        if found:
+            self._unrequested[view.schedule.key] = found
+        return found
 
     def decide(self, view: ScheduleView | VeleroView, now: datetime) -> Plan:
         """Return the Plan for a Schedule, or for the version request."""
@@ -350,13 +362,14 @@ class Schedules:
             self._next.pop(key, None)
             self._decided.discard(key)
             self._waits_to_delete.pop(key, None)
+            self._unrequested.pop(key, None)
         elif isinstance(view, VeleroView):
             self._version_request = plan.verdict if isinstance(plan.verdict, VersionRequest) else None
         elif isinstance(plan.verdict, Verdict):
             verdict = plan.verdict
             self._decided.add(key)
             self.metrics.record(view, verdict)
-            self._note_deletions(key, view, verdict)
+            self._note_deletions(key, view, verdict, now)
             self._note_next(key, None if verdict.refused or view.schedule.paused else verdict.starts)
             self._note_turn(key, view, verdict, result)
             self._note_created(view, plan, result)
@@ -432,9 +445,10 @@ class Schedules:
         timing = timing_under(policy, str(schedule.key), settings_under(policy, self.settings).zone)
         return backup.slot if timing is None else timing.starts(backup.slot)
 
-    def _note_deletions(self, key: Key, view: ScheduleView, verdict: Verdict) -> None:
+    def _note_deletions(self, key: Key, view: ScheduleView, verdict: Verdict, now: datetime) -> None:
         retained = verdict.retained
-        if retained is not None and retained.goes and retained.blocked_by is None and is_waiting_for_velero(view):
+        deletes = retained is not None and retained.deletes and retained.blocked_by is None
+        if deletes and is_waiting_for_velero(view, now):
             self._waits_to_delete[key] = None
         else:
             self._waits_to_delete.pop(key, None)

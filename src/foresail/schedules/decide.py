@@ -11,7 +11,7 @@ from foresail.schedules.build import create_backup
 from foresail.schedules.groups import RECHECK, RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import delete_first, failed_deletions, lifetime
+from foresail.schedules.retention import delete_first, failed_deletions, lifetime, next_deletion_check
 from foresail.schedules.retries import repeating
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
@@ -50,9 +50,9 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         made = (
             create_backup(schedule, repeated.slot, view.settings, lifetime_of(view, verdict), attempt=repeated.made),
         )
-    deleted = delete_first(view, verdict.retained) if verdict.retained is not None else None
+    deleted = delete_first(view, verdict.retained, now) if verdict.retained is not None else None
     reports = reasons_to_report(verdict) + ([deleted[1]] if deleted else [])
-    failed = failed_deletions(view, verdict.retained) if verdict.retained is not None else None
+    failed = failed_deletions(view, verdict.retained, now) if verdict.retained is not None else None
     reports += [failed] if failed else []
     return Plan(
         actions=(*made, deleted[0]) if deleted else made,
@@ -70,10 +70,12 @@ def _wake_at(view: ScheduleView, verdict: Verdict, now: datetime) -> datetime | 
     Sooner if a place is only reserved, for its Backup may never come.
     """
     at, group = next_reconcile(verdict, now), view.group
+    recheck = next_deletion_check(view, verdict.retained, now) if verdict.retained is not None else None
+    at = min((each for each in (at, recheck) if each is not None), default=None)
     if group is None or not _is_limited(verdict.blocked_by):
         return at
-    recheck = RESERVED_FOR if group.is_reserving else RECHECK + stable_delay(str(view.schedule.key), RECHECK)
-    return min(now + recheck, at or now + recheck)
+    again = now + (RESERVED_FOR if group.is_reserving else RECHECK + stable_delay(str(view.schedule.key), RECHECK))
+    return min(again, at or again)
 
 
 def _is_limited(because: Because | None) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -96,6 +96,15 @@ class DeletionRow(Keyed, frozen=True):
     is_open: bool  # Velero has not processed it
     is_ours: bool
     errors: tuple[str, ...] = ()
+    stalls_at: datetime | None = None  # when it counts as abandoned, if Velero has begun it
+
+    def is_stalled(self, now: datetime) -> bool:
+        """Whether Velero has begun it and not finished in time: it was probably killed amid it."""
+        return self.stalls_at is not None and self.stalls_at <= now
+
+    def is_pending(self, now: datetime) -> bool:
+        """Whether Velero works on it or will."""
+        return self.is_open and not self.is_stalled(now)
 
 
 class RestoreRow(Keyed, frozen=True):
@@ -159,7 +168,8 @@ class ScheduleView(msgspec.Struct, frozen=True):
     unread_policies: tuple[Unread, ...] = ()  # each may be the one that applies
     locations: tuple[LocationRow, ...] = ()  # all of them
     deletions: tuple[DeletionRow, ...] = ()  # of its Backups
-    open_deletions: int = 0  # of all Schedules
+    open_deletions: int = 0  # of all Schedules, that Velero works on or will
+    unrequested: Mapping[str, datetime] = {}  # its Backups in phase Deleting without a request, by when that was seen
     restored: frozenset[str] = frozenset()  # its Backups that a Restore reads
     group: GroupView | None = None  # if its policy limits concurrent Backups
     deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
@@ -224,12 +234,14 @@ def backup_row(wire: velero.Backup) -> BackupRow:
 
 def deletion_row(wire: velero.DeleteBackupRequest) -> DeletionRow:
     """Return the row of a DeleteBackupRequest."""
+    created = wire.metadata.creation_timestamp
     return DeletionRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),
         backup=wire.spec.backup_name,
         is_open=wire.status.phase != velero.PROCESSED,
         is_ours=SCHEDULE_UID in (wire.metadata.annotations or {}),
         errors=tuple(wire.status.errors or ()),
+        stalls_at=velero.stalls_at(wire.status.phase, created) if created is not None else None,
     )
 
 

@@ -95,7 +95,8 @@ class Reason(StrEnum):
     """
 
     RETENTION_FAILED = "RetentionFailed"
-    """Velero could not delete a Backup. Foresail tries again after Velero has removed the failed request, within a day.
+    """Velero could not delete a Backup, or was stopped amid it. Foresail tries again after Velero has removed the
+    request, within a day.
     """
 
     RETRYING = "Retrying"

@@ -7,7 +7,7 @@ Velero deletes them when they expire.
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 
 import msgspec
@@ -24,6 +24,7 @@ from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.slots import timing_of
 from foresail.slots.due import is_in_future
 from foresail.slots.interval import longest_run_gap
+from foresail.slots.rules import SETTLING_TIME
 
 MOST_UNAPPROVED = 10
 MOST_UNAPPROVED_SHARE = 0.2
@@ -34,6 +35,7 @@ MOST_OPEN_DELETIONS = 10
 
 _DIGEST_LENGTH = 12
 _SUFFIX = "-retention"
+_UNFINISHED = "an earlier deletion did not finish"
 _VELEROS_NAME = re.compile("-[0-9]{14}")  # what Velero adds to the name of a Schedule
 
 
@@ -45,6 +47,13 @@ class Retained(msgspec.Struct, frozen=True):
     goes: dict[str, str]  # why no rule keeps it, by the name of the Backup, the oldest first
     is_approved: bool
     blocked_by: Because | None = None
+    deleting: tuple[str, ...] = ()  # Backups that Velero has begun to delete
+    again: tuple[str, ...] = ()  # those of them to request again, for their deletion has ended without success
+
+    @property
+    def deletes(self) -> dict[str, str]:
+        """Why each Backup is deleted, by its name, in the order of the deletions."""
+        return dict.fromkeys(self.again, _UNFINISHED) | self.goes
 
 
 def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
@@ -62,20 +71,33 @@ def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
     goes = {each.name: why(each) for each in oldest_first if not reasons[each.name]}
     digest = digest_of(rules)
     is_approved = _is_approved(view.schedule, digest, observed, len(goes), len(copies))
-    blocked_by = _in_doubt(view, now) if goes else None
+    deleting = [each for each in view.backups if each.phase == velero.DELETING and _is_run(each, view.schedule, now)]
+    again = tuple(each.key.name for each in deleting if _is_requested_again(each, view, now))
+    blocked_by = _in_doubt(view, again, now) if goes or again else None
     if goes and blocked_by is None and not is_approved:
         blocked_by = _not_approved(view, len(goes), len(copies))
-    return Retained(digest, reasons, goes, is_approved, blocked_by)
+    return Retained(digest, reasons, goes, is_approved, blocked_by, tuple(each.key.name for each in deleting), again)
 
 
 def counts(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
     """Whether a Backup is a run of this Schedule that retention counts: made here, and here to stay."""
+    is_gone = backup.phase in (velero.FAILED_VALIDATION, velero.DELETING)
+    return not is_gone and _is_run(backup, schedule, now)
+
+
+def _is_run(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
     is_run = backup.schedule_uid == schedule.uid or (
         not backup.schedule_uid and _VELEROS_NAME.fullmatch(backup.key.name.removeprefix(schedule.key.name)) is not None
     )
     is_expired = backup.expires is not None and backup.expires <= now
-    is_gone = backup.phase in (velero.FAILED_VALIDATION, velero.DELETING)
-    return is_run and not (backup.is_synced or is_expired or is_gone)
+    return is_run and not (backup.is_synced or is_expired)
+
+
+def _is_requested_again(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
+    """Whether the deletion of a Backup has ended and left it: Velero removes the request last if it succeeds."""
+    since, name = view.unrequested.get(backup.key.name), backup.key.name
+    is_over = since is not None and since + SETTLING_TIME <= now
+    return is_over and not backup.is_pinned and name not in view.restored
 
 
 def digest_of(rules: Rules) -> str:
@@ -83,12 +105,12 @@ def digest_of(rules: Rules) -> str:
     return hashlib.sha256(repr(rules).encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
-def delete_first(view: ScheduleView, retained: Retained) -> tuple[Create, Because] | None:
+def delete_first(view: ScheduleView, retained: Retained, now: datetime) -> tuple[Create, Because] | None:
     """Return the deletion of the oldest Backup that goes, one at a time; None if none is deleted now."""
-    if retained.blocked_by is not None or is_waiting_for_velero(view):
+    if retained.blocked_by is not None or is_waiting_for_velero(view, now):
         return None
     requested = {each.backup for each in view.deletions}
-    for name, why in retained.goes.items():
+    for name, why in retained.deletes.items():
         if name not in requested:
             reason = Because(Reason.RETENTION_DELETED, f"deleted Backup {name}: {why}.", Level.NORMAL)
             return _deletion(view.schedule, name, why), reason
@@ -105,18 +127,33 @@ def lifetime(view: ScheduleView, slot: datetime, upcoming: datetime) -> timedelt
     return horizon(rules, max(upcoming - slot, gap or timedelta()))
 
 
-def is_waiting_for_velero(view: ScheduleView) -> bool:
+def is_waiting_for_velero(view: ScheduleView, now: datetime) -> bool:
     """Whether Velero has a deletion of this Schedule to process, or as many as it gets at a time."""
-    return view.open_deletions >= MOST_OPEN_DELETIONS or any(each.is_open for each in view.deletions)
+    return view.open_deletions >= MOST_OPEN_DELETIONS or any(each.is_pending(now) for each in view.deletions)
 
 
-def failed_deletions(view: ScheduleView, retained: Retained) -> Because | None:
-    """Return what Velero says about a deletion that failed; it deletes such a request after a day."""
+def failed_deletions(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
+    """Return which deletion Velero failed or abandoned; it removes such a request after a day."""
     for each in view.deletions:
-        if each.errors and each.backup in retained.goes:
+        if each.backup not in retained.goes and each.backup not in retained.deleting:
+            continue
+        if each.errors:
             text = f"Velero could not delete Backup {each.backup}: {each.errors[0]}. The next try follows within a day."
             return Because(Reason.RETENTION_FAILED, text)
+        if each.is_stalled(now):
+            text = f"Velero has not finished the deletion of Backup {each.backup} for an hour. Check its log."
+            again = "If it was restarted amid it, the next try follows within a day."
+            return Because(Reason.RETENTION_FAILED, f"{text} {again}")
     return None
+
+
+def next_deletion_check(view: ScheduleView, retained: Retained, now: datetime) -> datetime | None:
+    """Return when the clock alone may change what is deleted or reported."""
+    found = [each.stalls_at for each in view.deletions if each.stalls_at is not None]
+    found += [since + SETTLING_TIME for since in view.unrequested.values()]
+    if retained.deletes and view.open_deletions >= MOST_OPEN_DELETIONS:
+        found.append(now + velero.DELETION_TIME)
+    return min((each for each in found if each > now), default=None)
 
 
 def _deletion(schedule: ScheduleRow, backup: str, why: str) -> Create:
@@ -160,19 +197,19 @@ def _not_approved(view: ScheduleView, going: int, copies: int) -> Because:
     return Because(Reason.RETENTION_NOT_APPROVED, text)
 
 
-def _in_doubt(view: ScheduleView, now: datetime) -> Because | None:
+def _in_doubt(view: ScheduleView, again: Collection[str], now: datetime) -> Because | None:
     """Return why nothing is deleted: something that the rules depend on is not certain."""
-    problem = next(_doubts(view, now), None)
+    problem = next(_doubts(view, again, now), None)
     return None if problem is None else Because(Reason.RETENTION_IN_DOUBT, f"{problem}, so nothing is deleted.")
 
 
-def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
+def _doubts(view: ScheduleView, again: Collection[str], now: datetime) -> Iterator[str]:
     for unread in view.unread_policies:
         yield f"Correct SchedulePolicy {unread.key.name}: it cannot be read ({unread.problem}) and may apply"
     for unread in view.unread:
         yield f"Backup {unread.key} cannot be read ({unread.problem})"
     for backup in view.backups:
-        if not counts(backup, view.schedule, now):
+        if not counts(backup, view.schedule, now) and backup.key.name not in again:
             continue
         moment = max(filter(None, (backup.slot, backup.created, backup.completed)))
         if is_in_future(moment, now):

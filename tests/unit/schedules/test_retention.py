@@ -10,6 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from foresail.api import velero
+from foresail.api.instants import stamp
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.api.schedule_policy import MOST_KEPT
 from foresail.cron import Dialect, fires_after, parse
@@ -17,14 +18,22 @@ from foresail.cron.duration import length_of
 from foresail.plan import Create, Key
 from foresail.retention import Copy, Rule, kept
 from foresail.schedules.decide import decide
-from foresail.schedules.observe import BackupRow, DeletionRow, LocationRow, ScheduleRow, ScheduleView, Unread
+from foresail.schedules.observe import (
+    BackupRow,
+    DeletionRow,
+    LocationRow,
+    ScheduleRow,
+    ScheduleView,
+    Unread,
+    deletion_row,
+)
 from foresail.schedules.policies import retention_rules, settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import MOST_OPEN_DELETIONS, Retained, digest_of, retain
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.slots.policies import PolicyRow
-from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, NOON, UID, backup, schedule, view, watched
+from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 
 KEEP_TWO = policy(retention={"keepLast": 2})
@@ -98,6 +107,105 @@ def test_deletion_that_velero_refused_is_reported_and_the_next_backup_goes() -> 
     assert Reason.RETENTION_FAILED.value in [each.reason for each in plan.notes]
     (deletion,) = deletions(seen(*rows, deletions=(failed,)))
     assert deletion.body["spec"] == {"backupName": rows[-2].key.name}
+
+
+LONG_AGO = NOON - DAY
+
+
+def stuck(rows: list[BackupRow], **changed: Any) -> tuple[list[BackupRow], str]:  # noqa: ANN401 - any column
+    """Return the Backups with the newest one amid a deletion, and its name."""
+    first = msgspec.structs.replace(rows[0], phase="Deleting", **changed)
+    return [first, *rows[1:]], first.key.name
+
+
+def test_deletion_that_failed_after_it_had_begun_is_reported_with_veleros_error() -> None:
+    rows, name = stuck(copies(3))
+    failed = DeletionRow(Key("velero", "x"), name, is_open=False, is_ours=True, errors=("snapshot is locked",))
+    plan = decide(seen(*rows, deletions=(failed,)), NOON)
+    (note,) = plan.notes
+    assert note.reason == Reason.RETENTION_FAILED.value
+    assert f"could not delete Backup {name}: snapshot is locked." in note.message
+    assert not plan.actions
+
+
+def test_deletion_that_failed_is_requested_again_when_velero_has_removed_the_request() -> None:
+    rows, name = stuck(copies(3))
+    (deletion,) = deletions(seen(*rows, unrequested={name: LONG_AGO}))
+    assert deletion.body["spec"] == {"backupName": name}
+    (note,) = decide(seen(*rows, unrequested={name: LONG_AGO}), NOON).notes
+    assert note.message == f"deleted Backup {name}: an earlier deletion did not finish."
+
+
+def test_backup_whose_request_was_removed_just_now_may_be_deleted_already() -> None:
+    rows, name = stuck(copies(3))
+    plan = decide(seen(*rows, unrequested={name: NOON}), NOON)
+    assert not plan.actions
+    assert plan.wake_at is not None
+    assert NOON < plan.wake_at <= NOON + 2 * MINUTE
+    assert deletions(seen(*rows, unrequested={name: NOON - 2 * MINUTE}))
+
+
+def test_backup_amid_a_deletion_counts_for_no_rule_and_no_approval() -> None:
+    rows, name = stuck(copies(3))
+    found = retained(seen(*rows, row=watched(schedule(last_backup=NOON)), unrequested={name: LONG_AGO}), "")
+    assert found.again == (name,)
+    assert set(found.kept) == {each.key.name for each in rows[1:]}
+    assert not found.goes
+    assert found.is_approved
+
+
+@pytest.mark.parametrize(
+    ("changed", "seen_as"),
+    [
+        ({"is_pinned": True}, {}),
+        ({"schedule_uid": "another"}, {}),
+        ({"completed": NOON - 99 * DAY}, {}),
+        ({"expires": NOON - HOUR}, {}),
+        ({}, {"locations": (msgspec.structs.replace(AVAILABLE, phase="Unavailable"),)}),
+        ({}, {"restored": frozenset({copies(1)[0].key.name})}),
+    ],
+)
+def test_unfinished_deletion_of_a_protected_backup_is_not_requested_again(
+    changed: dict[str, Any], seen_as: dict[str, Any]
+) -> None:
+    rows, name = stuck(copies(3), **changed)
+    assert not deletions(seen(*rows, unrequested={name: LONG_AGO}, **seen_as))
+
+
+def begun(name: str, at: datetime) -> DeletionRow:
+    """Return a deletion that Velero has begun, as it is read from the API server."""
+    wire = {
+        "metadata": {"name": f"{name}-retention", "namespace": "velero", "creationTimestamp": stamp(at)},
+        "spec": {"backupName": name},
+        "status": {"phase": "InProgress"},
+    }
+    return deletion_row(msgspec.convert(wire, velero.DeleteBackupRequest))
+
+
+def test_deletion_amid_which_velero_was_killed_is_reported_and_blocks_no_other() -> None:
+    rows = copies(5)
+    rows, name = [*rows[:4], msgspec.structs.replace(rows[4], phase="Deleting")], rows[4].key.name
+    young = decide(seen(*rows, deletions=(begun(name, NOON - 20 * MINUTE),)), NOON)
+    assert not young.actions
+    assert not young.notes
+    assert young.wake_at == NOON + 40 * MINUTE
+    old = seen(*rows, deletions=(begun(name, NOON - 3 * HOUR),))
+    assert [each.body["spec"] for each in deletions(old)] == [{"backupName": rows[3].key.name}]
+    reported = next(each for each in decide(old, NOON).notes if each.reason == Reason.RETENTION_FAILED.value)
+    assert f"Velero has not finished the deletion of Backup {name}" in reported.message
+    assert len(reported.message.split()) <= 30
+
+
+def test_schedule_that_waits_for_other_deletions_asks_again_within_an_hour() -> None:
+    plan = decide(
+        seen(
+            *copies(4),
+            row=watched(schedule(text="0 0 1 1 *", last_backup=NOON), retention=DIGEST),
+            open_deletions=MOST_OPEN_DELETIONS,
+        ),
+        NOON,
+    )
+    assert plan.wake_at == NOON + HOUR
 
 
 @pytest.mark.parametrize(
@@ -321,9 +429,9 @@ def test_last_good_copies_survive_every_history(
     ]
     left = list(rows)
     for _ in rows:  # delete until nothing goes any more
-        made = deletions(
-            seen(*left, policy=rules, row=watched(schedule(last_backup=NOON, annotations=_approved(rules))))
-        )
+        amid = {each.key.name: LONG_AGO for each in left if each.phase == "Deleting"}
+        of = watched(schedule(last_backup=NOON, annotations=_approved(rules)))
+        made = deletions(seen(*left, policy=rules, row=of, unrequested=amid))
         if not made:
             break
         spec = made[0].body["spec"]
@@ -332,7 +440,9 @@ def test_last_good_copies_survive_every_history(
     names = [each.key.name for each in left]
     assert mine[len(mine) - good :] == [name for name in names if name in mine[len(mine) - good :]]
     assert all(each in left for each in rows if each.is_pinned or each.is_synced or each.schedule_uid != UID)
-    assert all(each in left for each in rows if each.phase in ("InProgress", "FailedValidation", "Deleting"))
+    assert all(each in left for each in rows if each.phase in ("InProgress", "FailedValidation"))
+    ours = [each for each in rows if each.schedule_uid == UID and not (each.is_pinned or each.is_synced)]
+    assert not any(each in left for each in ours if each.phase == "Deleting")
 
 
 def _approved(rules: Any) -> dict[str, str]:  # noqa: ANN401

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from datetime import datetime
 from typing import Any
 
 from foresail.api import velero
@@ -16,55 +17,58 @@ from foresail.cli.output.table import table
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.retention import Rule
 from foresail.schedules.observe import BackupRow
-from foresail.schedules.reasons import Reason
-from foresail.schedules.retention import Retained
+from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.retention import Retained, failed_deletions
 
 
 def retention(args: argparse.Namespace) -> int:
     """Print what becomes of each Backup; with --approve, let new rules delete."""
-    evaluated, _ = read_selected(args)
+    evaluated, instant = read_selected(args)
     if args.approve:
         return on_cluster(args, lambda cluster: _approve(cluster, args, evaluated))
     if args.output != "table":
-        print(document([as_data(each) for each in evaluated], args.output))
+        print(document([as_data(each, instant) for each in evaluated], args.output))
     elif evaluated:
-        print("\n\n".join(listed(each) for each in evaluated))
+        print("\n\n".join(listed(each, instant) for each in evaluated))
     return 0
 
 
-def listed(each: EvaluatedSchedule) -> str:
+def listed(each: EvaluatedSchedule, instant: datetime) -> str:
     """Return what becomes of the Backups of a Schedule, the newest first."""
     retained, name = each.verdict.retained, each.schedule.key
     if retained is None:
         return f"Schedule {name}: no SchedulePolicy with retention applies; Backups stay until their ttl ends."
-    rows = [(row.key.name, _started(row), row.phase or "New", _fate(row, retained)) for row in _newest_first(each)]
+    rows = [
+        (row.key.name, _started(row), row.phase or "New", _fate(row, retained, instant)) for row in _newest_first(each)
+    ]
     lines = [f"Schedule {name}: {_summary(each, retained)}"]
     if rows:
         lines.append(table(("BACKUP", "STARTED", "PHASE", "RETENTION"), rows))
-    if retained.blocked_by is not None:
-        lines.append(f"{retained.blocked_by.reason}: {retained.blocked_by.message}")
+    problems = (retained.blocked_by, failed_deletions(each.view, retained, instant))
+    lines += [f"{problem.reason}: {problem.message}" for problem in problems if problem is not None]
     return "\n".join(lines)
 
 
-def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
+def as_data(each: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
     """Return the same for programs."""
     retained = each.verdict.retained
     found: dict[str, Any] = {"namespace": each.schedule.key.namespace, "name": each.schedule.key.name}
     if retained is None:
         return {**found, "policy": None, "backups": []}
-    blocked = retained.blocked_by
+    failed = failed_deletions(each.view, retained, instant)
     return {
         **found,
         "policy": each.view.policy.name if each.view.policy else None,
         "approved": retained.is_approved,
-        "blockedBy": {"reason": blocked.reason.value, "message": blocked.message} if blocked else None,
+        "blockedBy": _as_data(retained.blocked_by),
+        "failed": _as_data(failed),
         "backups": [
             {
                 "name": row.key.name,
                 "started": _started(row),
                 "phase": row.phase or "New",
                 "keptBy": [rule.value for rule in retained.kept.get(row.key.name, ())],
-                "deletedBecause": retained.goes.get(row.key.name),
+                "deletedBecause": retained.deletes.get(row.key.name),
                 "counts": row.key.name in retained.kept,
             }
             for row in _newest_first(each)
@@ -75,7 +79,11 @@ def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
 def _summary(each: EvaluatedSchedule, retained: Retained) -> str:
     policy = each.view.policy.name if each.view.policy else ""
     kept = len(retained.kept) - len(retained.goes)
-    return f"SchedulePolicy {policy} keeps {kept} and deletes {len(retained.goes)} Backups"
+    return f"SchedulePolicy {policy} keeps {kept} and deletes {len(retained.deletes)} Backups"
+
+
+def _as_data(because: Because | None) -> dict[str, str] | None:
+    return {"reason": because.reason.value, "message": because.message} if because is not None else None
 
 
 def _newest_first(each: EvaluatedSchedule) -> list[BackupRow]:
@@ -86,13 +94,23 @@ def _started(row: BackupRow) -> str:
     return stamp(row.slot or row.created)
 
 
-def _fate(row: BackupRow, retained: Retained) -> str:
-    name = row.key.name
-    if name in retained.goes:
-        return f"deleted: {retained.goes[name]}"
+def _fate(row: BackupRow, retained: Retained, instant: datetime) -> str:
+    name, deletes = row.key.name, retained.deletes
+    if name in deletes:
+        return f"deleted: {deletes[name]}"
+    if name in retained.deleting:
+        return "not counted: Velero has begun to delete it"
     if name not in retained.kept:
-        return "not counted: " + ("it came from a bucket" if row.is_synced else "not a run of this Schedule")
+        return f"not counted: {_why_not_counted(row, instant)}"
     return f"kept: {', '.join(rule.value for rule in retained.kept[name] if rule is not Rule.NO_RULE)}"
+
+
+def _why_not_counted(row: BackupRow, instant: datetime) -> str:
+    if row.is_synced:
+        return "it came from a bucket"
+    if row.expires is not None and row.expires <= instant:
+        return "it has expired, and Velero deletes it"
+    return "Velero refused it" if row.phase == velero.FAILED_VALIDATION else "not a run of this Schedule"
 
 
 async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:

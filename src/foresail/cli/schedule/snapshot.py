@@ -232,6 +232,7 @@ def evaluate(
     names = {each.key.name for each in backups}
     read = {each.backup for each in known.restores}
     from_schedule = any(each.schedule == schedule.key.name for each in known.restores)
+    requested = {each.backup for each in known.deletions}
     view = ScheduleView(
         schedule=schedule,
         backups=backups,
@@ -242,7 +243,12 @@ def evaluate(
         group=view_of(policy, known.policies, known.unfinished),
         locations=known.locations,
         deletions=tuple(each for each in known.deletions if each.backup in names),
-        open_deletions=sum(each.is_open and each.is_ours for each in known.deletions),
+        open_deletions=sum(each.is_ours and each.is_pending(instant) for each in known.deletions),
+        unrequested={
+            each.key.name: each.created
+            for each in backups
+            if each.phase == velero.DELETING and each.key.name not in requested
+        },
         restored=frozenset(names if from_schedule else names & read),
     )
     kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}

@@ -175,14 +175,16 @@ def request_deletion(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
 
 
 def update_from_deletion(view: RequestView, row: VeleroRow, deletion: DeletionRow, now: datetime) -> Plan:
-    """Show what became of the request to delete; if it failed, make it again, later each time.
+    """Show what became of the request to delete; if it failed or was abandoned, make it again, later each time.
 
     If Velero treats the backup as running, make it finish again; the first time at once.
     """
     copy = Copy(row.key.name, deletion.key.name, view.velero_namespace, deletion.mirror)
     before = msgspec.structs.replace(view.request.status, deletion=copy)
-    if deletion.phase != velero.PROCESSED:
-        return status_plan(view, before)
+    stalls = velero.stalls_at(deletion.phase, deletion.created)
+    is_stalled = stalls is not None and stalls <= now
+    if deletion.phase != velero.PROCESSED and not is_stalled:
+        return status_plan(view, before, wake_at=stalls)
     again = rules.next_attempt_at(deletion)
     is_reopened = row.reopened == deletion.uid
     if is_reopened and not row.is_terminal:

@@ -1,0 +1,64 @@
+"""What `foresail schedule retention` and `describe` show of Backups that Velero has begun to delete."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from foresail.cli.schedule.describe import described
+from foresail.cli.schedule.retention import as_data, listed
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
+from foresail.plan import Key
+from foresail.schedules.observe import BackupRow, DeletionRow
+from tests.unit.cli.made_up import NOW, at, backup, schedule_wire, seen
+from tests.unit.schedules.test_policies import policy
+
+KEEP_TWO = policy(retention={"keepLast": 2})
+
+
+def run(hour: int, phase: str = "Completed", **given: object) -> BackupRow:
+    slot = at(f"{hour:02}:00:00")
+    fields = {"slot": slot, "created": slot, "completed": slot + timedelta(minutes=1), "location": "default"}
+    return backup(f"daily-{hour}", phase, **{**fields, **given})
+
+
+def shown(*rows: BackupRow, deletions: tuple[DeletionRow, ...] = ()) -> EvaluatedSchedule:
+    found = seen(schedule_wire(), rows, policies=(KEEP_TWO,))
+    assert found.known is not None
+    return evaluate(found.schedule, found.content, replace(found.known, deletions=deletions), NOW)
+
+
+def fates(each: EvaluatedSchedule) -> dict[str, str]:
+    lines = listed(each, NOW).splitlines()
+    start = lines[1].index("RETENTION")
+    return {line.split()[0]: line[start:] for line in lines[2:] if line.startswith("daily-")}
+
+
+def test_each_backup_that_does_not_count_says_why() -> None:
+    found = shown(
+        run(1, schedule_uid="another"),
+        run(2, expires=NOW),
+        run(3, "FailedValidation"),
+        run(4, completed=at("00:00:00")),
+        run(5, "Deleting"),
+        run(6),
+    )
+    assert fates(found) == {
+        "daily-1": "not counted: not a run of this Schedule",
+        "daily-2": "not counted: it has expired, and Velero deletes it",
+        "daily-3": "not counted: Velero refused it",
+        "daily-4": "not counted: it came from a bucket",
+        "daily-5": "deleted: an earlier deletion did not finish",
+        "daily-6": "kept: keepLast, keepGood",
+    }
+    assert "keeps 1 and deletes 1 Backups" in listed(found, NOW)
+    (again,) = [each for each in as_data(found, NOW)["backups"] if each["name"] == "daily-5"]
+    assert (again["deletedBecause"], again["counts"]) == ("an earlier deletion did not finish", False)
+
+
+def test_failed_deletion_is_shown_with_veleros_error() -> None:
+    failed = DeletionRow(Key("velero", "x"), "daily-5", is_open=False, is_ours=True, errors=("a snapshot is locked",))
+    found = shown(run(5, "Deleting"), run(6), deletions=(failed,))
+    assert fates(found)["daily-5"] == "not counted: Velero has begun to delete it"
+    said = "Velero could not delete Backup daily-5: a snapshot is locked."
+    assert f"RetentionFailed: {said}" in listed(found, NOW)
+    assert said in as_data(found, NOW)["failed"]["message"]
+    assert said in described(found, NOW)
