@@ -174,3 +174,22 @@ def test_death_at_any_write_runs_and_records_the_same_slots() -> None:
         for write in range(1, 8):
             scene = tell(story, dies=[Moment(after=after, write=write)], schedulePolicy=NAMED)
             assert (scene.slots(), scene.skips) == (expected.slots(), expected.skips), f"{after=} {write=}"
+
+
+@pytest.mark.parametrize(("zone", "is_kept"), [("Etc/UTC", True), ("Asia/Kolkata", False)])
+def test_another_zone_reports_the_slot_that_it_drops_and_another_name_of_it_keeps_it(zone: str, is_kept: bool) -> None:
+    async def story(scene: TenantScene) -> None:
+        rule(scene, timeZone="UTC")
+        scene.schedule(NAS, "0 * * * *")
+        await scene.settle(2.5 * HOUR)
+        assert scene.says("Ready")[1] == "Busy"
+        done(scene.world.merge(SCHEDULE_POLICY, Key("", NAMED), {"spec": {"timeZone": zone}}, "admin"))
+        await scene.settle(60)
+        scene.velero_says(scene.runs[0][0], velero.COMPLETED)
+        await scene.settle(60)
+
+    scene = tell(story, works=False, schedulePolicy=NAMED)
+    assert [slot.hour for slot in scene.slots()] == [1, 2][: 1 + is_kept]
+    messages = [note.message for note in scene.notes if note.reason == "Skipped"]
+    assert len(messages) == (not is_kept)
+    assert all("before slot 2026-01-01T02:00:00Z had run" in each for each in messages)

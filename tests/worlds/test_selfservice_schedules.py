@@ -120,6 +120,50 @@ def test_a_run_that_is_due_waits_for_the_one_before_it_and_missed_slots_collapse
     tell(story, works=False)
 
 
+def dropped(scene: TenantScene) -> list[str]:
+    return [note.message for note in scene.notes if note.reason == "Skipped"]
+
+
+def test_an_edit_reports_the_slot_that_it_drops() -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.schedule(NAS, "0 * * * *")
+        await scene.settle(2.5 * HOUR)
+        assert scene.says("Ready")[1] == "Busy", "the run of 2:00 waits for that of 1:00"
+        scene.edit(NAS, NON_ADMIN_SCHEDULE, schedule="0 5 * * *")
+        await scene.settle(60)
+
+    (message,) = dropped(tell(story, works=False))
+    assert "before slot 2026-01-01T02:00:00Z had run, so it is dropped" in message
+    assert "the next run is at 2026-01-01T05:00:00Z" in message
+
+
+def test_a_new_jitter_reports_the_slot_that_it_drops() -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.schedule(NAS, "0 * * * *")
+        await scene.settle(2.9 * HOUR)
+        assert scene.says("Ready")[1] == "Busy"
+        scene.set_schedules(jitter="10m")
+        await scene.settle(60)
+        scene.set_schedules(jitter="5m")
+        await scene.settle(60)
+
+    (message,) = dropped(tell(story, works=False))
+    assert "before slot 2026-01-01T02:" in message
+
+
+def test_an_edit_without_a_slot_that_is_due_reports_none() -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.schedule(NAS, "0 * * * *")
+        await scene.settle(2.5 * HOUR)
+        scene.edit(NAS, NON_ADMIN_SCHEDULE, schedule="30 * * * *")
+        await scene.settle(0.7 * HOUR)
+        for text in ("0 0 30 2 *", "0 3 * * * +5s", "0 4 * * * +x", "0 */4 * * *"):
+            scene.edit(NAS, NON_ADMIN_SCHEDULE, schedule=text)
+            await scene.settle(HOUR)
+
+    assert not dropped(tell(story))
+
+
 def test_a_run_that_was_refused_does_not_block_the_next_and_does_not_pile_up() -> None:
     async def story(scene: TenantScene) -> None:
         hook = {"pre.hook.backup.velero.io/command": '["id"]'}

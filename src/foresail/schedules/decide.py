@@ -17,6 +17,7 @@ from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
 from foresail.schedules.status import patch_body
 from foresail.slots.due import unrecorded_slot
+from foresail.slots.edits import dropped_text
 from foresail.slots.interval import stable_delay
 from foresail.slots.rules import missed_text, skipped_text
 from foresail.slots.timing import NotRun, not_run_text
@@ -143,9 +144,7 @@ def _skipped(verdict: Verdict) -> Because:
 
 
 def _dropped(verdict: Verdict, slot: datetime) -> Because:
-    follows = f"the next run is at {stamp(verdict.next_run)}" if verdict.next_run else "no run follows"
-    text = f"the schedule or its time zone was edited before slot {stamp(slot)} had run, so it is dropped; {follows}."
-    return Because(Reason.SKIPPED, text, Level.NORMAL)
+    return Because(Reason.SKIPPED, dropped_text(slot, verdict.next_run), Level.NORMAL)
 
 
 def not_run(slots: NotRun, base: datetime) -> Because:

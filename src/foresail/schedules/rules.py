@@ -11,7 +11,6 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
-from foresail.cron import Schedule, outlook
 from foresail.plan import Level
 from foresail.schedules.build import backup_name, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
@@ -24,6 +23,7 @@ from foresail.schedules.slots import last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots import rules
 from foresail.slots.due import base_of, missed_before, unrecorded_slot
+from foresail.slots.edits import BeforeEdit
 from foresail.slots.expression import too_rare
 from foresail.slots.observed import Observed
 from foresail.slots.policies import closed_text, never_open_text
@@ -285,32 +285,16 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     )
 
 
-class _Before(msgspec.Struct, frozen=True):
-    """What an edit replaces: the fires of the expression last observed, and the instant that they count from."""
-
-    cron: Schedule
-    base: datetime
-
-    def is_same(self, schedule: ScheduleRow, previous: Observed | None, cron: Schedule, now: datetime) -> bool:
-        """Whether another name of the zone changes nothing: the same slot is due, and the same one comes next."""
-        return not is_edited(schedule, previous) and outlook(self.cron, self.base, now) == outlook(cron, self.base, now)
-
-    def dropped(self, placed: Placed, now: datetime) -> datetime | None:
-        """Return the last slot that has not run and is none of the new ones."""
-        slot = outlook(self.cron, self.base, now).due
-        return None if slot in (placed.due, placed.upcoming) else slot
-
-
 def _before_edit(
     view: ScheduleView, previous: Observed | None, last: datetime | None, zone: str, now: datetime
-) -> _Before | None:
+) -> BeforeEdit | None:
     """Return what was observed before an edit of the expression or of the policy's zone; None if nothing was edited."""
     schedule, settings = view.schedule, view.settings
     if previous is None or schedule.paused or (previous.zone == zone and not is_edited(schedule, previous)):
         return None
     zone = previous.zone or settings.zone_without_policy or settings.zone
     cron = parse_expression(previous.schedule, zone, view.server.dialect, now)
-    return None if isinstance(cron, Because) else _Before(cron, base_of(schedule, previous, last, now))
+    return None if isinstance(cron, Because) else BeforeEdit(cron, base_of(schedule, previous, last, now))
 
 
 def cannot_run(view: ScheduleView, verdict: Verdict) -> Because | None:

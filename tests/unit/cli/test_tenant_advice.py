@@ -180,7 +180,9 @@ SENTENCES = {
             "cluster administrator about the windows"
         ),
     ),
-    "Skipped": ("SkipImmediately was applied. There is nothing that you need to do",),
+    "Skipped": (
+        "SkipImmediately was applied, or an edit dropped a run that was due. There is nothing that you need to do",
+    ),
     "SkipNotApplied": (
         (
             "SkipImmediately was set again without a pause in between, so it is ignored. Pause the schedule and "

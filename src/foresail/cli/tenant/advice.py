@@ -115,7 +115,9 @@ ADVICE = {
         "the namespace has as many schedules as its policy allows",
         "delete another one with foresail backup schedule delete, or ask a cluster administrator to raise the limit",
     ),
-    Reason.SKIPPED: Advice("skipImmediately was applied", "there is nothing that you need to do"),
+    Reason.SKIPPED: Advice(
+        "skipImmediately was applied, or an edit dropped a run that was due", "there is nothing that you need to do"
+    ),
     Reason.SKIP_NOT_APPLIED: Advice(
         "skipImmediately was set again without a pause in between, so it is ignored",
         "pause the schedule and unpause it with foresail backup schedule unpause {name} --skip-immediately "

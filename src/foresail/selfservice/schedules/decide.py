@@ -15,6 +15,7 @@ from foresail.selfservice.schedules import build
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import WAITS, Verdict, judge, next_reconcile, outdated, refused_runs
 from foresail.selfservice.schedules.status import READY, patch_body, recent_backups, with_conditions
+from foresail.slots.edits import dropped_text
 from foresail.slots.rules import in_future_text, missed_text, skip_not_applied_text, skipped_text
 from foresail.slots.timing import not_run_text
 
@@ -135,6 +136,8 @@ def _news(view: ScheduleView, verdict: Verdict, after: ScheduleStatus) -> Iterat
         yield Reason.SKIP_NOT_APPLIED, skip_not_applied_text(NON_ADMIN_SCHEDULE.name), Level.NORMAL
     if found.skipped:
         yield Reason.SKIPPED, skipped_text(found.base, verdict.upcoming), Level.NORMAL
+    if verdict.dropped is not None:
+        yield Reason.SKIPPED, dropped_text(verdict.dropped, verdict.due or verdict.upcoming), Level.NORMAL
     if verdict.not_run is not None:
         is_late = verdict.not_run.expired > 0
         reason, level = (Reason.DEADLINE_EXCEEDED, Level.WARNING) if is_late else (Reason.OUTSIDE_WINDOW, Level.NORMAL)

@@ -3,6 +3,7 @@
 Which slot is due, and when skipImmediately applies, is decided by the rules that all kinds of schedule share.
 """
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,25 +21,28 @@ from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests import outcome
 from foresail.selfservice.requests.rules import is_refused, waiting_for
-from foresail.selfservice.requests.status import ACCEPTED
+from foresail.selfservice.requests.status import ACCEPTED, TRUE
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow
 from foresail.selfservice.rows.run_names import run_name
 from foresail.selfservice.rows.schedules import ScheduleRow
 from foresail.selfservice.rows.velero import glimpse
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.specs.build import backup_spec
-from foresail.slots.due import last_slot, missed_before, unrecorded_slot
+from foresail.slots.due import base_of, last_slot, missed_before, unrecorded_slot
+from foresail.slots.edits import BeforeEdit
 from foresail.slots.expression import Unusable, read_expression, too_rare
 from foresail.slots.interval import COMPARED_FIRES, shortest_gap, stable_delay
 from foresail.slots.policies import closed_text, never_open_text, timing_problem, timing_under
-from foresail.slots.rules import RARE_RECHECK, WINDOW_RECHECK, Evaluation, evaluate, is_settling
-from foresail.slots.timing import NotRun, Timing, place, start_of_last
+from foresail.slots.rules import RARE_RECHECK, WINDOW_RECHECK, Evaluation, evaluate, is_edited, is_settling
+from foresail.slots.timing import NotRun, Placed, Timing, place, start_of_last
 
 DIALECT = Dialect.ROBFIG
 """In which tenants' expressions are read: that of CronJobs, whichever Velero is installed."""
 
 ZONE = "UTC"
 """Of expressions that name no zone."""
+
+_DELAY = re.compile(r" \+([0-9]{1,9})s$")  # what `_delayed` adds to an expression
 
 WAITS = (Reason.NO_POLICY, Reason.TOO_MANY_SCHEDULES, Reason.RESTORED_FROM_BACKUP, Reason.POLICY_INVALID)
 """Reasons that do not make a schedule invalid: it starts automatically when the reason is gone."""
@@ -54,6 +58,7 @@ class Verdict(msgspec.Struct, frozen=True):
     upcoming: datetime | None = None  # when the run after that starts
     not_run: NotRun | None = None  # slots that a SchedulePolicy leaves out, to be recorded now
     wake_at: datetime | None = None  # when the clock alone may change this
+    dropped: datetime | None = None  # the last slot that had not run when the expression, zone or delay was edited
     missed: int = 0  # slots before the due one that will not run; at most a hundred are counted
     blocked_by: Refused | None = None
     is_settling: bool = False  # too early to tell: reconcile again in a moment
@@ -69,18 +74,25 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that refuses the schedule or blocks a run is reported."""
     schedule, delay = view.schedule, delay_of(view)
     last = last_slot((*(each.slot for each in view.backups), view.deleted), now)
-    timing, zone = timing_of(view), zone_of(view)
+    timing, zone, previous = timing_of(view), zone_of(view), schedule.status.observed
+    cron, delayed = read_expression(schedule.text, zone or ZONE, DIALECT), _delayed(schedule, delay)
+    before = _before_edit(delayed, last, zone, now)
+    is_same = (
+        before is not None
+        and not isinstance(cron, Unusable)
+        and before.slots.is_same(delayed, previous, cron, now - delay)
+    )
     found = evaluate(
-        _delayed(schedule, delay),
-        schedule.status.observed,
+        delayed,
+        previous,
         last,
         now,
         skips=False,
-        zone=zone,
+        zone=previous.zone if is_same and previous is not None else zone,
         offset=timing.offset if timing is not None else timedelta(),
     )
+    found = msgspec.structs.replace(found, observed=msgspec.structs.replace(found.observed, zone=zone))
     verdict = Verdict(found, last=unrecorded_slot(schedule, last, now))
-    cron = read_expression(schedule.text, zone or ZONE, DIALECT)
     if isinstance(cron, Unusable):
         never_fires, invalid = cron.never_fires, invalid_schedule(cron.message)
         return msgspec.structs.replace(verdict, refused=is_held(view) or invalid, never_fires=never_fires)
@@ -100,6 +112,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         upcoming=placed.starts + delay if placed.starts is not None else None,
         not_run=not_run,
         wake_at=placed.wake_at + delay if placed.wake_at is not None else None,
+        dropped=before.dropped(placed, now) if before is not None and found.edited and not found.skipped else None,
     )
     if schedule.paused or due is None:
         return verdict
@@ -111,6 +124,33 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         or outside_window(view, now),
         is_settling=_is_settling(view, now, placed.since),
     )
+
+
+class _Before(msgspec.Struct, frozen=True):
+    slots: BeforeEdit
+    delay: timedelta
+
+    def dropped(self, placed: Placed, now: datetime) -> datetime | None:
+        slot = self.slots.dropped(placed, now - self.delay)
+        return slot + self.delay if slot is not None else None
+
+
+def _before_edit(schedule: ScheduleRow, last: datetime | None, zone: str, now: datetime) -> _Before | None:
+    """Return what an edit of an accepted schedule replaces; None if nothing was edited.
+
+    The schedule is one with its delay in the text.
+    """
+    previous, accepted = schedule.status.observed, schedule.status.condition(ACCEPTED)
+    if previous is None or schedule.paused or accepted is None or accepted.status != TRUE:
+        return None
+    if previous.zone == zone and not is_edited(schedule, previous):
+        return None
+    suffix = _DELAY.search(previous.schedule)
+    delay = timedelta(seconds=int(suffix[1])) if suffix is not None else timedelta()
+    cron = read_expression(_DELAY.sub("", previous.schedule), previous.zone or ZONE, DIALECT)
+    if isinstance(cron, Unusable):
+        return None
+    return _Before(BeforeEdit(cron, base_of(schedule, previous, last, now) - delay), delay)
 
 
 def _delayed(schedule: ScheduleRow, delay: timedelta) -> ScheduleRow:
