@@ -3,8 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import msgspec
+
+from foresail.api.restore_check import CheckResult
 from foresail.api.specs import BackupSpec
 from foresail.cli.cron.load import Timetable, fires_between
+from foresail.cli.report.checks import LastCheck
 from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
 from foresail.cron import parse
 from foresail.plan import Key
@@ -44,7 +48,17 @@ def fleet(size: int = 500) -> Figures:
         upcoming=upcoming_runs(runs, NOW),
         failed=failed_runs(backups, NOW),
         objective=view.objective,
+        checks=(_check("mail-proof", is_bad=True), _check("shop-proof", is_bad=False), LastCheck("new")),
     )
+
+
+def _check(name: str, *, is_bad: bool) -> LastCheck:
+    start, end = NOW - timedelta(hours=6), NOW - timedelta(hours=6) + timedelta(seconds=48)
+    reason, message = (
+        ("ItemsRefused", "Service web: refused") if is_bad else ("Complete", "The sandbox took all objects")
+    )
+    last = CheckResult("1", "nightly", "u", start, end, "Fail" if is_bad else "Pass", reason, message, 1, 140, 140)
+    return LastCheck(name, name, msgspec.structs.replace(last, restore_seconds=31))
 
 
 def _claim(namespace: str) -> ClaimRow:

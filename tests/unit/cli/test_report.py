@@ -6,17 +6,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docs.external_assets import external_assets
+from foresail.api.restore_check import CheckResult
 from foresail.api.specs import BackupSpec
 from foresail.cli.coverage.commands import closing_command
 from foresail.cli.cron.load import Timetable
 from foresail.cli.main import main, parser
+from foresail.cli.report.checks import LastCheck, last_checks
 from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
 from foresail.cli.report.page import report_page
 from foresail.plan import Key
@@ -77,7 +80,14 @@ def figures(word: str = "plain") -> Figures:
         upcoming=upcoming_runs(runs, NOW),
         failed=(backup(word, word, timedelta(hours=1), schedule=word, failure=word),),
         objective=timedelta(hours=26),
+        checks=(check(word, "Fail", word), LastCheck(word, word, problem=word)),
     )
+
+
+def check(name: str, result: Literal["Pass", "Fail"], word: str, seconds: int | None = 95) -> LastCheck:
+    """Return a RestoreCheck that ended an hour ago."""
+    last = CheckResult(word, word, word, NOW, NOW - timedelta(hours=1), result, word, word, 1, 7, 6)
+    return LastCheck(name, word, msgspec.structs.replace(last, restore_seconds=seconds))
 
 
 HOSTILE = st.one_of(
@@ -129,6 +139,44 @@ def test_the_tiles_answer_what_is_protected_and_what_is_the_worst() -> None:
     worse = " ".join(Outline(report_page(figures())).texts)
     assert "no backup calm has no good backup" in worse
     assert "1 of 2" in worse
+
+
+def test_the_last_checks_are_shown_with_their_duration_and_result() -> None:
+    found = replace(figures(), checks=(check("a", "Fail", "ItemsRefused"), check("b", "Pass", "Complete", None)))
+    shown = " ".join(Outline(report_page(found)).texts)
+    assert "Restore checks 1 of 2 passed last time" in shown
+    assert "1m" in shown.partition("ItemsRefused")[2]
+    assert "6 of 7" in shown
+
+
+def test_a_report_without_checks_says_so_and_one_that_may_not_list_them_does_not() -> None:
+    nothing = "There is no RestoreCheck"
+    assert nothing in report_page(replace(figures(), checks=()))
+    assert nothing not in report_page(replace(figures(), checks=None))
+    assert "#checks" not in report_page(replace(figures(), checks=None))
+
+
+def test_failed_checks_come_first_and_one_that_cannot_be_decoded_hides_no_other() -> None:
+    spec = {"backups": {"schedule": "nightly"}}
+    ended = {"id": "1", "backup": "n-1", "backupUid": "u", "started": stamp(), "completed": stamp(), "message": "m"}
+    good = named("a", "velero", spec=spec, status={"last": {**ended, "result": "Pass", "reason": "Complete"}})
+    bad = named("b", "velero", spec=spec, status={"last": {**ended, "result": "Fail", "reason": "ItemsRefused"}})
+    waits = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "NoBackup",
+        "message": "No backup",
+        "lastTransitionTime": stamp(),
+    }
+    fresh = named("c", "velero", spec=spec, status={"conditions": [waits]})
+    broken = named("d", "velero", spec={"backups": 7})
+    found = last_checks([msgspec.Raw(msgspec.json.encode(each)) for each in (good, fresh, broken, bad)])
+    assert [(each.name, each.has_failed, each.problem.partition(":")[0]) for each in found] == [
+        ("b", True, ""),
+        ("a", False, ""),
+        ("c", False, "No backup"),
+        ("d", False, "cannot be decoded"),
+    ]
 
 
 def test_a_namespace_that_nobody_wants_a_backup_of_does_not_count() -> None:
@@ -213,6 +261,20 @@ def test_an_administrator_gets_every_namespace(run: Callable[..., tuple[int, str
     assert "velero/nightly" in shown
     assert "lab/mine" in shown
     assert err.endswith("All namespaces, 1 of 4 without gaps\n")
+    assert "There is no RestoreCheck" in shown
+
+
+@pytest.mark.parametrize(("namespace", "is_shown"), [((), True), (("-n", "bank"), False), (("-n", "gone"), False)])
+def test_checks_of_other_schedules_are_not_in_the_report_of_a_namespace(
+    run: Callable[..., tuple[int, str, str]], namespace: tuple[str, ...], *, is_shown: bool
+) -> None:
+    ended = {"id": "1", "backup": "n-1", "backupUid": "u", "started": stamp(), "completed": stamp(), "message": "m"}
+    status = {"last": {**ended, "result": "Pass", "reason": "Complete", "restoreSeconds": 7}}
+    check = named("proof", "velero", spec={"backups": {"schedule": "elsewhere"}}, status=status)
+    found = {**of_administrator(), "/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks": listed(check)}
+    _, page, err = run(found, *namespace)
+    assert ("proof" in page) is is_shown
+    assert ("1 of 1 restore checks passed" in err) is is_shown
 
 
 def test_one_namespace_has_only_its_own_schedules(run: Callable[..., tuple[int, str, str]]) -> None:

@@ -15,9 +15,10 @@ def add_report(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail report` to the command line."""
     one = commands.add_parser(
         "report",
-        help="write coverage, next runs, failed runs and gaps as one HTML file",
+        help="write coverage, next runs, failed runs, restore checks and gaps as one HTML file",
         description="Writes one HTML file with the coverage of each namespace, the worst RPO, the next runs, the failed"
-        " runs, and each gap with a command. An administrator's has all namespaces, a tenant's their own."
+        " runs, the last restore checks, and each gap with a command."
+        " An administrator's has all namespaces, a tenant's their own."
         " Changes nothing in the cluster.",
         epilog=examples(
             "foresail report --html report.html",

@@ -8,6 +8,7 @@ from itertools import islice, takewhile
 
 from foresail.cli.coverage.commands import closing_command
 from foresail.cli.cron.load import Load, Timetable, load_of
+from foresail.cli.report.checks import LastCheck
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.observe import BackupRow
 from foresail.proof.reasons import Gap
@@ -49,6 +50,7 @@ class Figures:
     failed: tuple[BackupRow, ...] = ()
     objective: timedelta | None = None
     is_tenant: bool = False
+    checks: tuple[LastCheck, ...] | None = None  # None if the reader may not list RestoreChecks
 
     @property
     def counted(self) -> list[NamespaceCoverage]:
@@ -59,6 +61,11 @@ class Figures:
     def protected(self) -> int:
         """How many namespaces have no gap."""
         return sum(not each.all_gaps() for each in self.counted)
+
+    @property
+    def passed_checks(self) -> int:
+        """How many RestoreChecks passed last."""
+        return sum(each.last is not None and not each.has_failed for each in self.checks or ())
 
     @property
     def gaps(self) -> list[OpenGaps]:

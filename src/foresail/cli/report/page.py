@@ -1,9 +1,11 @@
 """The report as one HTML file: no script, nothing fetched, every string of the cluster escaped."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from foresail import __version__
 from foresail.cli.output.times import ago, compact, short
+from foresail.cli.report.checks import LastCheck
 from foresail.cli.report.figures import RECENT, Figures, UpcomingRun
 from foresail.cli.web.markup import Child, Html, document, element, style
 from foresail.cli.web.parts import (
@@ -25,6 +27,7 @@ MOST_ROWS = 5000
 """Rows of one table; a report with more of them names how many are left out."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_CHECKS = ("checks", "Restore checks")
 _PARTS = (("gaps", "Gaps"), ("coverage", "Coverage"), ("calendar", "Calendar"), ("failed", "Failed runs"))
 _OWN_ONLY = (
     "This is a tenant's report: it knows the NonAdminSchedules and NonAdminBackups of the namespace. "
@@ -46,18 +49,20 @@ def report_page(found: Figures) -> Html:
         coverage_section(found),
         calendar_section(found),
         failed_section(found),
+        check_section(found) if found.checks is not None else None,
     )
     return document(f"Backup report: {found.subject}", head, (_header(found), main, _footer(found)))
 
 
 def _header(found: Figures) -> Html:
     objective = f" · objective {compact(found.objective)}" if found.objective else ""
+    parts = (*_PARTS, _CHECKS) if found.checks is not None else _PARTS
     return element(
         "header",
         element("h1", f"Backup report: {found.subject}"),
         element("p", f"{found.instant:%Y-%m-%d %H:%M} UTC{objective}"),
         element("p", _OWN_ONLY, class_="note") if found.is_tenant else None,
-        element("nav", words(element("a", title, href=f"#{name}") for name, title in _PARTS), aria_label="parts"),
+        element("nav", words(element("a", title, href=f"#{name}") for name, title in parts), aria_label="parts"),
     )
 
 
@@ -90,6 +95,13 @@ def summary_tiles(found: Figures) -> Html:
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
         _next_tile(found, following),
+        *((_check_tile(found, len(found.checks)),) if found.checks else ()),
+    )
+
+
+def _check_tile(found: Figures, count: int) -> Html:
+    return tile(
+        "Restore checks", f"{found.passed_checks} of {count}", "passed last time", _mood(found.passed_checks < count)
     )
 
 
@@ -191,6 +203,28 @@ def failed_section(found: Figures) -> Html:
     header = ("backup", "result", "schedule", "started", "cause")
     empty = f"No run failed in the last {RECENT.days} days."
     return section("failed", "Failed runs", *_table("Failed runs", header, rows, empty))
+
+
+def check_section(found: Figures) -> Html:
+    """Return the last result of each RestoreCheck, failed ones first."""
+    rows = [(each.name, *_check_cells(each, found)) for each in found.checks or ()]
+    header = ("check", "result", "backup", "checked", "restored in", "objects", "what")
+    empty = "There is no RestoreCheck: nothing has proved yet that this cluster takes these backups back."
+    return section("checks", "Restore checks", *_table("Restore checks", header, rows, empty))
+
+
+def _check_cells(each: LastCheck, found: Figures) -> tuple[Child, ...]:
+    last = each.last
+    if last is None:
+        return (badge("none yet"), "n/a", "n/a", "n/a", "n/a", each.problem)
+    return (
+        badge(last.reason, "bad") if each.has_failed else badge("Pass", "good"),
+        last.backup,
+        shown_time(last.completed, found.instant),
+        "n/a" if last.restore_seconds is None else short(timedelta(seconds=last.restore_seconds)),
+        f"{last.items_found} of {last.items_expected}",
+        last.message,
+    )
 
 
 def _table(label: str, header: Sequence[str], rows: Sequence[Sequence[Child]], empty: str) -> tuple[Child, ...]:

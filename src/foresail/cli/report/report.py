@@ -27,10 +27,9 @@ def run_report(args: argparse.Namespace) -> int:
     figures = on_cluster(args, lambda cluster: _read(cluster, args, objective, zone, instant))
     _write(args.html, report_page(figures))
     if args.html != "-":
-        print(
-            f"{args.html}: {figures.subject}, {figures.protected} of {len(figures.counted)} without gaps",
-            file=sys.stderr,
-        )
+        checks = f", {figures.passed_checks} of {len(figures.checks)} restore checks passed" if figures.checks else ""
+        protected = f"{figures.protected} of {len(figures.counted)} without gaps"
+        print(f"{args.html}: {figures.subject}, {protected}{checks}", file=sys.stderr)
     return 0
 
 

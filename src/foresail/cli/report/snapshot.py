@@ -10,12 +10,14 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import CLAIM, NAMESPACE, VOLUME
 from foresail.api.pods import POD
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
+from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.coverage.own_snapshot import read_own_view
 from foresail.cli.coverage.show import selected
 from foresail.cli.coverage.snapshot import read_view
 from foresail.cli.cron.load import Timetable
+from foresail.cli.report.checks import LastCheck, last_checks
 from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
 from foresail.cli.schedule.calendar import timetables
 from foresail.cli.schedule.snapshot import evaluate_selected
@@ -56,13 +58,15 @@ async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figur
     runs += await _tenants_timetables(cluster, wanted.namespace)
     titles = {title for each in found for title in each.schedules}
     backups = view.backups
+    checks = await _checks(cluster, wanted.velero_namespace)
     if wanted.namespace:
         of_velero = wanted.velero_namespace
         runs = [
             each for each in runs if (each.key.name if each.key.namespace == of_velero else str(each.key)) in titles
         ]
         backups = tuple(each for each in backups if each.schedule in titles)
-    return _figures(wanted, now, found, runs, backups)
+        checks = None if checks is None else tuple(each for each in checks if each.schedule in titles)
+    return replace(_figures(wanted, now, found, runs, backups), checks=checks)
 
 
 async def read_own(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
@@ -70,6 +74,13 @@ async def read_own(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
     view = await read_own_view(cluster, wanted.namespace, wanted.objective)
     runs = await _tenants_timetables(cluster, wanted.namespace)
     return replace(_figures(wanted, now, judge(view, now), runs, view.backups), is_tenant=True)
+
+
+async def _checks(cluster: Cluster, velero_namespace: str) -> tuple[LastCheck, ...] | None:
+    """Return the last results of RestoreChecks; None if the user may not list them."""
+    if not await may(cluster, "list", RESTORE_CHECK, velero_namespace):
+        return None
+    return last_checks(await cluster.listed_if_known(RESTORE_CHECK, velero_namespace))
 
 
 async def _tenants_timetables(cluster: Cluster, namespace: str) -> list[Timetable]:

@@ -1,0 +1,49 @@
+"""The last result of each RestoreCheck, as a report shows it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from foresail.api.metadata import Metadata
+from foresail.api.restore_check import CheckResult, RestoreCheckSpec, RestoreCheckStatus
+
+
+@dataclass(frozen=True, slots=True)
+class LastCheck:
+    """A RestoreCheck with its last result."""
+
+    name: str
+    schedule: str = ""  # whose backups it checks; empty if it selects them by labels
+    last: CheckResult | None = None  # None if no check has ended yet
+    problem: str = ""  # why there is no result
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last check ended, and did not pass."""
+        return self.last is not None and self.last.result != "Pass"
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+class _Check(_Named, frozen=True):
+    spec: RestoreCheckSpec
+    status: RestoreCheckStatus = RestoreCheckStatus()
+
+
+def last_checks(raw: Iterable[msgspec.Raw]) -> tuple[LastCheck, ...]:
+    """Return the last results, failed ones first; one that cannot be decoded hides no other."""
+    found = [_last_check(each) for each in raw]
+    return tuple(sorted(found, key=lambda each: (not each.has_failed, each.name)))
+
+
+def _last_check(raw: msgspec.Raw) -> LastCheck:
+    try:
+        check = msgspec.json.decode(raw, type=_Check)
+    except msgspec.ValidationError as error:
+        return LastCheck(msgspec.json.decode(raw, type=_Named).metadata.name, problem=f"cannot be decoded: {error}")
+    ready = next((each.message for each in check.status.conditions if each.type == "Ready"), "no operator has seen it")
+    last = check.status.last
+    return LastCheck(check.metadata.name, check.spec.backups.schedule or "", last, "" if last else ready)
