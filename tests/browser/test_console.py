@@ -9,6 +9,7 @@ from foresail.cli.console.layout import entrance
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
 from tests.browser.test_report import PICTURES, every_width
 from tests.unit.cli.test_console import PAGES, XSS, Browser, browsing, everything
+from tests.unit.cli.test_console_live import RESTORE, a_restore
 from tests.unit.cli.test_console_restore import bucket, with_bucket
 from tests.unit.cli.test_report import TENANTS
 
@@ -52,13 +53,43 @@ def test_a_tenant_plans_a_restore_and_confirms_it(tmp_path: Path) -> None:
         asyncio.run(walk(url))
 
 
+def test_a_page_renews_itself_and_is_complete_without_javascript(tmp_path: Path) -> None:
+    answers = everything()
+    answers[RESTORE] = a_restore(3)
+
+    async def walk() -> None:
+        async with browsing(tmp_path, answers) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            await page.call("Emulation.setScriptExecutionDisabled", value=True)
+            url = f"http://{browser.console.address}{browser.base}/ns/shop/restore/r"
+            await page.open(url)
+            assert "3 of 8" in await page.run("document.body.innerText")
+            answers[RESTORE] = a_restore(5)
+            await page.open(url)  # by hand
+            assert "5 of 8" in await page.run("document.body.innerText")
+
+            await page.call("Emulation.setScriptExecutionDisabled", value=False)
+            await page.open(url)
+            await page.run("window.stays = true; document.querySelector('main a').focus()")
+            answers[RESTORE] = a_restore(8)
+            await page.settled("document.body.innerText.includes('8 of 8')")
+            assert await page.run("window.stays") is True  # the page was not loaded again
+            assert await page.run("document.activeElement.tagName") == "A"
+            assert page.problems == []
+
+    asyncio.run(walk())
+
+
 def test_strings_of_a_hostile_tenant_run_nothing(tmp_path: Path) -> None:
     async def walk() -> None:
         async with browsing(tmp_path, everything(XSS)) as browser, chromium() as page:
             await signed_in(page, browser, tmp_path)
             for path in PAGES:
                 await page.open(f"http://{browser.console.address}{browser.base}{path}")
-                assert await page.run("document.querySelectorAll('script, img, iframe').length") == 0
+                assert (
+                    await page.run("document.querySelectorAll('script:not([src$=\"/live.js\"]), img, iframe').length")
+                    == 0
+                )
             assert page.problems == []
 
     asyncio.run(walk())

@@ -39,18 +39,19 @@ class Site:
         return [*found, *((self.link(word), title) for word, title in FURTHER.items() if word in self.offered)]
 
 
-def shell(site: Site, title: str, same: str, *children: Child, notice: str = "") -> Html:
-    """Return a page of the console."""
-    head = (element("link", rel="stylesheet", href=site.link("style.css")),)
+def shell(site: Site, title: str, same: str, *children: Child, live: str = "") -> Html:
+    """Return a page of the console; `live` is where its changes are reported."""
+    head = [element("link", rel="stylesheet", href=site.link("style.css"))]
+    if live:
+        head.append(element("script", src=site.link("live.js"), defer=True))
     navigation = element(
         "nav",
         *(element("a", name, href=path, aria_current="page" if name == title else None) for path, name in site.pages),
         aria_label="pages",
     )
     top = element("header", navigation, element("h1", title))
-    told = element("p", cut(notice), class_="notice", role="status") if notice else None
     footer = element("footer", "The same in the terminal: ", command(same))
-    return document(f"{title} · Foresail", head, (top, element("main", told, *children), footer))
+    return document(f"{title} · Foresail", head, (top, element("main", *children, data_live=live or None), footer))
 
 
 def entrance(url: str) -> Html:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from foresail.cli.console.layout import Search, Site, button, cut, searched, shell
+from foresail.cli.console.live import digest
 from foresail.cli.console.read import OwnNamespace
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.visit import summary as findings_summary
@@ -60,6 +61,7 @@ def overview(site: Site, found: Figures, waiting: Sequence[TenantRequest]) -> Ht
         waiting_section(site, waiting),
         failed_section(replace(found, failed=found.failed[:_SHOWN])),
         calendar_section(found),
+        live=site.link("live", seen=digest(waiting)),
     )
 
 
@@ -91,7 +93,7 @@ def namespaces(site: Site, found: Figures, search: Search) -> Html:
     return shell(site, "Namespaces", same, section("coverage", "Coverage", table))
 
 
-def namespace(site: Site, name: str, found: OwnNamespace, now: datetime, notice: str = "") -> Html:
+def namespace(site: Site, name: str, found: OwnNamespace, now: datetime) -> Html:
     """Return one namespace: its newest good copy, schedules, backups and restores, and what the viewer may do."""
     path = site.link("ns", name, "backup")
     offered: list[Child] = [button(site, path, "Back up now")] if found.may_back_up else []
@@ -112,7 +114,7 @@ def namespace(site: Site, name: str, found: OwnNamespace, now: datetime, notice:
         section("schedules", "Schedules", own_schedules(site, found.schedules, now, may_pause=found.may_pause)),
         section("backups", "Backups", requests_table(site, "Backups", found.backups, now)),
         section("restores", "Restores", requests_table(site, "Restores", found.restores, now)),
-        notice=notice,
+        live=site.link("live", "ns", name, seen=digest((*found.backups, *found.restores))),
     )
 
 
@@ -153,6 +155,8 @@ def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool 
     progress = velero.progress
     done = max(progress.items_backed_up, progress.items_restored) if progress else 0
     restores = site.link("ns", each.key.namespace, "restore", backup=each.key.name)
+    place = ("ns", each.key.namespace, each.family.word, each.key.name)
+    here = site.link(*place)
     offered = element("p", element("a", "Restore this copy", href=restores)) if may_restore else None
     created = each.request.metadata.creation_timestamp
     facts = [
@@ -171,7 +175,14 @@ def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool 
         site,
         f"{kind} {each.key.name}",
         f"foresail {each.family.word} explain {each.key.name} -n {each.key.namespace}",
-        element("p", "In ", namespace_link(site, each.key.namespace), ". Reload the page to follow it."),
+        element(
+            "p",
+            "In ",
+            namespace_link(site, each.key.namespace),
+            ". ",
+            element("a", "Reload", href=here),
+            " to follow it without JavaScript.",
+        ),
         offered,
         section("facts", "Now", data_table("Now", ("what", "value"), facts, "")),
         section("steps", "Steps", data_table("Steps", ("step", "answer", "because"), steps, "")),
@@ -180,6 +191,7 @@ def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool 
             "Log",
             element("p", command(f"foresail {each.family.word} logs {each.key.name} -n {each.key.namespace}")),
         ),
+        live=site.link("live", *place, seen=digest([each])) if each.is_open else "",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from foresail.cli.console.layout import Search, Site, cut, searched, shell
+from foresail.cli.console.live import digest
 from foresail.cli.console.pages import namespace_link, request_link, status_badge
 from foresail.cli.policy.get import share
 from foresail.cli.policy.shares import TenantShare, is_running
@@ -47,6 +48,7 @@ def queue(site: Site, found: Sequence[TenantRequest], shares: Sequence[TenantSha
         ),
         section("requests", "Requests", searched(site, "queue", "Requests", _ROWS, names, cells, search)),
         section("shares", "Shares", data_table("Shares", _SHARES, rows, "No namespace waits."), rest, told),
+        live=site.link("live", seen=digest(found)),
     )
 
 

@@ -165,6 +165,10 @@ class Reader:
         async with self._planning:
             return await plan_restore(self.cluster, copy.namespace, restore_fields(copy.name, policy), access)
 
+    async def requests(self, namespace: str) -> list[TenantRequest]:
+        """Return the backups and restores of a namespace, as far as the viewer may list them."""
+        return [each for family in (BACKUPS, RESTORES) for each in await self._requests(family, namespace)]
+
     async def request(self, family: Family, key: Key, now: datetime) -> TenantRequest:
         """Return one backup or restore, with what the API server refused of it."""
         if not await may(self.cluster, "get", family.kind, key.namespace):

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from http import HTTPStatus
 
@@ -16,7 +17,7 @@ from aiohttp import web
 
 from foresail.cli.access.cluster import Cluster, connected, settle_namespace
 from foresail.cli.check.checks import read_record
-from foresail.cli.console import check_pages, guard, pages, policy_pages, primer_pages, queue_pages, restore_pages
+from foresail.cli.console import check_pages, guard, live, pages, policy_pages, primer_pages, queue_pages, restore_pages
 from foresail.cli.console.changes import back_up_now, decide_location, restore, set_paused
 from foresail.cli.console.layout import Search, Site, entrance, plain_page
 from foresail.cli.console.read import Reader
@@ -27,6 +28,7 @@ from foresail.cli.tenant.adopt import approve_one
 from foresail.cli.tenant.copies import is_restorable
 from foresail.cli.tenant.files import Access, trust_of
 from foresail.cli.tenant.names import problem_with_name
+from foresail.cli.web.script import SCRIPT
 from foresail.cli.web.sheet import CONSOLE, SHEET
 from foresail.cron import CronError
 from foresail.cron.tz.zone_name import validate_zone_name
@@ -57,6 +59,7 @@ class Console:
         self._tls = tls  # in front of the bucket, from which a plan reads the contents of a backup
         self._namespace = wanted.namespace
         self._is_token_used = False
+        self._streams, self._ended = 0, asyncio.Event()
         self.address = ""
 
     @property
@@ -74,6 +77,11 @@ class Console:
         base, namespace, name = f"/{self._secrets.mount}", f"{{namespace:{_NAME}}}", f"{{name:{_NAME}}}"
         app.router.add_get(f"{base}/", self._overview)
         app.router.add_get(f"{base}/style.css", self._style)
+        app.router.add_get(f"{base}/live.js", self._script)
+        app.router.add_get(f"{base}/live", self._live)
+        app.router.add_get(f"{base}/live/ns/{namespace}", self._live)
+        app.router.add_get(f"{base}/live/ns/{namespace}/{{word:backup|restore}}/{name}", self._live)
+        app.on_shutdown.append(self._end_streams)
         app.router.add_get(f"{base}/namespaces", self._namespaces)
         app.router.add_get(f"{base}/calendar", self._calendar)
         app.router.add_get(f"{base}/doctor", self._doctor)
@@ -107,7 +115,8 @@ class Console:
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Answer only the viewer's own browser, and give every answer the same headers."""
         answer = await self._checked(request, handler)
-        answer.headers.update(guard.HEADERS)
+        if not answer.prepared:
+            answer.headers.update(guard.HEADERS)
         return answer
 
     async def _checked(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -166,6 +175,46 @@ class Console:
     async def _style(self, _: web.Request) -> web.Response:
         return web.Response(text=f"{SHEET}{CONSOLE}", content_type="text/css")
 
+    async def _script(self, _: web.Request) -> web.Response:
+        return web.Response(text=SCRIPT, content_type="text/javascript")
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        """Report whenever what a page shows is no longer what the browser has seen."""
+        if self._streams >= live.MOST_STREAMS:
+            raise web.HTTPServiceUnavailable(reason="Too many pages are followed at once")
+        self._streams += 1
+        try:
+            return await self._stream(request)
+        finally:
+            self._streams -= 1
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        seen, pause = request.query.get("seen", ""), live.ONE if "name" in request.match_info else live.MANY
+        found = await self._digest(request)  # what cannot be read is refused before the stream begins
+        answer = web.StreamResponse(headers={**guard.HEADERS, "Content-Type": "text/event-stream"})
+        await answer.prepare(request)
+        await answer.write(live.FIRST)
+        with suppress(ConnectionError, CommandError):
+            while not self._ended.is_set():
+                await answer.write(live.ALIVE if found == seen else live.CHANGED)
+                seen = found
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._ended.wait(), pause)
+                found = await self._digest(request)
+        return answer
+
+    async def _digest(self, request: web.Request) -> str:
+        place, at = request.match_info, now()
+        if "name" in place:
+            family = BACKUPS if place["word"] == BACKUPS.word else RESTORES
+            return live.digest([await self._reader.request(family, Key(place["namespace"], place["name"]), at)])
+        if "namespace" in place:
+            return live.digest(await self._reader.requests(place["namespace"]))
+        return live.digest(await self._reader.waiting(at))
+
+    async def _end_streams(self, _: web.Application) -> None:
+        self._ended.set()
+
     async def _namespaces(self, request: web.Request) -> web.Response:
         found = await self._reader.figures(now())
         return _page(pages.namespaces(await self._site(), found, _search(request)))
@@ -222,12 +271,9 @@ class Console:
         return await self._moved("policies")
 
     async def _one_namespace(self, request: web.Request) -> web.Response:
-        return await self._shown_namespace(request.match_info["namespace"])
-
-    async def _shown_namespace(self, name: str, notice: str = "") -> web.Response:
-        at = now()
+        at, name = now(), request.match_info["namespace"]
         found = await self._reader.namespace(name, at)
-        return _page(pages.namespace(await self._site(), name, found, at, notice))
+        return _page(pages.namespace(await self._site(), name, found, at))
 
     async def _detail(self, request: web.Request) -> web.Response:
         at, family = now(), BACKUPS if request.match_info["word"] == BACKUPS.word else RESTORES

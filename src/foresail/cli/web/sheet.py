@@ -58,7 +58,6 @@ CONSOLE = """
 header nav{margin-bottom:12px}header nav a[aria-current]{font-weight:700;color:var(--ink)}
 button,input[type=search]{font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--pale);
 border-radius:6px;padding:4px 12px}button{cursor:pointer}td form{margin:0}
-.notice{border:1px solid var(--line);border-left:5px solid var(--good);border-radius:8px;padding:8px 12px}
 .paging a{margin-left:8px}
 fieldset{border:1px solid var(--line);border-radius:8px;margin:0 0 12px;padding:8px 12px;min-width:0}
 fieldset>label{display:block;padding:4px 0}legend{color:var(--pale);padding:0 6px}
@@ -66,4 +65,4 @@ fieldset>label{display:block;padding:4px 0}legend{color:var(--pale);padding:0 6p
 .timeline li{padding:5px 0;overflow-wrap:anywhere}
 progress{width:12em;max-width:100%;vertical-align:middle;accent-color:var(--good)}
 """
-"""What only the console needs: navigation, forms and notices."""
+"""What only the console needs: navigation and forms."""
