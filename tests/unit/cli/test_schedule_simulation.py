@@ -1,18 +1,22 @@
 """What becomes of slots, by the rules themselves."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from foresail.cli.output.times import compact
-from foresail.cli.schedule.simulate import outcome, summary_rows
+from foresail.cli.schedule.simulate import fates_of, outcome, summary_rows
 from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.plan import Key
 from foresail.schedules.observe import GroupView, LocationRow
 from tests.unit.cli.made_up import NOW, at, backup, schedule_wire, seen
+from tests.unit.schedules.test_policies import policy
 
 BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")
 NOTHING = timedelta()
@@ -120,6 +124,88 @@ def test_a_run_that_waits_in_its_group_at_the_end_is_held_for_that_reason() -> N
         ("13:00", "missed", ""),
         ("14:00", "held", "ConcurrencyLimit"),
     ]
+
+
+NOON = at("12:00:00")
+
+
+def in_group(minutes: list[int], most: int, running: int = 0) -> list[EvaluatedSchedule]:
+    """Return daily Schedules of one group, each so many minutes after noon, the first of them with a Backup now."""
+    limited = policy("slow", concurrency={"max": most, "group": "slow"})
+    found = []
+    for number, after in enumerate(minutes):
+        due, name = NOON + timedelta(minutes=after), f"s{number:02}"
+        wire = schedule_wire(f"{due.minute} {due.hour} * * *", name, status={"lastBackup": "2026-11-15T12:00:00Z"})
+        wire["metadata"]["creationTimestamp"] = wire["status"]["lastBackup"]
+        row = backup(f"{name}-now", "InProgress", schedule=name, slot=NOON, created=NOON)
+        found.append(seen(wire, [row] if number < running else [], policies=(limited,)))
+    return found
+
+
+def starts_by_the_rule(
+    minutes: list[int], most: int, running: int, takes: timedelta, days: int
+) -> list[tuple[datetime, datetime, str]]:
+    """Return slots and starts by the definition: in the order of slots, then of names, when a place is free."""
+    slots = sorted(
+        (NOON + timedelta(days=day, minutes=after), f"s{number:02}")
+        for day in range(days)
+        for number, after in enumerate(minutes)
+    )
+    busy = {f"s{number:02}": NOON + takes for number in range(running)}
+    places, found = sorted([NOON + takes] * running + [NOON] * max(most - running, 0)), []
+    places = places[max(running - most, 0) :]  # more may run than a new limit allows
+    for slot, name in slots:
+        start = max(slot, places[0], busy.get(name, NOON))
+        places = sorted([*places[1:], start + takes])
+        found.append((slot, start, name))
+    return found
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.integers(60, 240), min_size=1, max_size=10),
+    st.integers(1, 4),
+    st.integers(0, 5),
+    st.integers(0, 59),
+)
+@example([120] * 9, 2, 0, 45)
+@example([120] * 3, 1, 3, 59)
+def test_runs_of_a_group_start_in_the_order_of_their_slots_when_a_place_is_free(
+    minutes: list[int], most: int, running: int, takes: int
+) -> None:
+    running, lasts = min(running, len(minutes)), timedelta(minutes=takes)
+    schedules = in_group(minutes, most, running)
+    span = Span(NOW, NOON + timedelta(days=2))
+    found = fates_of(schedules, NOW, span, lasts)
+    starts = [(fate.slot, fate.at, each.schedule.key.name) for fate, each in found]
+    assert starts == starts_by_the_rule(minutes, most, running, lasts, days=2)
+    for fate, _ in found:
+        assert fate.outcome is (Outcome.LATE if fate.at != fate.slot else Outcome.RUNS)
+        assert fate.at is not None
+        at_once = sum(other.at is not None and other.at <= fate.at < other.at + lasts for other, _ in found)
+        assert at_once <= most
+    for row in summary_rows(found, "UTC"):
+        late = sum(fate.outcome is Outcome.LATE for fate, each in found if str(each.schedule.key) == row[0])
+        assert row[1:5] == ("2", str(2 - late), str(late), "0")
+
+
+def test_run_that_waits_in_its_group_beyond_its_deadline_is_skipped() -> None:
+    limited = policy("slow", concurrency={"max": 1, "group": "slow"}, startingDeadline="50m")
+    daily = {"lastBackup": "2026-11-15T12:00:00Z"}
+    schedules = [seen(schedule_wire("0 13 * * *", name, status=daily), policies=(limited,)) for name in "abc"]
+    found = fates_of(schedules, NOW, Span(NOW, at("18:00:00")), timedelta(minutes=40))
+    assert [(each.schedule.key.name, fate.outcome.value, fate.because) for fate, each in found] == [
+        ("a", "runs", ""),
+        ("b", "runs late", ""),
+        ("c", "skipped", "DeadlineExceeded"),
+    ]
+
+
+def test_backups_of_schedules_that_are_not_simulated_hold_their_place_once() -> None:
+    (only,) = in_group([60], 1)
+    full = replace(only, view=msgspec.structs.replace(only.view, group=GroupView("slow", 1, ("other",))))
+    ((fate, _),) = fates_of([full], NOW, Span(NOW, NOON + timedelta(days=1)), timedelta(hours=2))
+    assert fate.at == NOW + timedelta(hours=2)
 
 
 def test_a_schedule_that_counts_from_its_last_run_is_followed_run_by_run() -> None:

@@ -82,6 +82,28 @@ def test_simulation_of_a_policy_is_data_for_programs(tmp_path: Path, capsys: Cap
     assert "12:00:00Z" in starts["without"]
 
 
+def test_simulation_counts_the_runs_that_wait_in_the_group_of_a_new_policy(tmp_path: Path, capsys: Capture) -> None:
+    limited = """
+apiVersion: foresail.dev/v1alpha1
+kind: SchedulePolicy
+metadata: {name: one-at-a-time}
+spec:
+  selector: {}
+  concurrency: {max: 1}
+"""
+    words = ("schedule", "simulate", "--policy", str(tmp_path / "policy.yaml"), "--backups-take", "45m")
+    until = f"{NOON + timedelta(days=31):%Y-%m-%d}"  # half a day after the last slot
+    assert run(tmp_path, *words, "--until", until, text=limited) == 0
+    without, _, with_them = capsys.readouterr().out.partition("with ")
+    counts = {
+        name: [line.split()[1:5] for line in text.splitlines() if line.startswith("velero/")][:2]
+        for name, text in (("without", without), ("with", with_them))
+    }
+    assert counts["without"] == [["30", "30", "0", "0"]] * 2
+    assert counts["with"] == [["30", "30", "0", "0"], ["30", "0", "30", "0"]], "web waits for batch, day after day"
+    assert "runs 45m late" in with_them
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -38,7 +38,7 @@ def preview_schedules(args: argparse.Namespace, read: list[Any]) -> int:
 def week_changes(now: EvaluatedSchedule, then: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
     """Return what a policy would change for one Schedule in the next week."""
     span = Span(instant, instant + _WEEK)
-    before, after = (_starts(list(simulated(each.view, instant, span, timedelta()))) for each in (now, then))
+    before, after = (_starts(simulated(each.view, instant, span, timedelta())) for each in (now, then))
     refused = then.verdict.refused
     return {
         "schedule": str(now.schedule.key),

@@ -17,7 +17,7 @@ from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
 from foresail.cli.output.times import compact
 from foresail.cli.schedule.hints import hint_who_fires
-from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
+from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated_together
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cli.schedule.under_policy import load_in, policies_of, under
 from foresail.kube.clock import now
@@ -49,8 +49,9 @@ def fates_of(
     evaluated: Sequence[EvaluatedSchedule], instant: datetime, span: Span, takes: timedelta
 ) -> list[tuple[Fate, EvaluatedSchedule]]:
     """Return what becomes of every slot of some Schedules, in order."""
+    found = simulated_together([each.view for each in evaluated], instant, span, takes)
     return sorted(
-        ((fate, each) for each in evaluated for fate in simulated(each.view, instant, span, takes)),
+        ((fate, each) for each, fates in zip(evaluated, found, strict=True) for fate in fates),
         key=lambda pair: (pair[0].slot, pair[1].schedule.key),
     )
 

@@ -1,13 +1,15 @@
-"""What becomes of each slot of a Schedule, if nothing in the cluster changes but what the Schedule itself does.
+"""What becomes of each slot of some Schedules, if nothing in the cluster changes but what they do themselves.
 
 Pure: the rules are asked at one instant after another, as the operator would ask them, and what they say is played
 back to them.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from heapq import heapify, heappop, heappush
 from itertools import takewhile
 
 import msgspec
@@ -67,58 +69,140 @@ class Span:
         return (slot for slot in takewhile(lambda slot: slot < last, fires_after(cron, before)) if slot >= self.since)
 
 
-def simulated(view: ScheduleView, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:
-    """Yield what becomes of every slot in a span that is not done yet, in order.
+def simulated(view: ScheduleView, now: datetime, span: Span, takes: timedelta) -> list[Fate]:
+    """Return what becomes of every slot of one Schedule in a span that is not done yet, in order.
 
     Every Backup takes that long, those that run now included, the other ones of its group from now on. Whatever else
     holds a run holds it to the end.
     """
-    cron = parse_expression(view.schedule.text, view.settings.zone, view.server.dialect, now)
-    if isinstance(cron, Because):
-        return
-    at, group_ends = now, now + takes
-    while at < span.until:
-        view = _at(view, at, takes, group_ends)
+    return simulated_together([view], now, span, takes)[0]
+
+
+def simulated_together(views: Sequence[ScheduleView], now: datetime, span: Span, takes: timedelta) -> list[list[Fate]]:
+    """Return the same for each of several Schedules; those of one group wait for each other."""
+    played = [_Played(view, now, span, takes) for view in views]
+    groups: dict[object, list[_Played]] = {}
+    for number, each in enumerate(played):
+        group = each.view.group
+        groups.setdefault((each.key.namespace, group.name) if group is not None else number, []).append(each)
+    simulated = {backup.key.name for view in views for backup in view.backups}
+    for members in groups.values():
+        _Group(members, simulated, now, takes).play(span.until)
+    return [each.fates for each in played]
+
+
+class _Played:
+    """One Schedule while the simulated time passes."""
+
+    def __init__(self, view: ScheduleView, now: datetime, span: Span, takes: timedelta) -> None:
+        self.view, self.key, self.fates = view, view.schedule.key, list[Fate]()
+        self.turn: datetime | None = None  # by which its run waits in its group
+        self.starts = False  # a Backup at the last step
+        self._now, self._span, self._takes = now, span, takes
+        cron = parse_expression(view.schedule.text, view.settings.zone, view.server.dialect, now)
+        self._cron = None if isinstance(cron, Because) else cron
+        self.next = None if self._cron is None else now  # when the clock changes something
+
+    def step(self, at: datetime, group: GroupView | None) -> None:
+        """Ask the rules at an instant, and play back what they say."""
+        self.next, self.turn, self.starts = None, None, False
+        cron, span, fates = self._cron, self._span, self.fates
+        self.view = view = _at(self.view, at, self._takes, group)
         verdict = judge(view, at)
-        if verdict.refused is not None or view.schedule.is_terminating:
+        if cron is None or verdict.refused is not None or view.schedule.is_terminating:
             return
         if view.schedule.paused:
-            yield from (Fate(slot, Outcome.PAUSED) for slot in span.slots(cron, verdict.base))
+            fates += [Fate(slot, Outcome.PAUSED) for slot in span.slots(cron, verdict.base)]
             return
-        yield from _skipped(view, verdict, cron, at, span)
+        fates += _skipped(view, verdict, cron, at, span)
         slot, blocked_by = verdict.fires, verdict.blocked_by
         if blocked_by is not None and blocked_by.reason not in _PASSES:
             text = f"{blocked_by.reason}: {blocked_by.message}"
-            yield from (Fate(each, Outcome.HELD, because=text) for each in span.slots(cron, verdict.base))
+            fates += [Fate(each, Outcome.HELD, because=text) for each in span.slots(cron, verdict.base)]
             return
         recorded = verdict.not_run
         if recorded is not None:
             text = not_run(recorded, verdict.base).reason.value
             end = recorded.last + timedelta(seconds=1)
-            yield from (Fate(each, Outcome.SKIPPED, because=text) for each in span.slots(cron, verdict.base, end))
+            fates += [Fate(each, Outcome.SKIPPED, because=text) for each in span.slots(cron, verdict.base, end)]
         if slot is not None:
             base = recorded.last if recorded is not None else verdict.base
-            yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, base, slot))
+            fates += [Fate(each, Outcome.MISSED) for each in span.slots(cron, base, slot)]
             if at >= span.since:  # the run is in the span, even if its slot was before
                 started = verdict.due_since or slot
-                yield Fate(slot, Outcome.LATE if at - started >= timedelta(seconds=1) else Outcome.RUNS, at)
-            view = _fired(view, slot, at)
-        view = _recorded(view, verdict, slot)
-        following = _following(view, verdict, at, takes, group_ends)
-        if following is None:
+                fates.append(Fate(slot, Outcome.LATE if at - started >= timedelta(seconds=1) else Outcome.RUNS, at))
+            self.view, self.starts = _fired(view, slot, at), True
+        if blocked_by is not None and blocked_by.reason is Reason.CONCURRENCY_LIMIT and not verdict.is_settling:
+            self.turn = verdict.turn
+        self.view = _recorded(self.view, verdict, slot)
+        self.next = _following(self.view, verdict, at, self._takes)
+
+    def end(self, group: GroupView | None) -> None:
+        """Note the slots that still wait for a Backup to end when the time is over."""
+        if self._cron is None or (self.next is None and self.turn is None):
             return
-        at = following
-    yield from _left(view, cron, now, span)
+        view = msgspec.structs.replace(self.view, group=group)
+        verdict = judge(view, max(self._now, self._span.until - timedelta(seconds=1)))
+        if verdict.blocked_by is not None:
+            slots, because = list(self._span.slots(self._cron, verdict.base)), verdict.blocked_by.reason.value
+            self.fates += [Fate(slot, Outcome.MISSED) for slot in slots[:-1]]
+            self.fates += [Fate(slot, Outcome.HELD, because=because) for slot in slots[-1:]]
 
 
-def _left(view: ScheduleView, cron: Schedule, now: datetime, span: Span) -> Iterator[Fate]:
-    """Yield the slots that still wait for a Backup to end when the time is over."""
-    verdict = judge(view, max(now, span.until - timedelta(seconds=1)))
-    blocked_by = verdict.blocked_by
-    if blocked_by is not None:
-        slots = list(span.slots(cron, verdict.base))
-        yield from (Fate(slot, Outcome.MISSED) for slot in slots[:-1])
-        yield from (Fate(slot, Outcome.HELD, because=blocked_by.reason.value) for slot in slots[-1:])
+class _Group:
+    """Schedules that wait for each other, or one that waits for none: who runs, who waits, and who is next."""
+
+    def __init__(self, members: list[_Played], simulated: set[str], now: datetime, takes: timedelta) -> None:
+        self._members, self._takes = members, takes
+        self._view = members[0].view.group
+        self._waiting: list[tuple[datetime, Key]] = []
+        self._by_key = {each.key: each for each in members}
+        own = [row for each in members for row in each.view.backups if is_unfinished(row, each.view.schedule, now)]
+        others = set(self._view.unfinished if self._view is not None else ()) - simulated
+        self._ends = [end_of(row, takes) for row in own] + [now + takes] * len(others)
+        heapify(self._ends)
+
+    def play(self, until: datetime) -> None:
+        """Let time pass from one instant at which something changes to the next."""
+        due = [(each.next, each.key) for each in self._members if each.next is not None]
+        heapify(due)
+        while due or (self._waiting and self._ends):
+            moments = [*([due[0][0]] if due else []), *(self._ends[:1] if self._waiting else [])]
+            at = min(moments)
+            if at >= until:
+                break
+            while self._ends and self._ends[0] <= at:
+                heappop(self._ends)
+            while self._waiting and self._free():  # the first in the queue come first
+                self._step(self._by_key[self._waiting[0][1]], at, due)
+            while due and due[0][0] <= at:
+                moment, key = heappop(due)
+                if self._by_key[key].next == moment:  # else it was stepped meanwhile
+                    self._step(self._by_key[key], at, due)
+        for each in self._members:
+            each.end(self._group_of(each))
+
+    def _step(self, each: _Played, at: datetime, due: list[tuple[datetime, Key]]) -> None:
+        if each.turn is not None:
+            del self._waiting[bisect_left(self._waiting, (each.turn, each.key))]
+        each.step(at, self._group_of(each))
+        if each.starts and self._takes:
+            heappush(self._ends, at + self._takes)
+        if each.turn is not None:
+            insort(self._waiting, (each.turn, each.key))
+        if each.next is not None:
+            heappush(due, (each.next, each.key))
+
+    def _free(self) -> int:
+        return max(self._view.most - len(self._ends), 0) if self._view is not None else 0
+
+    def _group_of(self, each: _Played) -> GroupView | None:
+        """Return the group as one of its Schedules sees it."""
+        own = each.view.group
+        if own is None:
+            return None
+        ahead = tuple(entry for entry in self._waiting[: self._free() + 1] if entry[1] != each.key)
+        return msgspec.structs.replace(own, unfinished=(), more=len(self._ends), waiting=ahead)
 
 
 def _skipped(view: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
@@ -127,14 +211,11 @@ def _skipped(view: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime,
         yield from (Fate(slot, Outcome.SKIPPED) for slot in span.slots(cron, base, verdict.base))
 
 
-def _following(
-    view: ScheduleView, verdict: Verdict, at: datetime, takes: timedelta, group_ends: datetime
-) -> datetime | None:
-    """Return the next instant at which something may change."""
+def _following(view: ScheduleView, verdict: Verdict, at: datetime, takes: timedelta) -> datetime | None:
+    """Return the next instant at which something may change, except in its group."""
     if verdict.is_settling:
         return at + timedelta(seconds=1)
     ends = [end_of(each, takes) for each in view.backups if is_unfinished(each, view.schedule, at)]
-    ends += [group_ends] if view.group is not None else []
     moments = [*([verdict.wake_at] if verdict.wake_at else []), *(ends if verdict.blocked_by else [])]
     return min((each for each in moments if each > at), default=None)
 
@@ -144,7 +225,7 @@ def end_of(backup: BackupRow, takes: timedelta) -> datetime:
     return backup.created + takes
 
 
-def _at(view: ScheduleView, at: datetime, takes: timedelta, group_ends: datetime) -> ScheduleView:
+def _at(view: ScheduleView, at: datetime, takes: timedelta, group: GroupView | None) -> ScheduleView:
     """Return the view at an instant: Backups that have run long enough have ended."""
     backups = tuple(
         msgspec.structs.replace(each, phase=velero.COMPLETED)
@@ -152,9 +233,6 @@ def _at(view: ScheduleView, at: datetime, takes: timedelta, group_ends: datetime
         else each
         for each in view.backups
     )
-    group = view.group
-    if group is not None and at >= group_ends:
-        group = GroupView(group.name, group.most)
     return msgspec.structs.replace(view, backups=backups, group=group)
 
 
