@@ -12,7 +12,12 @@ from pathlib import Path
 from testbed.build import program
 
 CHARTS = Path(__file__).parents[1] / "charts"
-SWITCHES = {"schedules": "schedules.enabled", "self-service": "selfService.enabled", "primers": "primers.enabled"}
+SWITCHES = {
+    "schedules": "schedules.enabled",
+    "self-service": "selfService.enabled",
+    "primers": "primers.enabled",
+    "restore-checks": "proof.restoreChecks",
+}
 BLANKS = {
     "veleroNamespace": "VELERO-NAMESPACE",
     "veleroServiceAccount": "VELERO-SERVICE-ACCOUNT",

@@ -1,14 +1,10 @@
 """The chart's permissions in a world: each capability asks with its own Role and nothing else, as in a cluster."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
-
-import yaml
 
 from foresail.cli.install.manifests import InstallOptions, operators
 from foresail.kube.failures import Cause, Failure
@@ -16,7 +12,6 @@ from foresail.plan import Kind
 
 VELERO = "velero"
 RESTORE_CHECKS = "restore-checks"
-_CHECKS = Path(__file__).parents[2] / "charts" / "foresail" / "templates" / "restore-checks.yaml"
 
 
 class Grant(NamedTuple):
@@ -30,8 +25,6 @@ class Grant(NamedTuple):
 @cache
 def granted(capability: str) -> frozenset[Grant]:
     """Return what the operator may do if this capability is the only one that is on."""
-    if capability == RESTORE_CHECKS:
-        return _of_restore_checks()
     pieces = operators(InstallOptions((capability,), VELERO, "velero", "foresail", "pause"))
     bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
     return frozenset(
@@ -39,20 +32,6 @@ def granted(capability: str) -> frozenset[Grant]:
         for piece in pieces
         if piece.kind.name.endswith("Role") and piece.key.name in bound
         for rule in piece.body["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    )
-
-
-def _of_restore_checks() -> frozenset[Grant]:
-    """Return the Roles of the template itself: `foresail install` does not know this capability."""
-    lines = _CHECKS.read_text().splitlines()
-    text = "\n".join(re.sub(r"{{.*?}}", "velero", each) for each in lines if not each.startswith("{{-"))
-    return frozenset(
-        Grant(_written(group, resource), verb, everywhere=each["kind"] == "ClusterRole")
-        for each in yaml.safe_load_all(text)
-        for rule in each.get("rules", ())
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]

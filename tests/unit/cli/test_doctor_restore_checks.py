@@ -1,4 +1,4 @@
-"""What the doctor says about RestoreChecks: failed ones, sandboxes that were left, and permissions."""
+"""What the doctor says about RestoreChecks: failed ones, and sandboxes that were left."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,10 +9,8 @@ from foresail.api.marks import CHECK_LABEL
 from foresail.api.metadata import Metadata
 from foresail.api.restore_check import CheckResult, CheckRun, RestoreCheckStatus, Result
 from foresail.cli.doctor.evidence import CheckSeen, Named
-from foresail.cli.doctor.permissions import RESTORE_CHECKS
 from foresail.cli.doctor.restore_checks import restore_checks
 from tests.unit.cli.test_doctor import HEALTHY, NOW
-from tests.worlds.roles import Grant, granted
 
 RUN = CheckRun("0123456789", "nightly-1", "u", NOW)
 
@@ -46,13 +44,3 @@ def test_a_failed_check_is_named_and_a_passed_one_is_good() -> None:
 )
 def test_a_sandbox_that_no_check_needs_is_named(status: RestoreCheckStatus, owner: str, is_left: bool) -> None:
     assert (f"sandboxes that no RestoreCheck needs: box-{owner}" in said(status, owner)) == is_left
-
-
-def test_the_permissions_are_those_of_the_chart() -> None:
-    needed = {
-        Grant(f"{each.resource}.{each.group}" if each.group else each.resource, each.verb, each.everywhere)
-        for each in RESTORE_CHECKS
-        if "/" not in each.resource
-    }
-    status = {Grant("restorechecks.foresail.dev/status", "patch", everywhere=False)}
-    assert needed | status == granted("restore-checks")

@@ -193,11 +193,14 @@ def test_the_operator_comes_last_and_the_definitions_are_all_of_ours() -> None:
     ("capabilities", "names"),
     [
         (CAPABILITIES[:2], ["foresail"]),
-        (CAPABILITIES[2:], ["foresail-primers"]),
-        (CAPABILITIES, ["foresail", "foresail-primers"]),
+        (CAPABILITIES[2:3], ["foresail-primers"]),
+        (CAPABILITIES[3:], ["foresail-checks"]),
+        (CAPABILITIES, ["foresail", "foresail-primers", "foresail-checks"]),
     ],
 )
-def test_primers_have_a_deployment_and_an_account_of_their_own(capabilities: tuple[str, ...], names: list[str]) -> None:
+def test_primers_and_restore_checks_have_a_deployment_and_an_account_of_their_own(
+    capabilities: tuple[str, ...], names: list[str]
+) -> None:
     pieces = operators(InstallOptions(capabilities, "velero", "velero", "foresail", "pause"))
     running = [each for each in pieces if each.is_operator]
     assert [each.key.name for each in running] == names
@@ -216,7 +219,10 @@ def test_no_blank_is_left_in_what_is_applied() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--schedules=false", "--self-service=false", "--primers=false"], "no capability is enabled"),
+        (
+            ["--schedules=false", "--self-service=false", "--primers=false", "--restore-checks=false"],
+            "no capability is enabled",
+        ),
         (["--primers", "--primer-pause-image="], "--primer-pause-image"),
         (["--image", "a\nb: c"], "--image"),
         (["--velero-namespace", "Velero"], "--velero-namespace"),
@@ -315,6 +321,7 @@ def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() ->
     for account, wanted in (
         ("foresail", needed(schedules=True, self_service=True)),
         ("foresail-primers", needed(schedules=False, self_service=False, primers=True)),
+        ("foresail-checks", needed(schedules=False, self_service=False, restore_checks=True)),
     ):
         bindings = [each.body for each in pieces if each.kind.name.endswith("RoleBinding")]
         bound = {each["roleRef"]["name"] for each in bindings if each["subjects"][0]["name"] == account}
@@ -478,6 +485,7 @@ ARGUMENTS = [
     "--primers=false",
     "--primers=true",
     "--primer-pause-image=pause:3",
+    "--restore-checks=true",
 ]
 BEFORE = installed(ARGUMENTS, "example.com/foresail:1", {"release": "kps", "app.kubernetes.io/name": "foresail"})
 
@@ -554,8 +562,10 @@ def test_switching_locations_of_tenants_off_is_confirmed() -> None:
 
 def test_a_capability_is_switched_off_only_if_the_option_says_so_and_somebody_confirms() -> None:
     options = install_options(parsed("--primers=false", "--monitoring=false"), BEFORE)
-    assert (options.capabilities, options.monitoring) == (("schedules", "self-service"), False)
+    assert (options.capabilities, options.monitoring) == (("schedules", "self-service", "restore-checks"), False)
     assert capabilities_switched_off(BEFORE, options, is_confirmed=True) == ["primers"]
+    others = install_options(parsed("--restore-checks=false"), BEFORE)
+    assert capabilities_switched_off(BEFORE, others, is_confirmed=True) == ["restore-checks"]
     with pytest.raises(UsageError, match="capability primers with its permissions and what it holds"):
         capabilities_switched_off(BEFORE, options, is_confirmed=False)
 
@@ -571,7 +581,7 @@ def test_the_first_installation_needs_an_image_and_has_schedules_alone() -> None
 
 
 @pytest.mark.parametrize("has_rule", [True, False])
-def test_what_is_installed_is_read_from_both_deployments_and_a_rule(tmp_path: Path, *, has_rule: bool) -> None:
+def test_what_is_installed_is_read_from_the_deployments_and_a_rule(tmp_path: Path, *, has_rule: bool) -> None:
     def deployment(name: str, *words: str) -> dict[str, Any]:
         container = {"name": "operator", "image": "foresail:1", "args": ["operator", "run", *words]}
         return {"metadata": {"name": name}, "spec": {"template": {"spec": {"containers": [container]}}}}
@@ -581,6 +591,7 @@ def test_what_is_installed_is_read_from_both_deployments_and_a_rule(tmp_path: Pa
     answers = {
         f"{where}/foresail": deployment("foresail", "--schedules=true", "--self-service=false", "--primers=false"),
         f"{where}/foresail-primers": deployment("foresail-primers", "--schedules=false", "--primers=true"),
+        f"{where}/foresail-checks": deployment("foresail-checks", "--schedules=false", "--restore-checks=true"),
         **({rule: {"metadata": {"labels": {"release": "kps"}}}} if has_rule else {}),
     }
     with canned(tmp_path, answers) as server:
@@ -588,14 +599,16 @@ def test_what_is_installed_is_read_from_both_deployments_and_a_rule(tmp_path: Pa
         found = on_cluster(args, lambda cluster: find_installed(cluster, "velero"))
         nothing = on_cluster(args, lambda cluster: find_installed(cluster, "elsewhere"))
     labels = {"release": "kps"} if has_rule else {}
-    assert found == Installed(("schedules", "primers"), "foresail:1", monitoring=has_rule, monitoring_labels=labels)
+    capabilities = ("schedules", "primers", "restore-checks")
+    assert found == Installed(capabilities, "foresail:1", monitoring=has_rule, monitoring_labels=labels)
     assert nothing is None
 
 
 def test_an_installation_ends_with_what_is_off() -> None:
     options = InstallOptions(("schedules",), "velero", "velero", "foresail")
     assert what_is_off(options) == (
-        "Off: self-service (--self-service), primers (--primers), alerts and metrics for Prometheus (--monitoring). "
+        "Off: self-service (--self-service), primers (--primers), restore-checks (--restore-checks), "
+        "alerts and metrics for Prometheus (--monitoring). "
         "To switch one on, run the same command again with its option added."
     )
     everything = replace(options, capabilities=CAPABILITIES, monitoring=True)

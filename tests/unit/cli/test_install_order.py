@@ -11,7 +11,8 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
-from foresail.api.marks import OBSERVED
+from foresail.api.core import CONFIG_MAP, NAMESPACE
+from foresail.api.marks import CHECK_LABEL, OBSERVED
 from foresail.api.pods import POD
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.errors import CommandError
@@ -342,6 +343,51 @@ def test_locations_of_tenants_are_released_before_the_permissions_go(words: tupl
     released = stored.writes.index("release NonAdminBackupStorageLocation shop/mine")
     assert released < stored.writes.index("delete ClusterRole foresail-tenant-locations")
     assert stored.writes.index("apply Deployment velero/foresail") < released
+
+
+CHECKED = {"metadata": {"labels": {CHECK_LABEL: "u"}}}
+SANDBOX, PRODUCTION = Key("", "foresail-check-0123456789-abcdef"), Key("", "production")
+
+
+def with_checks(phase: str) -> Stored:
+    stored = Stored(OFF, capabilities=("schedules", "restore-checks"))
+    stored.put(velero.RESTORE, Key("velero", "check-0123456789"), {**CHECKED, "status": {"phase": phase}})
+    for kind, key in (
+        (velero.DOWNLOAD_REQUEST, Key("velero", "check-0123456789-contents")),
+        (CONFIG_MAP, Key("velero", "check-0123456789-modifiers")),
+        (CONFIG_MAP, Key("velero", "check-0123456789-evidence")),
+        (CONFIG_MAP, Key("velero", "settings")),
+        (NAMESPACE, SANDBOX),
+        (NAMESPACE, PRODUCTION),
+    ):
+        stored.put(kind, key, CHECKED)
+    return stored
+
+
+def test_sandboxes_go_before_the_fence_and_evidence_stays() -> None:
+    stored = with_checks("Completed")
+    assert run(stored) == 0
+    assert not [each for each in stored.writes if each.startswith("delete")], "an upgrade keeps them"
+    assert run(stored, "--restore-checks=false") == 0
+    removed = [each.removeprefix("delete ") for each in stored.writes if each.startswith("delete")]
+    made = removed.index(f"Namespace {SANDBOX}")
+    assert removed.index("Deployment velero/foresail-checks") < removed.index("Restore velero/check-0123456789") < made
+    assert made < removed.index("ValidatingAdmissionPolicy foresail-sandbox-names")
+    assert {("Namespace", PRODUCTION), ("ConfigMap", Key("velero", "check-0123456789-evidence"))} <= set(stored.objects)
+    assert {"DownloadRequest velero/check-0123456789-contents", "ConfigMap velero/check-0123456789-modifiers"} <= set(
+        removed
+    )
+
+
+def test_the_fence_stays_while_velero_restores_into_a_sandbox() -> None:
+    stored = with_checks("InProgress")
+    with pytest.raises(CommandError, match="still restores velero/check-0123456789"):
+        run(stored, "--restore-checks=false")
+    assert ("Namespace", SANDBOX) in stored.objects
+    assert ("ValidatingAdmissionPolicy", Key("", "foresail-sandbox-names")) in stored.objects
+    stored.objects["Restore", Key("velero", "check-0123456789")]["status"]["phase"] = "Completed"
+    assert run(stored, "--restore-checks=false") == 0
+    assert ("Namespace", SANDBOX) not in stored.objects
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -34,7 +34,6 @@ _SERVED_WITH = {
     "--primers": (PRIMER,),
     "--restore-checks": (RESTORE_CHECK,),
 }
-_SWITCHED_ON = {"--restore-checks": "helm upgrade foresail charts/foresail --set proof.restoreChecks=true"}
 _READY_WITHIN = timedelta(minutes=1)
 
 
@@ -110,7 +109,7 @@ def unserved(seen: Evidence) -> Iterator[Finding]:
         found = [f"{count} {kind.name if count == 1 else kind.plural}" for kind, count in counts if count]
         if found:
             says = f"no operator serves {' and '.join(found)}: {option} is off, so they have no effect"
-            yield problem("kinds", says, f"{_SWITCHED_ON.get(option, f'foresail install {option}')}; or delete them")
+            yield problem("kinds", says, f"foresail install {option}; or delete them")
 
 
 def rivals(seen: Evidence) -> Iterator[Finding]:

@@ -158,7 +158,12 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
 
 def _switches(args: argparse.Namespace) -> dict[str, bool | None]:
     """Return whether the options switch each capability on or off; None if they leave it as it is."""
-    return {"schedules": args.schedules, _SELF_SERVICE: args.self_service, "primers": args.primers}
+    return {
+        "schedules": args.schedules,
+        _SELF_SERVICE: args.self_service,
+        "primers": args.primers,
+        "restore-checks": args.restore_checks,
+    }
 
 
 def _given(option: bool | None, current: bool) -> bool:  # noqa: FBT001 - an option and what it takes the place of

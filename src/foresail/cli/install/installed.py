@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
-from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.monitoring import PROMETHEUS_RULE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.install.manifests import ADMISSION_POLICY, CAPABILITIES, CONTENTS
@@ -53,7 +53,7 @@ class Installed:
 
 async def find_installed(cluster: Cluster, namespace: str) -> Installed | None:
     """Return what the Deployments and the rules of an installation tell; None if there is none."""
-    keys = [Key(namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)]
+    keys = [Key(namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE, CHECKS_LEASE)]
     found = [each for key in keys if (each := await cluster.if_there(DEPLOYMENT, key, Deployment)) is not None]
     containers = [each for one in found for each in one.spec.template.spec.containers]
     if not containers:

@@ -15,7 +15,7 @@ from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.cli.errors import UsageError
 from foresail.plan import Key, Kind
 
-CAPABILITIES = ("schedules", "self-service", "primers")
+CAPABILITIES = ("schedules", "self-service", "primers", "restore-checks")
 TENANT_LOCATIONS = "tenant-locations"
 """The part of self-service that is switched on its own, and holds objects of tenants."""
 
@@ -101,7 +101,8 @@ def checked(options: InstallOptions) -> InstallOptions:
         if not pattern.fullmatch(text):
             raise UsageError(f"{option}: {text!r} is not a valid name", "write it as kubectl shows it")
     if not options.capabilities:
-        raise UsageError("no capability is enabled", "leave out --schedules=false, or add --self-service or --primers")
+        hint = "leave out --schedules=false, or add --self-service, --primers or --restore-checks"
+        raise UsageError("no capability is enabled", hint)
     for option, is_on in (
         ("--tenant-locations", options.tenant_locations),
         ("--download-contents", options.download_contents),

@@ -1,5 +1,6 @@
 """What the operator wrote on the objects of others, and what it made for a while: taken away when it no longer runs."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -7,17 +8,22 @@ import msgspec
 from foresail.api import velero
 from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
 from foresail.api.capacity_buffers import POD_TEMPLATE, capacity_buffer, served_kind
-from foresail.api.marks import OBSERVED, PRIMER_LABEL, WARM_UP_STATUS
+from foresail.api.core import CONFIG_MAP, NAMESPACE
+from foresail.api.marks import CHECK_LABEL, OBSERVED, PRIMER_LABEL, WARM_UP_STATUS
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import TENANT_LOCATIONS
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.rows.tenant_locations import FINALIZER
 
+_SANDBOX_NAME = re.compile(r"foresail-check-[0-9a-f]{10}-[0-9a-f]{6}")
+_CHECK_NAME = re.compile(r"check-[0-9a-f]{10}(-(?!evidence)[a-z]+)?")
+_ENDED = ("Completed", "PartiallyFailed", "Failed", "FailedValidation")
 _OPERATOR = "foresail"  # the first part of its User-Agent, by which the API server knows who wrote a field
 
 
@@ -47,6 +53,18 @@ class _Named(msgspec.Struct, frozen=True):
         return Key(self.metadata.namespace, self.metadata.name)
 
 
+class _Phase(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class _Restore(_Named, frozen=True):
+    status: _Phase = _Phase()
+
+    @property
+    def is_running(self) -> bool:
+        return self.status.phase not in _ENDED
+
+
 class Releases:
     """Releases what the operator holds, by capability; a second run finds nothing."""
 
@@ -61,8 +79,10 @@ class Releases:
             await self._release_requests()
         elif capability == TENANT_LOCATIONS:
             await self._release_locations()
-        else:
+        elif capability == "primers":
             await self._release_capacity()
+        else:
+            await self._remove_sandboxes()
 
     async def delete_lease(self, key: Key) -> None:
         """Delete a Lease of the operator."""
@@ -80,6 +100,26 @@ class Releases:
     async def _release_locations(self) -> None:
         for each in await self._listed(NON_ADMIN_LOCATION):
             await self._release(NON_ADMIN_LOCATION, each, FINALIZER)
+
+    async def _remove_sandboxes(self) -> None:
+        """Delete what checks left, evidence excepted; a restore must end first, because then the fence goes."""
+        here = self._namespace
+        if await self._cluster.knows(velero.RESTORE):
+            raw = await self._cluster.listed(velero.RESTORE, here, CHECK_LABEL)
+            running = [each for each in (msgspec.json.decode(one, type=_Restore) for one in raw) if each.is_running]
+            if running and not self._dry_run:
+                problem = f"Velero still restores {running[0].key} into a sandbox of a RestoreCheck, so its fence stays"
+                raise CommandError(problem, "wait until the Restore has ended, then run the same command again")
+        for kind, namespace, name in (  # a label alone is no proof
+            (velero.RESTORE, here, _CHECK_NAME),
+            (velero.DOWNLOAD_REQUEST, here, _CHECK_NAME),
+            (CONFIG_MAP, here, _CHECK_NAME),
+            (NAMESPACE, "", _SANDBOX_NAME),
+        ):
+            found = await self._listed(kind, namespace, CHECK_LABEL) if await self._cluster.knows(kind) else []
+            for each in found:
+                if name.fullmatch(each.metadata.name):
+                    await self._delete(kind, each)
 
     async def _release_capacity(self) -> None:
         await self._remove_annotation(CRON_JOB, "", WARM_UP_STATUS)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, Piece, operators
@@ -45,7 +45,7 @@ def _no_longer(options: InstallOptions, wanted: Sequence[Piece]) -> list[Piece]:
 async def _ended(cluster: Cluster, namespace: str, wanted: Sequence[Piece], patience: Patience) -> None:
     """Wait until no replica of a deleted Deployment leads: it would write again what is released here."""
     running = {each.key for each in wanted if each.is_operator}
-    for key in (Key(namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)):
+    for key in (Key(namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE, CHECKS_LEASE)):
         if key not in running:
             problem = f"Lease {key}: an operator still holds it"
             hint = "stop its holder (foresail doctor names it), then run the same command again"

@@ -8,7 +8,7 @@ import argparse
 import sys
 from functools import partial
 
-from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
@@ -44,7 +44,7 @@ class _Uninstall:
             CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True, tenant_locations=True
         )
         self._pieces = operators(checked(options))
-        self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)]
+        self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE, CHECKS_LEASE)]
 
     async def run(self) -> int:
         if self._and_kinds and not self._is_confirmed:
