@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,11 +19,14 @@ from foresail.bucket import trusting
 from foresail.cli.access.cluster import Cluster as Access
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.restore_plan.plan import read_velero_file
+from foresail.cli.restore_plan.scratch import MARK
 from foresail.cli.tenant.files import Access as BucketAccess
 from foresail.plan import Key
-from testbed import Cluster, Options
+from testbed import Cluster, Options, TestbedError
+from testbed.site import ADMIN
 
 WORLDS = 200
+_WORLDS_AT_ONCE = 3
 PLANNER = "planner"
 _TRUTH = {
     "create": {"created"},
@@ -47,42 +52,32 @@ class Score:
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
-def prepare_cluster(cluster: Cluster) -> None:
-    """Make the user who plans, and the admission policy that refuses some ConfigMaps."""
+def prepare_cluster(cluster: Cluster) -> Path:
+    """Return the kubeconfig of who plans, and make a policy that refuses ConfigMaps to all but the administrator."""
     cluster.kubectl("create", "clusterrolebinding", PLANNER, "--clusterrole=cluster-admin", f"--user={PLANNER}")
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
     api = "admissionregistration.k8s.io/v1"
-    guarded = f"!object.metadata.name.startsWith('{GUARDED}')"
-    cluster.apply(
-        {
-            "apiVersion": api,
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": "guarded"},
-            "spec": {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": guarded}]},
-        }
-    )
-
-
-def guard(cluster: Cluster, *, is_on: bool) -> None:
-    """Switch the admission policy on for restores, or off while a world is made."""
-    binding = {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": "guarded"},
-        "spec": {"policyName": "guarded", "validationActions": ["Deny"]},
+    not_admin = {"name": "not-the-administrator", "expression": f"request.userInfo.username != '{ADMIN}'"}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [not_admin],  # who makes the worlds
+        "validations": [{"expression": f"!object.metadata.name.startsWith('{GUARDED}')"}],
     }
-    if not is_on:
-        cluster.kubectl("delete", "validatingadmissionpolicybinding", "guarded", "--ignore-not-found")
-        _wait(lambda: _is_allowed(cluster))
-        return
-    cluster.apply(binding)
+    binding = {"policyName": "guarded", "validationActions": ["Deny"]}
+    about = {"name": "guarded"}
+    cluster.apply(
+        {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": about, "spec": spec},
+        {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": about, "spec": binding},
+    )
     _wait(lambda: not _is_allowed(cluster))
+    return cluster.user_kubeconfig(PLANNER)
 
 
 def _is_allowed(cluster: Cluster) -> bool:
+    probe = ("create", "configmap", f"{GUARDED}-probe", "--namespace=default", "--dry-run=server")
     try:
-        cluster.kubectl("create", "configmap", f"{GUARDED}-probe", "--namespace=default", "--dry-run=server")
-    except Exception:  # noqa: BLE001 - refused
+        cluster.kubectl(*probe, f"--as={PLANNER}")
+    except TestbedError:
         return False
     return True
 
@@ -97,7 +92,6 @@ def _wait(holds: Any, seconds: float = 60) -> None:  # noqa: ANN401
 
 def make(cluster: Cluster, world: RandomWorld) -> str:
     """Make a world, back it up, let its changes happen, and return the backup."""
-    guard(cluster, is_on=False)
     cluster.apply(_namespace(world.namespace, world.labels))
     if "pod-security.kubernetes.io/enforce" in world.labels:  # what is there already stays
         cluster.kubectl("label", "namespace", world.namespace, "pod-security.kubernetes.io/enforce-")
@@ -126,7 +120,6 @@ def make(cluster: Cluster, world: RandomWorld) -> str:
     if world.quota:
         _limit(cluster, world.target or world.namespace, world.quota)
     time.sleep(1.0)
-    guard(cluster, is_on=True)
     return backup
 
 
@@ -149,14 +142,14 @@ def _limit(cluster: Cluster, namespace: str, hard: dict[str, str]) -> None:
     _wait(lambda: cluster.get("resourcequota", "few", f"--namespace={namespace}").get("status", {}).get("used"))
 
 
-def planned(cluster: Cluster, backup: str, world: RandomWorld) -> tuple[dict[str, Any], float]:
+def planned(planner: Path, backup: str, world: RandomWorld) -> tuple[dict[str, Any], float]:
     """Return the plan as the command prints it, and how many seconds it took."""
     command = [sys.executable, "-m", "foresail", "plan", backup, *world.options, "--output=json", "--timeout=2m"]
     if world.target:
         command.append(f"--namespace-mappings={world.namespace}:{world.target}")
     began = time.monotonic()
     done = subprocess.run(
-        [*command, f"--kubeconfig={cluster.user_kubeconfig(PLANNER)}"],
+        [*command, f"--kubeconfig={planner}"],
         capture_output=True,
         text=True,
         check=False,
@@ -174,10 +167,11 @@ def restored(cluster: Cluster, backup: str, world: RandomWorld) -> dict[Item, st
     if world.target:
         words.append(f"--namespace-mappings={world.namespace}:{world.target}")
     cluster.velero(*words)
-    return _resource_list(cluster, restore)
+    return resource_list(cluster, restore)
 
 
-def _resource_list(cluster: Cluster, restore: str) -> dict[Item, str]:
+def resource_list(cluster: Cluster, restore: str) -> dict[Item, str]:
+    """Return what Velero did to each item of a restore."""
     args = argparse.Namespace(kubeconfig=str(cluster.kubeconfig), context=None)
     access = BucketAccess(trusting(), None)
 
@@ -223,9 +217,14 @@ def foreign_writes(cluster: Cluster) -> list[str]:
     ]
 
 
-def speed(cluster: Cluster, count: int = 1000) -> float:
+def scratch_namespaces(cluster: Cluster) -> list[str]:
+    """Return the scratch namespaces that nobody has deleted."""
+    items = cluster.get("namespaces", f"--selector={MARK}")["items"]
+    return [each["metadata"]["name"] for each in items if "deletionTimestamp" not in each["metadata"]]
+
+
+def speed(cluster: Cluster, planner: Path, count: int = 1000) -> float:
     """Return how long the plan of a backup with so many items takes, the download included."""
-    guard(cluster, is_on=False)
     name = "many"
     cluster.apply(_namespace(name, {}))
     objects = [
@@ -247,26 +246,30 @@ def speed(cluster: Cluster, count: int = 1000) -> float:
         "backup", "create", "backup-many", f"--include-namespaces={name}", "--snapshot-volumes=false", "--wait"
     )
     world = RandomWorld(name, {}, [], target="many-copy")
-    return planned(cluster, "backup-many", world)[1]
+    return planned(planner, "backup-many", world)[1]
 
 
-def run(cluster: Cluster, seeds: range, *, is_loud: bool = True) -> Score:
-    """Compare the worlds of these seeds."""
+def run(cluster: Cluster, planner: Path, seeds: range, *, is_loud: bool = True) -> Score:
+    """Compare the worlds of these seeds, several at a time."""
     score = Score()
-    for seed in seeds:
-        world = random_world(seed)
-        backup = make(cluster, world)
-        plan, _ = planned(cluster, backup, world)
-        before = len(score.mispredicted)
-        compare(score, world, plan, restored(cluster, backup, world))
-        for name in (world.namespace, world.target):
-            if name:
-                cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
-        if is_loud:
-            print(f"world {seed}: {score.items} items so far, {' '.join(world.options)}", file=sys.stderr)
-            for each in score.mispredicted[before:]:
-                print(f"  {each}", file=sys.stderr)
+    with ThreadPoolExecutor(_WORLDS_AT_ONCE) as pool:
+        for world, plan, truth in pool.map(lambda seed: _lived(cluster, planner, random_world(seed)), seeds):
+            before = len(score.mispredicted)
+            compare(score, world, plan, truth)
+            if is_loud:
+                text = f"{world.namespace}: {score.items} items so far, {' '.join(world.options)}"
+                print(text, *score.mispredicted[before:], sep="\n  ", file=sys.stderr, flush=True)
     return score
+
+
+def _lived(cluster: Cluster, planner: Path, world: RandomWorld) -> tuple[RandomWorld, dict[str, Any], dict[Item, str]]:
+    """Make a world, plan and do its restore, and delete it."""
+    backup = make(cluster, world)
+    plan, _ = planned(planner, backup, world)
+    truth = restored(cluster, backup, world)
+    for name in filter(None, (world.namespace, world.target)):
+        cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+    return world, plan, truth
 
 
 def main() -> int:
@@ -277,10 +280,10 @@ def main() -> int:
     args = parser.parse_args()
     count = max(round(WORLDS * args.size), 1)
     with Cluster.create(f"plan-oracle-{os.getpid()}", Options(velero="velero", audit=True), owned=True) as cluster:
-        prepare_cluster(cluster)
-        score = run(cluster, range(args.first, args.first + count))
-        seconds = speed(cluster)
-        left = [each for each in _names(cluster.get("namespaces")["items"]) if each.startswith("foresail-plan-")]
+        planner = prepare_cluster(cluster)
+        score = run(cluster, planner, range(args.first, args.first + count))
+        seconds = speed(cluster, planner)
+        left = scratch_namespaces(cluster)
         figures = {
             "worlds": score.worlds,
             "items": score.items,

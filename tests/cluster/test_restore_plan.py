@@ -14,32 +14,27 @@ from testbed import Cluster
 Eventually = Callable[[Callable[[], object], float], None]
 
 
-def scratch_namespaces(cluster: Cluster) -> list[str]:
-    items = cluster.get("namespaces", "--selector=foresail.dev/restore-plan")["items"]
-    return [each["metadata"]["name"] for each in items if "deletionTimestamp" not in each["metadata"]]
-
-
 def test_a_plan_says_what_the_restore_then_does_and_writes_nothing(
     schedule_cluster: Cluster, eventually: Eventually
 ) -> None:
     cluster = schedule_cluster
-    plan_oracle.prepare_cluster(cluster)
-    score = plan_oracle.run(cluster, range(3, 5), is_loud=False)
+    planner = plan_oracle.prepare_cluster(cluster)
+    score = plan_oracle.run(cluster, planner, range(3, 5), is_loud=False)
     assert score.mispredicted == []
     assert score.items > score.unpredictable
     assert plan_oracle.foreign_writes(cluster) == []
 
     # Ctrl-C, while the scratch namespace exists
     command = [sys.executable, "-m", "foresail", "plan", "backup-world-3", "--namespace-mappings=world-3:nowhere"]
-    kubeconfig = f"--kubeconfig={cluster.user_kubeconfig(plan_oracle.PLANNER)}"
+    kubeconfig = f"--kubeconfig={planner}"
     for how in (signal.SIGINT, signal.SIGTERM):
         with subprocess.Popen([*command, kubeconfig], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             until = time.monotonic() + 30
-            while not scratch_namespaces(cluster) and process.poll() is None and time.monotonic() < until:
+            while not plan_oracle.scratch_namespaces(cluster) and process.poll() is None and time.monotonic() < until:
                 time.sleep(0.02)
             process.send_signal(how)
             process.communicate(timeout=60)
-        eventually(lambda: not scratch_namespaces(cluster), 30)
+        eventually(lambda: not plan_oracle.scratch_namespaces(cluster), 30)
 
     # a plan for a user without rights: everything is refused by RBAC, and --fail-on reports it
     done = subprocess.run(
