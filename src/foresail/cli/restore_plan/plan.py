@@ -14,7 +14,7 @@ from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.options.values import read_list
 from foresail.cli.output.messages import interruptible
-from foresail.cli.restore_plan.planning import Inputs, ended_in_order, make_plan, report, restore_spec_of
+from foresail.cli.restore_plan.planning import Inputs, ended_in_order, make_plan, report, restore_spec_of, together
 from foresail.cli.tenant.files import Access, access_of
 from foresail.kube.client import Client
 from foresail.kube.clock import now
@@ -26,7 +26,7 @@ from foresail.proof.restore_plan.modifiers import ModifierError, Modifiers, read
 
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 _PLUGIN = "velero.io/plugin-config,velero.io/{}=RestoreItemAction"
-_PAUSE = 0.3
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.4  # Velero signs within milliseconds
 _SECONDS = 600.0
 
 
@@ -71,17 +71,20 @@ def plan(args: argparse.Namespace) -> int:
 async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> int:
     about = Key(args.namespace, args.backup)
     backup = await cluster.read(velero.BACKUP, about, _Backup)
-    archive = await read_velero_file(cluster, about, "BackupContents", access)
+    spec = restore_spec_of(spec_fields(args, backup.spec.included_namespaces or []))
+    modifiers = await _modifiers(cluster, args)
+    archive, volumes = await together(
+        read_velero_file(cluster, about, "BackupContents", access),
+        read_velero_file(cluster, about, "BackupVolumeInfos", access),
+    )
     if archive is None:
         raise CommandError(f"Backup {about} has no contents in the bucket", "choose another backup")
-    volumes = await read_velero_file(cluster, about, "BackupVolumeInfos", access)
-    spec = restore_spec_of(spec_fields(args, backup.spec.included_namespaces or []))
     settings = Settings(
         spec,
         await _plugin_config(cluster, args.namespace, "change-storage-class"),
         tuple((await _plugin_config(cluster, args.namespace, "change-image-name")).values()),
     )
-    inputs = Inputs(args.backup, archive, volumes, settings, await _modifiers(cluster, args))
+    inputs = Inputs(args.backup, archive, volumes, settings, modifiers)
     if args.as_user:
         async with await _as(args) as client:
             return report(args, await make_plan(cluster, client, inputs))
@@ -153,13 +156,15 @@ async def read_velero_file(cluster: Cluster, about: Key, kind: str, access: Acce
 
 
 async def _url(cluster: Cluster, key: Key, about: Key, access: Access) -> str:
+    pause = _FIRST_PAUSE
     while True:
         status = (await cluster.read(velero.DOWNLOAD_REQUEST, key, _Download)).status
         if status.download_url:
             return status.download_url
         if access.until is not None and now() >= access.until:
             raise CommandError(f"Backup {about}: Velero signs no URL for its contents", "check that Velero runs")
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 async def _plugin_config(cluster: Cluster, namespace: str, action: str) -> dict[str, str]:

@@ -3,9 +3,9 @@
 import argparse
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,6 +26,8 @@ from foresail.proof.restore_plan.prepare import Backup, prepare
 from foresail.proof.restore_plan.volumes import read_volumes
 
 FAIL_ON = ("refused",)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,18 @@ def restore_spec_of(fields: Mapping[str, Any]) -> RestoreSpec:
         return msgspec.convert(fields, RestoreSpec)
     except msgspec.ValidationError as error:
         raise CommandError(f"the restore cannot be read: {error}", "correct the field") from error
+
+
+async def together(*works: Coroutine[Any, Any, T]) -> list[T]:
+    """Do the works at the same time; if one fails, end the others in order before the error is raised."""
+    tasks = [asyncio.ensure_future(each) for each in works]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        raise
 
 
 async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> RestorePlan:

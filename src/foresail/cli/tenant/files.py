@@ -31,7 +31,7 @@ from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 
 _FILES = NON_ADMIN_DOWNLOAD_REQUEST
-_PAUSE = 0.5
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.8
 _SECONDS = 600.0
 _LONGEST_NAME = 200
 _NO_FILE = (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.CONTENTS_DENIED, Reason.VELERO_SILENT)
@@ -120,7 +120,7 @@ def body(key: Key, file: File) -> dict[str, object]:
 
 async def _url(cluster: Cluster, file: File, key: Key, until: datetime | None) -> str:
     family, about = file.family, file.about
-    said, began = "", now()
+    said, began, pause = "", now(), _FIRST_PAUSE
     while True:
         wire = await cluster.read(_FILES, key, Download)
         url, stands = download_row(wire).url, next(iter(wire.status.conditions or ()), None)
@@ -136,7 +136,8 @@ async def _url(cluster: Cluster, file: File, key: Key, until: datetime | None) -
         if until is not None and now() >= until:
             problem = f"{family.kind.name} {about}: timed out waiting for its {file.word}"
             raise CommandError(problem, said or next_step(advice_for(""), family, about))
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def verdict(stands: Condition | None, family: Family, about: Key) -> CommandError | None:
