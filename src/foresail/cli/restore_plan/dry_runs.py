@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -106,18 +106,19 @@ class DryRuns:
         return Observed(live, _renamed(answer, space, step.target.namespace))
 
     async def _dry_run(self, kind: Kind, key: Key, body: Document) -> Answer:
+        return await self._persist(lambda: self._client.create_dry_run(kind, key, body, msgspec.Raw))
+
+    async def _dry_run_patch(self, kind: Kind, key: Key, body: Document) -> Answer:
+        return await self._persist(lambda: self._client.merge(kind, key, body, msgspec.Raw, dry_run=True))
+
+    async def _persist(self, send: Callable[[], Awaitable[msgspec.Raw | Failure]]) -> Answer:
         async with self._limit:
-            made = await self._client.create_dry_run(kind, key, body, msgspec.Raw)
+            made = await send()
             for attempt in range(_ATTEMPTS):
                 if not isinstance(made, Failure) or made.cause not in _AGAIN:
                     break
                 await asyncio.sleep(_PAUSE * 2**attempt)
-                made = await self._client.create_dry_run(kind, key, body, msgspec.Raw)
-            return _answer(made)
-
-    async def _dry_run_patch(self, kind: Kind, key: Key, body: Document) -> Answer:
-        async with self._limit:
-            made = await self._client.merge(kind, key, body, msgspec.Raw, dry_run=True)
+                made = await send()
             return _answer(made)
 
     async def _live(self, steps: Iterable[Step]) -> dict[ItemKey, Document]:

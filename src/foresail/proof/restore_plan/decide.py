@@ -8,7 +8,14 @@ from foresail.proof.restore_plan.compare import Change, account_patch, changes, 
 from foresail.proof.restore_plan.items import Document, ItemKey, Served, at, mapping
 from foresail.proof.restore_plan.prepare import ALWAYS_DIFFERENT, Preparation, Step
 from foresail.proof.restore_plan.quota import QuotaLedger
-from foresail.proof.restore_plan.refusals import Answer, By, missing_account, refused_by, webhook_without_dry_run
+from foresail.proof.restore_plan.refusals import (
+    Answer,
+    By,
+    is_unanswered,
+    missing_account,
+    refused_by,
+    webhook_without_dry_run,
+)
 
 ACCOUNTS = "serviceaccounts"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -165,7 +172,7 @@ class _Judge:
 
     def _new(self, step: Step, answer: Answer) -> Verdict:
         target = step.target
-        verdict = self._unserved(step) or _without_answer(target, answer)
+        verdict = self._unserved(step)
         if verdict is not None:
             return verdict
         if not answer.is_accepted:
@@ -206,14 +213,12 @@ def _is_same(step: Step, live: Document) -> bool:
     return step.target.resource not in ALWAYS_DIFFERENT and is_same(step.body, live)
 
 
-def _without_answer(target: ItemKey, answer: Answer) -> Verdict | None:
+def _refused(target: ItemKey, answer: Answer, found: tuple[Change, ...]) -> Verdict:
     webhook = webhook_without_dry_run(answer)
     if webhook:
         return Verdict(target, Outcome.UNPREDICTABLE, f"the webhook {webhook} takes no dry runs")
+    if is_unanswered(answer):
+        return Verdict(target, Outcome.UNPREDICTABLE, f"the API server did not answer the dry run: {answer.message}")
     if answer.reason == "AlreadyExists":
         return Verdict(target, Outcome.EXISTS, "it exists, and you may not read it to compare")
-    return None
-
-
-def _refused(target: ItemKey, answer: Answer, found: tuple[Change, ...]) -> Verdict:
     return Verdict(target, Outcome.REFUSED, answer.message or answer.reason, refused_by(answer), found)

@@ -59,6 +59,14 @@ _BY_CODE = {
     HTTPStatus.FORBIDDEN: By.ADMISSION,
     HTTPStatus.NOT_FOUND: By.MISSING_KIND,
 }
+_NO_JUDGEMENT = (
+    0,  # no answer at all
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
 
 
 def refused_by(answer: Answer) -> By:
@@ -67,6 +75,11 @@ def refused_by(answer: Answer) -> By:
         if re.search(pattern, answer.message):
             return by
     return _BY_CODE.get(HTTPStatus(answer.code), By.SERVER) if answer.code in set(HTTPStatus) else By.SERVER
+
+
+def is_unanswered(answer: Answer) -> bool:
+    """Whether nobody judged the item: the API server was unreachable, overloaded or broken."""
+    return not answer.is_accepted and answer.code in _NO_JUDGEMENT and refused_by(answer) is By.SERVER
 
 
 def missing_account(answer: Answer) -> str:

@@ -493,6 +493,16 @@ class TestDecide:
             "the webhook x.example.com takes no dry runs",
         )
 
+    @pytest.mark.parametrize("code", [0, 429, 500, 503])
+    @pytest.mark.parametrize("live", [None, {"metadata": {"name": "a"}, "data": {"key": "other"}}])
+    def test_a_dry_run_without_an_answer_refuses_nothing(self, code: int, live: Document | None) -> None:
+        found = prepared(item("configmaps", "a", data={"key": "1"}))
+        [verdict] = judged(found, live, Answer(code, "", "etcdserver: request timed out"), "update")
+        assert (verdict.outcome, verdict.reason) == (
+            Outcome.UNPREDICTABLE,
+            "the API server did not answer the dry run: etcdserver: request timed out",
+        )
+
 
 @pytest.mark.parametrize(
     ("code", "message", "by"),
