@@ -54,6 +54,12 @@ def own_velero_cluster() -> Iterator[Cluster]:
     yield from _cluster("own-velero", Options(velero="velero", nodes=1))
 
 
+@pytest.fixture(scope="module")
+def audited_velero_cluster() -> Iterator[Cluster]:
+    """The same with an audit log."""
+    yield from _cluster("audited-velero", Options(velero="velero", audit=True))
+
+
 @pytest.fixture(scope="session")
 def karpenter_cluster() -> Iterator[Cluster]:
     """A cluster with no node at all, and Karpenter, whose nodes take a while to become ready."""

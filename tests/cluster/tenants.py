@@ -244,6 +244,14 @@ def condition(status: dict[str, Any], name: str) -> tuple[str, str, str]:
     return "", "", ""
 
 
+def allow_contents(cluster: Cluster, namespace: str) -> None:
+    """Let the namespace of that name download the contents of its backups."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    spec = {"namespaceSelector": selector, "downloads": {"contents": "Allowed"}}
+    meta = {"name": f"contents-of-{namespace}"}
+    cluster.apply({"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec})
+
+
 def of_namespace(cluster: Cluster, kind: str, namespace: str) -> Sequence[dict[str, Any]]:
     """Return the Velero objects that were made for a namespace."""
     items: list[dict[str, Any]] = cluster.get(f"{kind}.velero.io", f"--namespace={VELERO}")["items"]

@@ -13,7 +13,7 @@ import pytest
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from foresail.selfservice.downloads.targets import TARGETS, Rule, rule_of
 from testbed import Cluster
-from tests.cluster.tenants import API, Tenant, arrive, condition, install, operator
+from tests.cluster.tenants import API, Tenant, allow_contents, arrive, condition, install, operator
 
 Eventually = Callable[[Callable[[], object], float], None]
 
@@ -74,13 +74,6 @@ def test_a_tenant_reads_the_logs_of_the_own_backup_and_restore_and_nobody_else_d
     ann.download("how", "RestoreLog", "back")
     restore = ann.status("nonadminrestore/back")["veleroRestore"]["name"]
     assert f"restore=velero/{restore}" in content(ann, "how")
-
-
-def allow_contents(cluster: Cluster, namespace: str) -> None:
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    spec = {"namespaceSelector": selector, "downloads": {"contents": "Allowed"}}
-    meta = {"name": f"contents-of-{namespace}"}
-    cluster.apply({"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec})
 
 
 def answer(person: Tenant, name: str) -> int:

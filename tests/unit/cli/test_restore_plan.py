@@ -1,22 +1,28 @@
 """The texts and requests of `foresail plan` and `foresail restore plan`."""
 
 import argparse
+import asyncio
+import json
 from typing import Any
 
 import pytest
 
+from foresail.api.policy import REFUSED_KINDS
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.restore_plan.plan import spec_fields
+from foresail.cli.restore_plan.planning import together
 from foresail.cli.restore_plan.report import as_data, as_text
 from foresail.cli.restore_plan.scratch import MARK, scratch_body, scratch_limits
-from foresail.cli.tenant.plan import tenant_fields
+from foresail.cli.tenant.plan import restore_of, tenant_fields
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.proof.restore_plan.compare import Change
 from foresail.proof.restore_plan.decide import Outcome, Verdict
 from foresail.proof.restore_plan.items import ItemKey
 from foresail.proof.restore_plan.prepare import Preparation, Step
 from foresail.proof.restore_plan.refusals import By
 from foresail.proof.restore_plan.volumes import read_volumes
+from foresail.selfservice.families import RESTORES
 
 
 def verdict(name: str, outcome: Outcome, **fields: Any) -> Verdict:  # noqa: ANN401
@@ -82,13 +88,62 @@ def test_a_mapping_needs_two_names() -> None:
 
 def test_a_tenants_restore_stays_in_the_namespace() -> None:
     asked = {"backupName": "b", "includedNamespaces": ["kube-system"], "namespaceMapping": {"shop": "kube-system"}}
-    assert tenant_fields(asked, "shop") == {"backupName": "b", "includedNamespaces": ["shop"]}
+    found = tenant_fields(asked, "shop")
+    assert found["includedNamespaces"] == ["shop"]
+    assert "namespaceMapping" not in found
+
+
+def test_a_tenants_plan_leaves_out_the_kinds_that_self_service_refuses_unless_they_are_named() -> None:
+    roles = "roles.rbac.authorization.k8s.io"
+    excluded = tenant_fields({"backupName": "b", "excludedResources": ["secrets"]}, "shop")["excludedResources"]
+    assert {"secrets", "endpoints", "*.velero.io", *REFUSED_KINDS} <= set(excluded)
+    named = tenant_fields({"backupName": "b", "includedResources": [roles, "pods"]}, "shop")
+    assert named["includedResources"] == [roles, "pods"]
+    assert roles not in named["excludedResources"]
+    assert set(REFUSED_KINDS) - {roles} <= set(named["excludedResources"])
+
+
+def test_a_tenants_plan_reports_a_kind_that_no_policy_allows() -> None:
+    with pytest.raises(CommandError, match=r"contains backups\.velero\.io"):
+        tenant_fields({"backupName": "b", "includedResources": ["backups.velero.io"]}, "shop")
+
+
+def non_admin_restore(**spec: Any) -> TenantRequest:  # noqa: ANN401
+    about = {"name": "undo", "namespace": "shop", "uid": "u"}
+    made = {"name": "shop-undo-1", "namespace": "velero", "spec": {"backupName": "shop-db-1"}}
+    wire = {"metadata": about, "spec": {"restoreSpec": spec}, "status": {"veleroRestore": made}}
+    return decode_request(RESTORES, json.dumps(wire).encode())
+
+
+def test_the_plan_of_a_restore_is_that_of_its_own_spec() -> None:
+    assert restore_of(non_admin_restore(backupName="db")) == {"backupName": "db"}
+    with pytest.raises(CommandError, match="NonAdminRestore shop/undo names no backup"):
+        restore_of(non_admin_restore())
 
 
 @pytest.mark.parametrize("words", [[], ["undo", "--from-backup", "db"]])
 def test_a_tenant_names_a_restore_or_a_backup(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["restore", "plan", *words, "-n", "shop"]) == 2
     assert "--from-backup" in capsys.readouterr().err
+
+
+def test_files_that_are_read_together_are_all_ended_in_order_when_one_cannot_be_read() -> None:
+    ended = []
+
+    async def reading() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)  # the request is deleted
+            ended.append("in order")
+
+    async def failing() -> None:
+        await asyncio.sleep(0)
+        raise CommandError("no file")
+
+    with pytest.raises(CommandError, match="no file"):
+        asyncio.run(together(reading(), failing(), reading()))
+    assert ended == ["in order", "in order"]
 
 
 def test_a_scratch_namespace_has_the_labels_of_its_target_but_not_its_name() -> None:

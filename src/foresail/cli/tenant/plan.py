@@ -3,10 +3,9 @@
 import argparse
 from typing import Any
 
-import msgspec
-
+from foresail.api.policy import REFUSED_KINDS, RestoredKinds
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import UsageError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.output.messages import interruptible
 from foresail.cli.restore_plan.planning import (
     Inputs,
@@ -15,17 +14,19 @@ from foresail.cli.restore_plan.planning import (
     make_plan,
     report,
     restore_spec_of,
+    together,
 )
 from foresail.cli.tenant.files import Access, File, access_of, read_file
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.spec import restore_spec
+from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.plan import Key
 from foresail.proof.restore_plan.actions import Settings
 from foresail.proof.restore_plan.archive import MOST_BYTES
 from foresail.proof.restore_plan.modifiers import Modifiers
 from foresail.selfservice.families import BACKUPS, RESTORES
-
-_spec = msgspec.json.Decoder(dict[str, Any])
+from foresail.selfservice.specs import kinds
+from foresail.selfservice.specs.values import Refusal
 
 
 def plan(args: argparse.Namespace) -> int:
@@ -41,8 +42,7 @@ def plan(args: argparse.Namespace) -> int:
 
 async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> int:
     if args.name:
-        request = await read_request(cluster, RESTORES, Key(args.namespace, args.name))
-        asked = _spec.decode(request.made.spec)
+        asked = restore_of(await read_request(cluster, RESTORES, Key(args.namespace, args.name)))
     else:
         asked = restore_spec(args)
     return report(args, await plan_restore(cluster, args.namespace, asked, access))
@@ -53,14 +53,40 @@ async def plan_restore(cluster: Cluster, namespace: str, asked: dict[str, Any], 
     backup = str(asked.get("backupName", ""))
     about = Key(namespace, backup)
     await read_request(cluster, BACKUPS, about)  # if it does not exist, that is the error
-    archive = await read_file(cluster, File(BACKUPS, about, "BackupContents", "contents"), access, MOST_BYTES)
-    volumes = await read_file(cluster, File(BACKUPS, about, "BackupVolumeInfos", "volumes"), access, MOST_BYTES)
     spec = restore_spec_of(tenant_fields(asked, namespace))
+    files = (File(BACKUPS, about, "BackupContents", "contents"), File(BACKUPS, about, "BackupVolumeInfos", "volumes"))
+    archive, volumes = await together(*(read_file(cluster, each, access, MOST_BYTES) for each in files))
     inputs = Inputs(backup, archive, volumes, Settings(spec), Modifiers())
     return await make_plan(cluster, cluster.client, inputs)
 
 
+def restore_of(request: TenantRequest) -> dict[str, Any]:
+    """Return the restoreSpec of a NonAdminRestore, which names a backup."""
+    asked = request.spec
+    if not asked.get("backupName"):
+        raise CommandError(f"NonAdminRestore {request.key} names no backup", "set spec.restoreSpec.backupName")
+    return asked
+
+
 def tenant_fields(asked: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """Return a tenant's restore as the operator hands it to Velero: within the namespace, and nowhere else."""
+    """Return a tenant's restore as the operator hands it to Velero: its namespace only, without the refused kinds.
+
+    A tenant may not read the policy, so its default list of refused kinds counts, except for those that are named.
+    """
     fields = {name: value for name, value in asked.items() if name not in ("namespaceMapping", "excludedNamespaces")}
-    return {**fields, "includedNamespaces": [namespace]}
+    spec = restore_spec_of(fields)
+    named = {each.lower() for each in spec.included_resources or ()}
+    refused = tuple(each for each in REFUSED_KINDS if each not in named)
+    try:
+        included, excluded = kinds.restored(
+            spec.included_resources,
+            spec.excluded_resources,
+            RestoredKinds(refused=refused),
+            "spec.restoreSpec",
+            f"of namespace {namespace}",
+        )
+    except Refusal as refusal:
+        raise CommandError(f"the restore would be refused: {refusal}", "correct the restore") from refusal
+    lists = {"includedResources": included, "excludedResources": excluded}
+    given = {name: list(entries) for name, entries in lists.items() if entries}
+    return {**fields, **given, "includedNamespaces": [namespace]}
