@@ -98,6 +98,9 @@ class _Judgement:
         """Return why a schedule protects nothing at the moment; none if it does."""
         if schedule.paused:
             return [Gap(Reason.PAUSED, f"{schedule.title} is paused", schedule.title)]
+        if schedule.not_running:
+            text = f"{schedule.title} does not run: {schedule.not_running}"
+            return [Gap(Reason.NOT_RUNNING, text, schedule.title)]
         refused = self._scope(schedule.spec, schedule.policies)[0].refused
         if schedule.policy_problem:
             refused = (f"its resource policy: {schedule.policy_problem}", *refused)

@@ -47,6 +47,9 @@ class ScheduleRow:
     objective: timedelta | None = None
     """How old the newest good backup may be, by the SchedulePolicy."""
 
+    not_running: str = ""
+    """Why no run starts until someone acts; a pause is not meant."""
+
     @property
     def title(self) -> str:
         """How people know it: the kind is named only for a tenant's schedule."""

@@ -16,6 +16,11 @@ class Reason(StrEnum):
     PAUSED = "SchedulePaused"
     """Every schedule that covers the namespace is paused. Resume one with `foresail schedule unpause`."""
 
+    NOT_RUNNING = "ScheduleNotRunning"
+    """No run of a schedule that covers the namespace starts until someone acts. The message has the cause of each;
+    `foresail schedule explain` and `foresail backup schedule explain` show the next step.
+    """
+
     REFUSED = "SpecRefused"
     """Velero refuses the template of the schedule or its resource policy, so no run backs anything up. Correct it."""
 

@@ -65,7 +65,9 @@ def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any
         "/api/v1/persistentvolumes": listed(named("pv", spec={"capacity": {"storage": "1Gi"}})),
         "/api/v1/pods": listed(),
         f"{VELERO}/backups": listed(nightly, of_tenant, of_forged),
-        f"{VELERO}/backupstoragelocations": listed(),
+        f"{VELERO}/backupstoragelocations": listed(
+            named("default", "velero", spec={"default": True}, status={"phase": "Available"})
+        ),
         "/apis/apps/v1/namespaces/velero/deployments": listed(),
         "/apis/foresail.dev/v1alpha1/schedulepolicies": listed(policy),
         "/apis/oadp.openshift.io/v1alpha1/nonadminbackups": listed(request, forged),
@@ -174,3 +176,54 @@ def test_metrics_have_at_most_five_series_for_each_namespace(run: Callable[..., 
     assert (values["foresail_namespace_claims", "shop"], values["foresail_namespace_claims_saved", "shop"]) == (1, 0)
     assert values["foresail_namespace_gaps", "shop"] == 2
     assert abs(values["foresail_coverage_timestamp_seconds", None] - now().timestamp()) < 60
+
+
+def refused(message: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "Accepted", "status": "False", "reason": "PolicyViolation", "message": message}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [(refused("spec.schedule fires within 1m"), "spec.schedule fires within 1m"), ({}, "has not processed it")],
+)
+def test_a_tenants_schedule_that_never_runs_protects_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: dict[str, Any], cause: str
+) -> None:
+    found = answers()
+    (mine,) = found["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
+    mine["status"] = status
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "lab", "-o", "json"]) == 0
+    (lab,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert [each["reason"] for each in lab["gaps"]] == ["ScheduleNotRunning"]
+    assert cause in lab["gaps"][0]["message"]
+
+
+def test_a_schedule_that_never_fires_protects_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answers()
+    (nightly,) = found[f"{VELERO}/schedules"]["items"]
+    nightly["spec"]["schedule"] = "0 3 31 2 *"
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "wide"]) == 0
+    assert "ScheduleNotRunning: nightly does not run: '0 3 31 2 *' never fires" in capsys.readouterr().out
+
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+TENANTS = "/apis/oadp.openshift.io/v1alpha1/namespaces/lab"
+
+
+def test_a_tenant_sees_their_own_namespace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = answers()
+    (mine,) = cluster["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
+    found = {
+        REVIEWS: {"status": {"allowed": False}},
+        f"{TENANTS}/nonadminschedules": listed(mine),
+        f"{TENANTS}/nonadminbackups": listed(),
+    }
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "lab"]) == 0
+        printed = capsys.readouterr()
+        assert "lab/mine" in printed.out
+        assert "Schedules of administrators, which you may not list, may cover it as well" in printed.err
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-A"]) == 1
+    assert "hint: name your own namespace with -n" in capsys.readouterr().err

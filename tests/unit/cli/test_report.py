@@ -297,7 +297,7 @@ def test_a_tenants_schedule_that_cannot_be_decoded_hides_no_other(run: Callable[
 
 def test_a_tenant_gets_their_own_namespace(run: Callable[..., tuple[int, str, str]]) -> None:
     template = {"schedule": "0 3 * * *", "template": {"backupSpec": {}}}
-    schedule = named("nightly", "shop", spec=template)
+    schedule = named("nightly", "shop", spec=template, status={"nextRun": "2099-01-01T03:00:00Z"})
     schedule["metadata"]["uid"] = "u1"
     made = {"name": "v", "status": {"phase": "PartiallyFailed", "errors": 2, "startTimestamp": stamp()}}
     failed = named("nightly-1", "shop", spec={"backupSpec": {}}, status={"phase": "Created", "veleroBackup": made})

@@ -94,6 +94,17 @@ def test_a_resource_policy_that_velero_refuses_protects_nothing() -> None:
     assert found.gaps[0].message.endswith("nightly: its resource policy: ConfigMap rules does not exist")
 
 
+def test_a_schedule_that_cannot_run_protects_nothing() -> None:
+    broken = replace(schedule("nightly"), not_running="'0 3 31 2 *' never fires")
+    healthy = schedule("daily")
+    found = judged(CoverageView(namespaces("shop"), (), (broken,)))["shop"]
+    assert reasons(found) == [Reason.NOT_RUNNING]
+    assert found.gaps[0].message == "nightly does not run: '0 3 31 2 *' never fires"
+    assert reasons(judged(CoverageView(namespaces("shop"), (), (broken, healthy)))["shop"]) == []
+    paused = replace(broken, paused=True)
+    assert reasons(judged(CoverageView(namespaces("shop"), (), (paused,)))["shop"]) == [Reason.PAUSED]
+
+
 def test_a_pattern_covers_nothing_with_velero_1_17() -> None:
     view = CoverageView(namespaces("shop"), (), (schedule("nightly", includedNamespaces=["sh*"]),))
     assert reasons(judged(view)["shop"]) == []

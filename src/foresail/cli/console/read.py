@@ -30,6 +30,7 @@ from foresail.cli.check.checks import read_check, read_checks, read_evidence, re
 from foresail.cli.console.changes import restore_fields
 from foresail.cli.console.policy_pages import Approvals
 from foresail.cli.console.restore_pages import Copies
+from foresail.cli.coverage.own_snapshot import is_administrator
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
@@ -42,7 +43,7 @@ from foresail.cli.policy.usage import read_usage
 from foresail.cli.primer.annotated import in_primers_form, read_annotated
 from foresail.cli.primer.selection import Document, as_document, key_of
 from foresail.cli.report.figures import Figures
-from foresail.cli.report.snapshot import Wanted, is_administrator, read_cluster, read_own
+from foresail.cli.report.snapshot import Wanted, read_cluster, read_own
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
 from foresail.cli.tenant.adoptable import Scope, read_adoptable

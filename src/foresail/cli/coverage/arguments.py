@@ -17,7 +17,8 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         "coverage",
         help="show which namespaces and volumes are backed up, and why one is not",
         description="Shows for each namespace and claim which schedules cover it, the newest good backup, the next run"
-        " and the gaps. Works without a running operator and changes nothing.",
+        " and the gaps. Works without a running operator and changes nothing. If you may not list Velero's objects,"
+        " only the NonAdminSchedules and NonAdminBackups of your namespace count.",
         epilog=examples(
             "foresail coverage -A",
             "foresail coverage -n shop -o wide",

@@ -29,6 +29,8 @@ def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
             words = ["foresail", "schedule", "unpause", name]
         case Reason.OBJECTIVE_MISSED:
             words = ["foresail", "schedule", "run", name]
+        case Reason.NOT_RUNNING:
+            words = ["foresail", "schedule", "explain", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["velero", "backup", "describe", gap.backup, "--details"]
         case _:
@@ -42,6 +44,8 @@ def _of_tenant(namespace: str, name: str, gap: Gap) -> str:
             words = ["foresail", "backup", "schedule", "unpause", name]
         case Reason.OBJECTIVE_MISSED:
             words = ["foresail", "backup", "create", "catch-up", "--wait"]
+        case Reason.NOT_RUNNING:
+            words = ["foresail", "backup", "schedule", "explain", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["foresail", "backup", "explain", gap.backup]
         case _:

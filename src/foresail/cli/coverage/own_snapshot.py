@@ -6,22 +6,41 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.core import CLAIM, NAMESPACE
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT
+from foresail.api.core import CLAIM, NAMESPACE, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import SCHEDULE_UID
 from foresail.api.pods import POD
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may
+from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.coverage.snapshot import claim_rows, failure_of, tenant_rows
+from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.proof.observe import BackupRow, CoverageView, NamespaceRow
 from foresail.selfservice.families import BACKUPS
 
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _any = msgspec.json.Decoder(dict[str, Any])
+
+
+async def is_administrator(cluster: Cluster, velero_namespace: str) -> bool:
+    """Return whether the user may read what covers the whole cluster."""
+    everywhere = [(kind, "") for kind in (NAMESPACE, CLAIM, VOLUME, POD, NON_ADMIN_SCHEDULE, NON_ADMIN_BACKUP)]
+    kinds = (velero.BACKUP, velero.SCHEDULE, velero.LOCATION, DEPLOYMENT)
+    in_velero = [(kind, velero_namespace) for kind in kinds]
+    may_list = await may_all(cluster, "list", [*everywhere, *in_velero])
+    return may_list and await may(cluster, "get", LEASE, velero_namespace)
+
+
+def not_all_namespaces(velero_namespace: str) -> CommandError:
+    """Return the error for -A by someone who is no administrator."""
+    problem = f"-A: you may not list namespaces, or the objects of Velero in namespace {velero_namespace}"
+    return CommandError(problem, "name your own namespace with -n")
 
 
 async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None) -> CoverageView:
@@ -47,19 +66,19 @@ async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta |
 
 def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
     """Return a NonAdminBackup as coverage sees it, under its own name."""
-    annotations, velero = each.request.metadata.annotations or {}, each.velero
+    annotations, made = each.request.metadata.annotations or {}, each.velero
     try:
         spec = msgspec.convert(each.spec, BackupSpec)
     except msgspec.ValidationError:  # the operator has refused it, so that it is no good backup in any case
         spec = BackupSpec()
     return BackupRow(
         each.key.name,
-        velero.phase,
+        made.phase,
         msgspec.structs.replace(spec, included_namespaces=(each.key.namespace,), excluded_namespaces=None),
-        instant(velero.start_timestamp) if velero.start_timestamp else None,
-        velero.progress.items_backed_up if velero.progress else None,
+        instant(made.start_timestamp) if made.start_timestamp else None,
+        made.progress.items_backed_up if made.progress else None,
         titles.get(annotations.get(SCHEDULE_UID, ""), ""),
-        failure_of(velero.failure_reason, velero.validation_errors, velero.errors),
+        failure_of(made.failure_reason, made.validation_errors, made.errors),
     )
 
 

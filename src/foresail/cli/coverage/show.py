@@ -7,15 +7,18 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from foresail.cli.access.cluster import on_cluster, settle_namespace
+from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.coverage.figures import text_format
+from foresail.cli.coverage.own_snapshot import is_administrator, not_all_namespaces, read_own_view
 from foresail.cli.coverage.snapshot import read_view
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.options.objective import read_objective
+from foresail.cli.output.messages import hint
 from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago, compact, moment
 from foresail.kube.clock import now
 from foresail.proof.coverage import NamespaceCoverage, judge
+from foresail.proof.observe import CoverageView
 from foresail.proof.reasons import Gap
 
 SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
@@ -23,6 +26,7 @@ SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 
 _HEADER = ("NAMESPACE", "COVERED BY", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "VOLUMES", "GAPS")
 _WIDE = ("NAMESPACE", "CLAIM", "COVERED BY", "METHOD", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "GAP")
+_MAY_COVER_TOO = "Schedules of administrators, which you may not list, may cover it as well"
 _SHRINKS = ("COVERED BY", "NEWEST GOOD BACKUP", "NAMESPACE")
 
 
@@ -32,7 +36,7 @@ def run_coverage(args: argparse.Namespace) -> int:
         settle_namespace(args)
     objective = read_objective(args)
     instant = now()
-    view = on_cluster(args, lambda cluster: read_view(cluster, args.velero_namespace, objective, instant))
+    view = on_cluster(args, lambda cluster: _read(cluster, args, objective, instant))
     found = selected(judge(view, instant), "" if args.all_namespaces else args.namespace, args.velero_namespace)
     gaps = [gap for each in found for gap in each.all_gaps()]
     if args.output == "json":
@@ -43,6 +47,23 @@ def run_coverage(args: argparse.Namespace) -> int:
         print(coverage_table(found, instant, wide=args.output == "wide", width=terminal_width(sys.stdout)))
         print(summary(found), file=sys.stderr)
     return 1 if args.fail_on and gaps else 0
+
+
+async def _read(
+    cluster: Cluster, args: argparse.Namespace, objective: timedelta | None, instant: datetime
+) -> CoverageView:
+    """Read the cluster; for someone who may not, read the objects of their own namespace."""
+    try:
+        return await read_view(cluster, args.velero_namespace, objective, instant)
+    except UnreachableError:
+        raise
+    except CommandError:
+        if await is_administrator(cluster, args.velero_namespace):
+            raise
+    if args.all_namespaces:
+        raise not_all_namespaces(args.velero_namespace)
+    hint(f"only NonAdminSchedules and NonAdminBackups of namespace {args.namespace} count; {_MAY_COVER_TOO}")
+    return await read_own_view(cluster, args.namespace, objective)
 
 
 def selected(found: Iterable[NamespaceCoverage], namespace: str, velero_namespace: str) -> list[NamespaceCoverage]:

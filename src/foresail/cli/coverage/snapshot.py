@@ -23,9 +23,11 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate, read_nam
 from foresail.plan import Key, Kind
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.schedules.policies import rpo_of
+from foresail.schedules.rules import cannot_run
 from foresail.scope.policies import Policies, PolicyError, policies_of
 from foresail.scope.releases import Release, release_of
 from foresail.scope.world import claims_of
+from foresail.selfservice.requests.status import ACCEPTED, FALSE
 
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 _any = msgspec.json.Decoder(dict[str, Any])
@@ -115,6 +117,7 @@ def schedule_row(each: EvaluatedSchedule, policies: Mapping[str, Policies | Poli
     spec = _template(each)
     reference = spec.resource_policy
     policy = policies.get(reference.name) if reference else None
+    blocked = cannot_run(each.view, each.verdict)
     return ScheduleRow(
         "Schedule",
         key.namespace,
@@ -125,6 +128,7 @@ def schedule_row(each: EvaluatedSchedule, policies: Mapping[str, Policies | Poli
         policy if isinstance(policy, Policies) else None,
         str(policy) if isinstance(policy, PolicyError) else "",
         rpo_of(each.view.policy),
+        blocked.message if blocked is not None else "",
     )
 
 
@@ -156,7 +160,23 @@ def tenant_row(each: nonadmin.Schedule) -> ScheduleRow:
     spec = spec_of(each.spec.template.backup_spec, f"NonAdminSchedule {namespace}/{each.metadata.name}")
     own = msgspec.structs.replace(spec, included_namespaces=(namespace,), excluded_namespaces=None)
     upcoming = instant(each.status.next_run) if each.status.next_run else None
-    return ScheduleRow("NonAdminSchedule", namespace, each.metadata.name, own, bool(each.spec.paused), upcoming)
+    return ScheduleRow(
+        "NonAdminSchedule",
+        namespace,
+        each.metadata.name,
+        own,
+        bool(each.spec.paused),
+        upcoming,
+        not_running=_not_running(each.status),
+    )
+
+
+def _not_running(status: nonadmin.ScheduleStatus) -> str:
+    """Return why the operator plans no run of a NonAdminSchedule; empty if it does."""
+    accepted = next((each for each in status.conditions or () if each.type == ACCEPTED), None)
+    if accepted is None:
+        return "" if status.next_run else "the operator has not processed it"
+    return accepted.message if accepted.status == FALSE else ""
 
 
 def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Request]) -> dict[str, str]:

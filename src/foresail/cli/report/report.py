@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.coverage.own_snapshot import is_administrator, not_all_namespaces
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.objective import read_objective
 from foresail.cli.report.figures import Figures
 from foresail.cli.report.page import report_page
-from foresail.cli.report.snapshot import Wanted, is_administrator, read_cluster, read_own
+from foresail.cli.report.snapshot import Wanted, read_cluster, read_own
 from foresail.cron import CronError
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
@@ -41,8 +42,7 @@ async def _read(
         wanted = Wanted(velero_namespace, args.namespace or "", objective, zone)
         return await read_cluster(cluster, wanted, instant)
     if args.all_namespaces:
-        problem = f"-A: you may not list namespaces, or the objects of Velero in namespace {velero_namespace}"
-        raise CommandError(problem, "name your own namespace with -n")
+        raise not_all_namespaces(velero_namespace)
     settle_namespace(args)
     return await read_own(cluster, Wanted(velero_namespace, args.namespace, objective, zone), instant)
 

@@ -5,14 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT
-from foresail.api.core import CLAIM, NAMESPACE, VOLUME
-from foresail.api.pods import POD
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
+from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may, may_all
+from foresail.cli.access.own_rights import may
 from foresail.cli.coverage.own_snapshot import read_own_view
 from foresail.cli.coverage.show import selected
 from foresail.cli.coverage.snapshot import read_view
@@ -25,7 +21,6 @@ from foresail.cli.tenant.schedule.calendar import timetable as tenant_timetable
 from foresail.cli.tenant.schedule.snapshot import decode_each
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
-from foresail.kube.lease import LEASE
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import BackupRow
 
@@ -38,15 +33,6 @@ class Wanted:
     namespace: str = ""  # empty: all namespaces
     objective: timedelta | None = None
     zone: str = "UTC"
-
-
-async def is_administrator(cluster: Cluster, velero_namespace: str) -> bool:
-    """Return whether the user may read what covers the whole cluster."""
-    everywhere = [(kind, "") for kind in (NAMESPACE, CLAIM, VOLUME, POD, NON_ADMIN_SCHEDULE, NON_ADMIN_BACKUP)]
-    kinds = (velero.BACKUP, velero.SCHEDULE, velero.LOCATION, DEPLOYMENT)
-    in_velero = [(kind, velero_namespace) for kind in kinds]
-    may_list = await may_all(cluster, "list", [*everywhere, *in_velero])
-    return may_list and await may(cluster, "get", LEASE, velero_namespace)
 
 
 async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
