@@ -75,6 +75,27 @@ def test_a_larger_pile_up_does_not_break_the_line_of_a_smaller_one() -> None:
     ]
 
 
+def test_a_minute_of_a_larger_pile_up_is_not_counted_again_in_a_smaller_one() -> None:
+    found = load(
+        named("hourly", "0 * * * *"),
+        named("often", "*/5 * * * *"),
+        named("nightly", "0 3 * * *"),
+        named("w", "0 0 * * 0"),
+    )
+    assert [pile_line(each) for each in found.piles] == [
+        "every day at 03:00: 3 (hourly, nightly, often)",
+        "Sun 22 Nov at 00:00: 3 (hourly, often, w)",
+        "6 days from Mon 16 Nov at 00:00: 2 (hourly, often)",
+        "every hour from 01:00 to 23:00: 2 (hourly, often)",
+    ]
+
+
+def test_one_schedule_is_one_schedule() -> None:
+    found = load(named("a", "0 3 * * *"))
+    assert next(week_lines(found)).startswith("1 schedule: the most runs")
+    assert "1 schedule: the most runs" in load_picture(found, [])
+
+
 def test_today_is_bold_and_no_other_day(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foresail.cli.cron.load_lines.painted", lambda text, colour, _: f"<{colour}>{text}</>")
     found = load(named("a", "0 3 * * *"), first=date(2026, 11, 14))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from foresail.cron import IntervalSchedule, Schedule, fires_after, outlook
 from foresail.cron.clock_changes import ClockJump, clock_jumps
@@ -11,6 +11,7 @@ from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 from foresail.plan import Key
 
 SLOTS = 48  # half hours of a day
+_FEWEST = 3  # times that make a rhythm
 _MOST_COMPARED = 1000  # pile-ups that are compared with each other
 
 
@@ -43,6 +44,12 @@ class Load:
     piles: tuple[Pile, ...]
     jumps: tuple[ClockJump, ...]
     today: date
+
+    @property
+    def title(self) -> str:
+        """What the picture shows."""
+        counted = "1 schedule" if self.schedules == 1 else f"{self.schedules} schedules"
+        return f"{counted}: the most runs that start in one minute of each half hour, in {self.zone}"
 
     @property
     def most(self) -> int:
@@ -92,7 +99,8 @@ def _chained(cron: Schedule, base: datetime, start: datetime, end: datetime) -> 
 def _piles(minutes: Iterable[tuple[datetime, list[str]]]) -> list[Pile]:
     """Return the minutes in which several start, the largest pile-ups first.
 
-    Minutes and days with the same Schedules are one pile-up; a minute in which others start as well counts for it too.
+    Minutes and days with the same Schedules are one pile-up. A minute in which others start as well counts for it too
+    where it completes a rhythm.
     """
     days: dict[tuple[tuple[str, ...], time], set[date]] = {}
     for at, starting in minutes:
@@ -103,10 +111,21 @@ def _piles(minutes: Iterable[tuple[datetime, list[str]]]) -> list[Pile]:
     for (names, minute), found in days.items():
         groups.setdefault((names, tuple(sorted(found))), set()).add(minute)
     piles = [
-        Pile(tuple(sorted(times | _shared(names, when, groups))), when, names)
+        Pile(tuple(sorted(_with_rhythm(times, _shared(names, when, groups)))), when, names)
         for (names, when), times in sorted(groups.items())
     ]
     return sorted(piles, key=lambda pile: (-len(pile.names), pile.days[0], pile.minutes))
+
+
+def equal_step(minutes: Sequence[time]) -> int | None:
+    """Return the number of minutes between times at equal distances; None if they are not, or too few."""
+    passed = [each.hour * 60 + each.minute for each in minutes]
+    steps = {later - earlier for earlier, later in pairwise(passed)}
+    return steps.pop() if len(minutes) >= _FEWEST and len(steps) == 1 else None
+
+
+def _with_rhythm(times: set[time], shared: set[time]) -> set[time]:
+    return times | shared if equal_step(sorted(times | shared)) is not None else times
 
 
 def _shared(

@@ -2,17 +2,15 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import date
-from itertools import pairwise
+from datetime import date, time
 
-from foresail.cli.cron.load import SLOTS, Load, Pile
+from foresail.cli.cron.load import SLOTS, Load, Pile, equal_step
 from foresail.cli.output.terminal import BOLD, RED, YELLOW, painted
 
 SHOWN = 5
 """Pile-ups that are named."""
 
 _SHOWN_TIMES = 3
-_FEWEST = 3  # times that make a rhythm
 _DAY, _WEEK = 24 * 60, 7
 _NAMED = 6
 _MANY, _VERY_MANY = 3, 10
@@ -20,7 +18,7 @@ _MANY, _VERY_MANY = 3, 10
 
 def week_lines(load: Load) -> Iterator[str]:
     """Yield the days as lines of half hours, each with the most runs that start at once in it, then the pile-ups."""
-    yield f"{load.schedules} schedules: the most runs that start in one minute of each half hour, in {load.zone}"
+    yield load.title
     yield " " * 12 + "".join(f"{hour:<6}" for hour in range(0, 24, 3)).rstrip()
     for day in load.days:
         cells = "".join(_cell(load, day, slot) for slot in range(SLOTS))
@@ -47,7 +45,7 @@ def pile_line(pile: Pile) -> str:
 
 
 def _when(pile: Pile) -> str:
-    rhythm = _rhythm([each.hour * 60 + each.minute for each in pile.minutes])
+    rhythm = _rhythm(pile.minutes)
     is_daily = len(pile.days) == (pile.days[-1] - pile.days[0]).days + 1 and len(pile.days) >= _WEEK
     if rhythm and is_daily:
         return rhythm
@@ -59,18 +57,17 @@ def _when(pile: Pile) -> str:
     return f"{days} {times}"
 
 
-def _rhythm(minutes: Sequence[int]) -> str:
-    """Return minutes of a day at equal distances in words; empty if they are not, or too few."""
-    steps = {later - earlier for earlier, later in pairwise(minutes)}
-    if len(minutes) < _FEWEST or len(steps) != 1:
+def _rhythm(times: Sequence[time]) -> str:
+    """Return times of a day at equal distances in words; empty if they are not, or too few."""
+    step = equal_step(times)
+    if step is None:
         return ""
-    (step,) = steps
-    first, last = (f"{each // 60:02}:{each % 60:02}" for each in (minutes[0], minutes[-1]))
+    first, last = (f"{each:%H:%M}" for each in (times[0], times[-1]))
     words = f"{step} minutes" if step % 60 else "hour" if step == 60 else f"{step // 60} hours"  # noqa: PLR2004
-    if len(minutes) * step != _DAY:
+    if len(times) * step != _DAY:
         return f"every {words} from {first} to {last}"
     if words == "hour":
-        return f"every hour at :{minutes[0]:02}" if minutes[0] else "every full hour"
+        return f"every hour at :{times[0]:%M}" if times[0].minute else "every full hour"
     return f"every {words}" if step % 60 else f"every {words} from {first}"
 
 

@@ -14,16 +14,15 @@ _INK, _PALE = "#1c2a33", "#546e7a"
 def load_picture(load: Load, piles: Sequence[str]) -> str:
     """Return the picture; pile-ups are in words above it and as the highest bars in it."""
     top = 60 + _LINE * len(piles)
-    title = f"{load.schedules} schedules: the most runs that start in one minute of each half hour, in {load.zone}"
     height = top + len(load.days) * _ROW + 20
     parts = [
-        label(20, 22, title, _INK, "start", "600"),
+        label(20, 22, load.title, _INK, "start", "600"),
         *(label(20, 42 + _LINE * number, text, _FULL, "start") for number, text in enumerate(piles)),
         *day_grid(load.days, top, _ROW, load.today),
         *clock_marks(load.days, load.jumps, top, _ROW),
         *_bars(load, top),
     ]
-    return picture(LEFT + WIDTH + 30, height, title, parts)
+    return picture(LEFT + WIDTH + 30, height, load.title, parts)
 
 
 def _bars(load: Load, top: int) -> Iterator[str]:
