@@ -110,6 +110,37 @@ def test_nothing_is_wrong_with_what_is_as_it_should_be() -> None:
     }  # fmt: skip
 
 
+def test_a_server_that_may_not_be_read_is_not_called_missing() -> None:
+    unread = replace(HEALTHY, servers=(), operators=(), has_read_deployments=False)
+    assert [each.says for each in wrong(unread)] == []
+
+
+def test_someone_who_may_not_list_deployments_is_told_of_no_missing_server(tmp_path: Path) -> None:
+    with canned(tmp_path, {"/version": {}}) as server:  # every list is refused
+        seen = on_cluster(
+            Namespace(kubeconfig=str(server.kubeconfig), context=None), lambda cluster: gather(cluster, "velero", None)
+        )
+    assert not seen.has_read_deployments
+    assert [each for each in findings(seen) if each.about == "velero"] == []
+
+
+def test_kinds_are_one_line_if_nothing_is_wrong_with_them() -> None:
+    def said(seen: Evidence) -> list[str]:
+        return [each.says for each in findings(seen) if each.about == "kinds"]
+
+    assert said(HEALTHY) == [f"all {len(OURS)} kinds have every field"]
+    assert said(replace(HEALTHY, definitions={"backups.velero.io": {}})) == [
+        f"none of Foresail's {len(OURS)} kinds is installed"
+    ]
+
+
+def test_a_cluster_without_schedules_is_not_told_of_zero_schedules() -> None:
+    idle = replace(HEALTHY, operators=(), lease=None, primers_lease=None, schedules={})
+    assert [each.says for each in wrong(idle) if each.about == "schedules"] == [
+        "nothing runs new Schedules: Velero's controller and the operator are off"
+    ]
+
+
 def test_objective_that_a_schedule_cannot_meet_is_a_warning() -> None:
     def under(rpo: str) -> Evidence:
         spec = SchedulePolicySpec(ScheduleSelector(), objective=Objective(rpo))

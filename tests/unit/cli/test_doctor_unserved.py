@@ -9,7 +9,7 @@ import pytest
 
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.doctor.evidence import gather
 from foresail.plan import Kind
@@ -19,19 +19,19 @@ from tests.unit.cli.test_doctor import HEALTHY, OPERATOR, wrong
 
 def test_objects_of_kinds_that_nobody_serves_are_a_problem() -> None:
     only_schedules = replace(OPERATOR, self_service=False)
-    counts = {NON_ADMIN_BACKUP: 2, NON_ADMIN_RESTORE: 0, SELF_SERVICE_POLICY: 1, PRIMER: 3}
+    counts = {NON_ADMIN_BACKUP: 2, NON_ADMIN_RESTORE: 0, NON_ADMIN_SCHEDULE: 1, SELF_SERVICE_POLICY: 4, PRIMER: 3}
     bare = replace(HEALTHY, operators=(only_schedules,), primers_lease=None, unserved=counts)
     found = [each for each in wrong(bare) if each.about == "kinds"]
     assert [(each.says, each.fix) for each in found] == [
         (
             (
-                "no operator serves 2 nonadminbackups and 1 SelfServicePolicy: --self-service is off,"
-                " so they have no effect"
+                "no operator serves 2 NonAdminBackups, 1 NonAdminSchedule and 4 SelfServicePolicies: --self-service is"
+                " off, so they have no effect"
             ),
             "foresail install --self-service; or delete them",
         ),
         (
-            "no operator serves 3 primers: --primers is off, so they have no effect",
+            "no operator serves 3 Primers: --primers is off, so they have no effect",
             "foresail install --primers; or delete them",
         ),
     ]

@@ -1,6 +1,6 @@
 """Checks of the installation: pure functions from the evidence to findings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import combinations
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
@@ -28,9 +28,10 @@ from foresail.cli.doctor.velero_checks import (
     veleros,
     zones,
 )
+from foresail.plan import Kind
 
 _SERVED_WITH = {
-    "--self-service": (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, SELF_SERVICE_POLICY),
+    "--self-service": (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE, SELF_SERVICE_POLICY),
     "--primers": (PRIMER,),
     "--restore-checks": (RESTORE_CHECK,),
 }
@@ -87,7 +88,12 @@ def kinds(seen: Evidence) -> Iterator[Finding]:
     absent = sorted(name for name in ours if name not in there)
     if absent:
         fix = "run foresail install; with Helm: helm upgrade --install foresail-crds charts/foresail-crds"
-        yield warning("kinds", f"not installed: {', '.join(absent)}", fix)
+        is_none = len(absent) == len(ours)
+        says = (
+            f"none of Foresail's {len(ours)} kinds is installed" if is_none else f"not installed: {', '.join(absent)}"
+        )
+        yield warning("kinds", says, fix)
+    complete = 0
     for name in sorted(ours.keys() & there.keys()):
         missing = sorted(_fields(definition(ours[name])["spec"]) - _fields(there[name]))
         if missing:
@@ -97,7 +103,10 @@ def kinds(seen: Evidence) -> Iterator[Finding]:
             )
             yield warning("kinds", f"{name} lacks {some(missing)}", fix)
         else:
-            yield good("kinds", f"{name} has every field")
+            complete += 1
+    if complete:
+        says = f"all {len(ours)} kinds have" if complete == len(ours) else f"{complete} of {len(ours)} kinds have"
+        yield good("kinds", f"{says} every field")
 
 
 def unserved(seen: Evidence) -> Iterator[Finding]:
@@ -106,10 +115,18 @@ def unserved(seen: Evidence) -> Iterator[Finding]:
         return  # an operator without a Deployment: its capabilities are unknown
     for option, kinds in _SERVED_WITH.items():
         counts = [(kind, seen.unserved.get(kind, 0)) for kind in kinds]
-        found = [f"{count} {kind.name if count == 1 else kind.plural}" for kind, count in counts if count]
+        found = [f"{count} {kind.name if count == 1 else _several(kind)}" for kind, count in counts if count]
         if found:
-            says = f"no operator serves {' and '.join(found)}: {option} is off, so they have no effect"
+            says = f"no operator serves {_listed(found)}: {option} is off, so they have no effect"
             yield problem("kinds", says, f"foresail install {option}; or delete them")
+
+
+def _several(kind: Kind) -> str:
+    return f"{kind.name[:-1]}ies" if kind.name.endswith("y") else f"{kind.name}s"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def rivals(seen: Evidence) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckStatus
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
@@ -163,6 +163,7 @@ class Evidence:
     deletions: tuple[DeleteRequest, ...]
     permissions: Mapping[Permission, bool]  # of the operator
     own_permissions: Mapping[Permission, bool] = field(default_factory=dict)  # of the user, if there is no operator
+    has_read_deployments: bool = True  # if not, nothing is known about Velero's server and the operator
     has_alert: bool = False  # the alert that no controller runs the Schedules; read only without an operator
     unread: tuple[CommandError, ...] = ()
     is_requester_set: bool = False  # the API server sets the requester
@@ -193,7 +194,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     primers_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, PRIMERS_LEASE), Lease))
     definitions = await reader.tried(_definitions(cluster))
     has_velero = definitions is None or "backups.velero.io" in definitions
-    deployments = await reader.all(DEPLOYMENT, "", Deployment) or await reader.all(DEPLOYMENT, namespace, Deployment)
+    listed = await reader.listed(DEPLOYMENT, "", Deployment) or await reader.listed(DEPLOYMENT, namespace, Deployment)
+    deployments = listed or []
     rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
     operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) in _OURS)
     others = tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each))
@@ -210,6 +212,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         tzdata=version("tzdata"),
         definitions=definitions,
         servers=tuple(row for row in rows if row is not None),
+        has_read_deployments=listed is not None,
         lease=lease,
         primers_lease=primers_lease,
         operators=operators,
@@ -231,7 +234,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         adoptable=tuple(await reader.tried(read_adoptable(cluster, Scope(namespace), asked)) or ()) if serves else (),
         pods=tuple(chain.from_iterable(pods)),
         refused_writes=await reader.tried(all_refused_writes(cluster, server_time or asked)) or {},
-        unserved=await reader.tried(_unserved(cluster, definitions or {}, operators, others)) or {},
+        unserved=await reader.tried(_unserved(cluster, definitions if listed else {}, operators, others)) or {},
         approvals=tuple(await reader.all(asked_for, namespace, nonadmin.Approval) if has_approvals else ()),
         ownerless=await reader.tried(_ownerless(cluster, namespace, operators)) or Ownerless(),
         checks=tuple(
@@ -262,9 +265,12 @@ class _Reader:
             return None
 
     async def all(self, kind: Kind, namespace: str, of: type[T], labels: str = "") -> list[T]:
+        return await self.listed(kind, namespace, of, labels) or []
+
+    async def listed(self, kind: Kind, namespace: str, of: type[T], labels: str = "") -> list[T] | None:
         decoder = msgspec.json.Decoder(of)
         found = await self.tried(self._cluster.listed(kind, namespace, labels))
-        return [decoder.decode(each) for each in found or ()]
+        return [decoder.decode(each) for each in found] if found is not None else None
 
 
 async def _signs_records(cluster: Cluster, namespace: str) -> bool:
@@ -288,17 +294,17 @@ def _schedules(found: Iterable[msgspec.Raw]) -> dict[str, ScheduleRow | Unread]:
 
 
 async def _unserved(
-    cluster: Cluster, definitions: Mapping[str, Any], operators: Sequence[Operator], others: Sequence[Key]
+    cluster: Cluster, definitions: Mapping[str, Any] | None, operators: Sequence[Operator], others: Sequence[Key]
 ) -> dict[Kind, int]:
     """Count the objects of kinds for which no operator and no other controller has a Deployment."""
     unserved: list[Kind] = []
     if not others and not any(each.self_service for each in operators):
-        unserved += [NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, SELF_SERVICE_POLICY]
+        unserved += [NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE, SELF_SERVICE_POLICY]
     if not any(each.primers for each in operators):
         unserved.append(PRIMER)
     if not any(each.restore_checks for each in operators):
         unserved.append(RESTORE_CHECK)
-    known = [kind for kind in unserved if f"{kind.plural}.{kind.group}" in definitions]
+    known = [kind for kind in unserved if _serves(kind, definitions)]
     return {kind: await cluster.count(kind) for kind in known}
 
 

@@ -57,6 +57,8 @@ def zones(seen: Evidence) -> Iterator[Finding]:
 def veleros(seen: Evidence) -> Iterator[Finding]:
     """Say which Velero runs."""
     if not seen.servers:
+        if not seen.has_read_deployments:
+            return
         yield problem(
             "velero",
             f"no Deployment in namespace {seen.namespace} runs a Velero server",
@@ -96,7 +98,7 @@ def attended(seen: Evidence) -> Iterator[Finding]:
             f" remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
         )
         count = len(seen.schedules)
-        those = "the only Schedule" if count == 1 else f"the {count} Schedules"
+        those = "the only Schedule" if count == 1 else f"the {count} Schedules" if count else "new Schedules"
         yield problem("schedules", f"nothing runs {those}: Velero's controller and the operator are off", fix)
     elif not by_us:
         fix = "start the operator with --schedules=true, or turn Velero's controller on"
