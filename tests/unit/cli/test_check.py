@@ -1,12 +1,15 @@
 """`foresail check`: tables and explanations of RestoreChecks, from objects as the API server returns them."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from foresail.cli.check.checks import check_table, explained, report_result
 from foresail.cli.errors import CommandError
+from foresail.cli.main import main
 from foresail.plan import Key
+from tests.unit.cli.canned import canned
 
 NOW = datetime(2026, 11, 16, 7, tzinfo=UTC)
 LAST = {
@@ -57,3 +60,10 @@ def test_a_failed_check_is_an_error_with_its_reason() -> None:
     assert report_result(Key("velero", "nightly"), {"result": "Pass", "message": "all"}) == 0
     with pytest.raises(CommandError, match="velero/nightly failed: ItemsRefused: ConfigMap shop/a: refused"):
         report_result(Key("velero", "nightly"), LAST)
+
+
+def test_a_namespace_without_checks_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    none = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
+    with canned(tmp_path, {"/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks": none}) as server:
+        assert main(["check", "get", "--kubeconfig", str(server.kubeconfig)]) == 0
+    assert capsys.readouterr().err == "No RestoreChecks found in namespace velero\n"

@@ -41,6 +41,8 @@ def get(args: argparse.Namespace) -> int:
         print(as_text(found, args.output))
     elif found:
         print(check_table(found, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
+    else:
+        print(f"No RestoreChecks found in namespace {args.namespace}", file=sys.stderr)
     return 0
 
 

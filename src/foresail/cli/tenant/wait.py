@@ -66,7 +66,7 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
                 await asyncio.sleep(_PAUSE)
                 continue
             news = remark(each, now() - began)
-            if news != shown:
+            if news and news != shown:
                 progress.close()
                 hint(news)
                 shown = news
