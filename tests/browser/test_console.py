@@ -1,6 +1,7 @@
 """The console in a real browser: signing in, every page in both themes and three widths, and what axe-core says."""
 
 import asyncio
+import gzip
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,23 @@ def test_a_page_renews_itself_and_is_complete_without_javascript(tmp_path: Path)
             assert page.problems == []
 
     asyncio.run(walk())
+
+
+def test_a_tenant_reads_a_log_and_what_is_in_a_backup(tmp_path: Path) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+
+    async def walk(url: str) -> None:
+        async with browsing(tmp_path, with_bucket(url)) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            for file, title in (("log", "Log of copy"), ("contents", "Contents of copy")):
+                await page.open(f"http://{browser.console.address}{browser.base}/ns/shop/backup/copy")
+                await page.run(f"document.querySelector('form[action$={file}] button').click()")
+                await page.settled(f"document.title === '{title} · Foresail'")
+                await inspected(page, f"ns-shop-{file}")
+
+    log, held = b"level=info msg=done\n" * 99, b'{"v1/ConfigMap": ["shop/a", "shop/b"]}'
+    with bucket(gzip.compress(log), gzip.compress(held)) as url:
+        asyncio.run(walk(url))
 
 
 def test_strings_of_a_hostile_tenant_run_nothing(tmp_path: Path) -> None:

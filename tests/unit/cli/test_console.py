@@ -239,7 +239,8 @@ POSTS = (
     "/approvals/location/shop/mine/approve", "/approvals/location/shop/mine/reject",
     "/approvals/backup/shop-old/approve",
     "/ns/shop/backup", "/ns/shop/plan", "/ns/shop/restore", "/ns/shop/schedule/nightly/pause",
-    "/ns/shop/schedule/nightly/unpause",
+    "/ns/shop/schedule/nightly/unpause", "/ns/shop/backup/copy/log", "/ns/shop/restore/r/log",
+    "/ns/shop/backup/copy/contents",
 )  # fmt: skip
 
 

@@ -59,8 +59,9 @@ def archive() -> bytes:
 
 
 @contextmanager
-def bucket() -> Iterator[str]:
-    files = [archive(), gzip.compress(b"[]")]  # the contents, then the volumes
+def bucket(*given: bytes) -> Iterator[str]:
+    """Serve files one after the other: by default the contents of a backup, then its volumes."""
+    files = list(given or (archive(), gzip.compress(b"[]")))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from foresail.cli.console.file_pages import CONTENTS, LOG
 from foresail.cli.console.layout import Search, Site, button, cut, searched, shell
 from foresail.cli.console.live import digest
 from foresail.cli.console.read import OwnNamespace
@@ -149,7 +150,7 @@ def status_badge(each: TenantRequest) -> Html:
     return badge(cut(phase), _MOODS.get(phase, ""))
 
 
-def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool = False) -> Html:
+def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool, may_download: bool) -> Html:
     """Return one backup or restore: how far it is, the chain of its steps, and what to do next."""
     kind, velero = each.family.kind.name, each.velero
     progress = velero.progress
@@ -158,6 +159,8 @@ def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool 
     place = ("ns", each.key.namespace, each.family.word, each.key.name)
     here = site.link(*place)
     offered = element("p", element("a", "Restore this copy", href=restores)) if may_restore else None
+    held = button(site, site.link(*place, CONTENTS), "Show what is in it") if may_download and may_restore else None
+    log = element("p", command(f"foresail {each.family.word} logs {each.key.name} -n {each.key.namespace}"))
     created = each.request.metadata.creation_timestamp
     facts = [
         ("status", status_badge(each)),
@@ -184,13 +187,10 @@ def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool 
             " to follow it without JavaScript.",
         ),
         offered,
+        held,
         section("facts", "Now", data_table("Now", ("what", "value"), facts, "")),
         section("steps", "Steps", data_table("Steps", ("step", "answer", "because"), steps, "")),
-        section(
-            "log",
-            "Log",
-            element("p", command(f"foresail {each.family.word} logs {each.key.name} -n {each.key.namespace}")),
-        ),
+        section("log", "Log", button(site, site.link(*place, LOG), "Show the log") if may_download else log),
         live=site.link("live", *place, seen=digest([each])) if each.is_open else "",
     )
 

@@ -28,6 +28,7 @@ from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.check.checks import read_check, read_checks, read_evidence, read_history
 from foresail.cli.console.changes import restore_fields
+from foresail.cli.console.file_pages import MOST_LOG
 from foresail.cli.console.policy_pages import Approvals
 from foresail.cli.console.restore_pages import Copies
 from foresail.cli.coverage.own_snapshot import is_administrator
@@ -47,9 +48,12 @@ from foresail.cli.report.snapshot import Wanted, read_cluster, read_own
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
 from foresail.cli.tenant.adoptable import Scope, read_adoptable
+from foresail.cli.tenant.contents import read_contents
 from foresail.cli.tenant.copies import restorable
 from foresail.cli.tenant.explain import with_refusal
 from foresail.cli.tenant.files import Access
+from foresail.cli.tenant.held import HeldKind
+from foresail.cli.tenant.logs import read_log_end
 from foresail.cli.tenant.plan import plan_restore
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.selection import read_request
@@ -149,13 +153,27 @@ class Reader:
 
     async def copies(self, namespace: str, now: datetime) -> Copies:
         """Return the backups of a namespace that can be restored, and what the viewer may do with them."""
-        files = NON_ADMIN_DOWNLOAD_REQUEST
-        needed = [("get", BACKUPS.kind), *((verb, files) for verb in ("create", "get", "delete"))]
         return Copies(
             restorable(await self._requests(BACKUPS, namespace), now),
             may_restore=await self.may_restore(namespace),
-            may_plan=all([await may(self.cluster, verb, kind, namespace) for verb, kind in needed]),
+            may_plan=await self.may_download(namespace) and await may(self.cluster, "get", BACKUPS.kind, namespace),
         )
+
+    async def may_download(self, namespace: str) -> bool:
+        """Return whether the viewer may ask for files of Velero in a namespace, and delete the request."""
+        for verb in ("create", "get", "delete"):
+            if not await may(self.cluster, verb, NON_ADMIN_DOWNLOAD_REQUEST, namespace):
+                return False
+        return True
+
+    async def log(self, family: Family, key: Key, access: Access) -> tuple[TenantRequest, str]:
+        """Return a backup or restore with the end of its log."""
+        found = await read_request(self.cluster, family, key)
+        return found, await read_log_end(self.cluster, family, key, access, MOST_LOG)
+
+    async def contents(self, key: Key, access: Access) -> tuple[TenantRequest, list[HeldKind]]:
+        """Return a backup with what is in it."""
+        return await self.copy(key), await read_contents(self.cluster, key, access)
 
     async def copy(self, key: Key) -> TenantRequest:
         """Return one backup."""

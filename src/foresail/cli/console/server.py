@@ -17,7 +17,17 @@ from aiohttp import web
 
 from foresail.cli.access.cluster import Cluster, connected, settle_namespace
 from foresail.cli.check.checks import read_record
-from foresail.cli.console import check_pages, guard, live, pages, policy_pages, primer_pages, queue_pages, restore_pages
+from foresail.cli.console import (
+    check_pages,
+    file_pages,
+    guard,
+    live,
+    pages,
+    policy_pages,
+    primer_pages,
+    queue_pages,
+    restore_pages,
+)
 from foresail.cli.console.changes import back_up_now, decide_location, restore, set_paused
 from foresail.cli.console.layout import Search, Site, entrance, plain_page
 from foresail.cli.console.read import Reader
@@ -96,6 +106,8 @@ class Console:
         app.router.add_post(f"{base}/approvals/backup/{name}/approve", self._adopt)
         app.router.add_get(f"{base}/ns/{namespace}", self._one_namespace)
         app.router.add_get(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}", self._detail)
+        app.router.add_post(f"{base}/ns/{namespace}/{{word:backup}}/{name}/{{file:contents}}", self._file)
+        app.router.add_post(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}/{{file:log}}", self._file)
         app.router.add_get(f"{base}/ns/{namespace}/restore", self._choose)
         app.router.add_post(f"{base}/ns/{namespace}/plan", self._plan)
         app.router.add_post(f"{base}/ns/{namespace}/restore", self._restore)
@@ -281,7 +293,18 @@ class Console:
         found = await self._reader.request(family, key, at)
         is_copy = family is BACKUPS and is_restorable(found, at)
         may_restore = is_copy and await self._reader.may_restore(key.namespace)
-        return _page(pages.detail(await self._site(), found, at, may_restore=may_restore))
+        may_download = not found.is_open and await self._reader.may_download(key.namespace)
+        return _page(pages.detail(await self._site(), found, at, may_restore=may_restore, may_download=may_download))
+
+    async def _file(self, request: web.Request) -> web.Response:
+        """Show a file of Velero; a form asks for it, for a request for the file is created and deleted."""
+        await self._own_form(request)
+        site, place, access = await self._site(), request.match_info, Access(self._tls, now() + _PATIENCE)
+        key = Key(place["namespace"], place["name"])
+        if place["file"] == file_pages.CONTENTS:
+            return _page(file_pages.contents(site, *await self._reader.contents(key, access)))
+        family = BACKUPS if place["word"] == BACKUPS.word else RESTORES
+        return _page(file_pages.log(site, *await self._reader.log(family, key, access)))
 
     async def _choose(self, request: web.Request) -> web.Response:
         at, namespace = now(), request.match_info["namespace"]

@@ -37,11 +37,7 @@ def contents(args: argparse.Namespace) -> int:
 async def _contents(cluster: Cluster, family: Family, args: argparse.Namespace, access: Access) -> int:
     about = Key(args.namespace, args.name)
     backup = await read_request(cluster, family, about)  # if it does not exist, that is the error
-    file = File(family, about, "BackupResourceList", "list of contents")
-    held = held_kinds(about.namespace, await read_file(cluster, file, access, MOST_BYTES))
-    if held is None:
-        problem = f"the list of contents of {family.kind.name} {about} is not in Velero's format"
-        raise CommandError(problem, "create a new backup, or ask a cluster administrator")
+    held = await read_contents(cluster, about, access)
     difference = None
     if args.diff:
         difference = await compare(cluster, about.namespace, held, _spec.decode(backup.made.spec))
@@ -54,6 +50,16 @@ async def _contents(cluster: Cluster, family: Family, args: argparse.Namespace, 
     else:
         print(names_table(held) if args.names else counts_table(held))
     return 0
+
+
+async def read_contents(cluster: Cluster, about: Key, access: Access) -> list[HeldKind]:
+    """Return what is in a backup, by Velero's list."""
+    file = File(BACKUPS, about, "BackupResourceList", "list of contents")
+    held = held_kinds(about.namespace, await read_file(cluster, file, access, MOST_BYTES))
+    if held is None:
+        problem = f"the list of contents of {BACKUPS.kind.name} {about} is not in Velero's format"
+        raise CommandError(problem, "create a new backup, or ask a cluster administrator")
+    return held
 
 
 async def compare(cluster: Cluster, namespace: str, held: Sequence[HeldKind], spec: Mapping[str, Any]) -> Difference:

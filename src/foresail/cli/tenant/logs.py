@@ -39,8 +39,29 @@ async def _logs(cluster: Cluster, family: Family, args: argparse.Namespace, acce
 
 def wanted_file(family: Family, args: argparse.Namespace) -> File:
     """Return the file that is to be printed."""
-    kind, word = ("Results", "results") if args.results else ("Log", "log")
-    return File(family, Key(args.namespace, args.name), f"{family.velero.name}{kind}", word)
+    about = Key(args.namespace, args.name)
+    return File(family, about, f"{family.velero.name}Results", "results") if args.results else log_file(family, about)
+
+
+def log_file(family: Family, about: Key) -> File:
+    """Return the log of a backup or a restore."""
+    return File(family, about, f"{family.velero.name}Log", "log")
+
+
+async def read_log_end(cluster: Cluster, family: Family, about: Key, access: Access, most: int) -> str:
+    """Return the end of a log, from the start of a line on."""
+    found = b""
+    async with pieces_of(cluster, log_file(family, about), access, _LONGEST_LOG) as pieces:
+        async for piece in pieces:
+            found = (found + piece)[-most - 1 :]
+    return end_of_log(found, most)
+
+
+def end_of_log(found: bytes, most: int) -> str:
+    """Return the whole lines among the last bytes of a log."""
+    if len(found) > most:
+        found = found[-most:].partition(b"\n")[2]
+    return found.decode(errors="replace")
 
 
 def writer(stream: TextIO) -> Callable[[bytes], object]:

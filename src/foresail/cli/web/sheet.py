@@ -63,6 +63,7 @@ fieldset{border:1px solid var(--line);border-radius:8px;margin:0 0 12px;padding:
 fieldset>label{display:block;padding:4px 0}legend{color:var(--pale);padding:0 6px}
 .timeline{list-style:none;margin:0;padding:0 0 0 8px;border-left:3px solid var(--line)}
 .timeline li{padding:5px 0;overflow-wrap:anywhere}
+pre{font:13px/1.5 ui-monospace,monospace;margin:0;max-height:70vh;overflow:auto}
 progress{width:12em;max-width:100%;vertical-align:middle;accent-color:var(--good)}
 """
 """What only the console needs: navigation and forms."""
