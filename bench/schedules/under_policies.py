@@ -79,7 +79,7 @@ def create_schedules(cluster: Cluster, count: int) -> None:
     """Create Schedules that are not due, spread over the pools of all policies, each with one Completed Backup."""
     bodies = [schedule(f"s-{number:05}", NEVER) for number in range(count)]
     for number, body in enumerate(bodies):
-        body["metadata"]["labels"]["pool"] = _pool(number)
+        body["metadata"]["labels"]["pool"] = pool(number)
     create_all(cluster, velero.SCHEDULE, ((Key(NAMESPACE, each["metadata"]["name"]), each) for each in bodies))
     made = cluster.get("schedules.velero.io", f"--namespace={NAMESPACE}")["items"]
     slot = whole(now()) - timedelta(hours=12)
@@ -99,13 +99,14 @@ def _completed(made: dict[str, Any], slot: datetime) -> tuple[Key, Body]:
     return create.key, {**create.body, **kind, "metadata": named, "status": status}
 
 
-def _pool(number: int) -> str:
+def pool(number: int) -> str:
+    """Return the label by which one policy selects a Schedule."""
     return f"pool-{number % (POLICIES - 1):02}"
 
 
 def create_policies(cluster: Cluster) -> None:
     """Create one policy for each pool, and one that selects all Schedules."""
-    keys = [*(Key("", _pool(number)) for number in range(POLICIES - 1)), EVERYTHING]
+    keys = [*(Key("", pool(number)) for number in range(POLICIES - 1)), EVERYTHING]
     create_all(cluster, SCHEDULE_POLICY, ((key, policy(key, number)) for number, key in enumerate(keys)))
 
 

@@ -5,7 +5,7 @@ and so on for days, ISO weeks, months and years, all in the zone of the policy. 
 outranks everything: the newest good copies stay, whatever the other rules say.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -73,7 +73,8 @@ class Rules:
     @property
     def is_empty(self) -> bool:
         """Whether nothing says which copies to keep, so that none is deleted."""
-        return not any(self.counts.values()) and self.within is None
+        counted = self.last or self.hourly or self.daily or self.weekly or self.monthly or self.yearly
+        return not counted and self.within is None
 
 
 _SHORTEST_HORIZON = timedelta(days=15)
@@ -108,7 +109,7 @@ def kept(copies: Iterable[Copy], rules: Rules) -> dict[str, tuple[Rule, ...]]:
     good = [each for each in everything if each.is_finished and each.is_good]
     if rules.is_empty:
         return dict.fromkeys(reasons, (Rule.NO_RULE,))
-    for rule, names in _by_rule(good, rules).items():
+    for rule, names in _by_rule(good, rules):
         for name in names:
             reasons[name].append(rule)
     newest_good = good[0].started if good else None
@@ -130,24 +131,29 @@ def _regardless_of_counts(copy: Copy, newest_good: datetime | None) -> list[Rule
     return found
 
 
-def _by_rule(good: list[Copy], rules: Rules) -> dict[Rule, list[str]]:
-    """Return the names that each rule keeps of good copies, the newest of which is the first."""
-    found = {rule: _of_periods(good, period, rules) for rule, period in _PERIODS.items()}
-    names = {rule: each[: rules.counts[rule]] for rule, each in found.items()}
-    names[Rule.LAST] = [each.name for each in good[: rules.last]]
-    names[Rule.GOOD] = [each.name for each in good[: rules.good]]
+def _by_rule(good: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]:
+    """Yield the names that each rule keeps of good copies, the newest of which is the first."""
+    yield Rule.LAST, [each.name for each in good[: rules.last]]
+    walls = _wall_times(good, rules)
+    for rule, count in rules.counts.items():
+        if count and rule in _PERIODS:
+            yield rule, _of_periods(good, walls, _PERIODS[rule])[:count]
     if rules.within is not None and good:
         oldest = good[0].started - rules.within
-        names[Rule.WITHIN] = [each.name for each in good if each.started > oldest]
-    return {rule: names[rule] for rule in Rule if rule in names}
+        yield Rule.WITHIN, [each.name for each in good if each.started > oldest]
+    yield Rule.GOOD, [each.name for each in good[: rules.good]]
 
 
-def _of_periods(good: list[Copy], period: Period, rules: Rules) -> list[str]:
+def _of_periods(good: list[Copy], walls: list[datetime], period: Period) -> list[str]:
     """Return the newest copy of each period that has one, the newest period first."""
     newest: dict[tuple[int, ...], str] = {}
-    for each in good:
-        newest.setdefault(period(_wall_time(each.started, rules.time_zone)), each.name)
+    for each, wall in zip(good, walls, strict=True):
+        newest.setdefault(period(wall), each.name)
     return list(newest.values())
+
+
+def _wall_times(copies: list[Copy], rules: Rules) -> list[datetime]:
+    return [_wall_time(each.started, rules.time_zone) for each in copies]
 
 
 def _wall_time(moment: datetime, zone: str) -> datetime:
@@ -165,8 +171,8 @@ def _oldest_first(copy: Copy) -> tuple[datetime, str]:
 def why_not_kept(copies: Iterable[Copy], rules: Rules) -> Callable[[Copy], str]:
     """Return what says of a copy that no rule keeps by which rule it was the next to keep; for people."""
     good = [each for each in sorted(copies, key=_oldest_first, reverse=True) if each.is_finished and each.is_good]
-    counted = [rule for rule in _PERIODS if rules.counts[rule]]
-    newest = {rule: set(_of_periods(good, _PERIODS[rule], rules)) for rule in counted}
+    walls, counted = _wall_times(good, rules), [rule for rule in _PERIODS if rules.counts[rule]]
+    newest = {rule: set(_of_periods(good, walls, _PERIODS[rule])) for rule in counted}
 
     def why(copy: Copy) -> str:
         if not (copy.is_finished and copy.is_good):

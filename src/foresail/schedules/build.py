@@ -1,5 +1,6 @@
 """The Backup of a slot: its name, and what it gets from its Schedule."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -17,6 +18,7 @@ from foresail.schedules.settings import Settings
 _FAMILY = "/*"
 _OURS = "foresail.dev/*"  # state of the Schedule, never of its Backups, whatever the settings
 _CACHE_SIZE = 20_000
+_NUMBER = re.compile("[1-9][0-9]?")
 _SUFFIX = 8  # characters of the UID: two clusters that share a bucket must never choose the same name
 
 
@@ -71,6 +73,15 @@ def backup_name(schedule: ScheduleRow, slot: datetime, attempt: int = 0) -> str:
     """Return the name of the Backup of a slot; the same attempt at the same slot always has the same name."""
     name = f"{schedule.key.name}-{slot.astimezone(UTC):%Y%m%d%H%M%S}-{schedule.uid[:_SUFFIX]}"
     return f"{name}-r{attempt}" if attempt else name
+
+
+def attempt_number(name: str, schedule: ScheduleRow, slot: datetime) -> int | None:
+    """Return which attempt at a slot has a Backup of this name, 0 for the first run; None if it is no attempt."""
+    first = backup_name(schedule, slot)
+    if name == first:
+        return 0
+    number = name.removeprefix(f"{first}-r")
+    return int(number) if number != name and _NUMBER.fullmatch(number) else None
 
 
 def create_backup(

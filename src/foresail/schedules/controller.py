@@ -39,6 +39,8 @@ from foresail.schedules.observe import (
 )
 from foresail.schedules.policies import (
     group_of,
+    index_values,
+    lookup_values,
     policy_for,
     reaches,
     settings_under,
@@ -98,7 +100,9 @@ class Schedules:
             }
         )
         self.locations = Store[LocationRow]()
-        self.policies = Store[PolicyRow]()
+        self.policies = Store[PolicyRow](
+            {"selects": lambda row: index_values(row.spec.selector), "group": lambda row: [group_of(row)]}
+        )
         self.deletions = Store[DeletionRow](
             {"backup": lambda row: [row.backup], "state": lambda row: ["open"] if row.is_open and row.is_ours else []}
         )
@@ -294,11 +298,13 @@ class Schedules:
         return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations, now)
 
     def _policy_of(self, schedule: ScheduleRow) -> PolicyRow | None:
-        return policy_for(schedule.key.name, schedule.labels, self.policies.rows())
+        name, labels = schedule.key.name, schedule.labels
+        may_select = (each for value in lookup_values(name, labels) for each in self.policies.by("selects", value))
+        return policy_for(name, labels, may_select)
 
     def _group_view(self, key: Key, policy: PolicyRow | None, now: datetime) -> GroupView | None:
         """Return the group of a Schedule; its Backups are counted as they change, not here."""
-        limited = limited_group(policy, self.policies.rows())
+        limited = limited_group(policy, self.policies.by("group", group_of(policy)))
         if limited is None:
             return None
         group = limited.name

@@ -1,16 +1,16 @@
 """Which SchedulePolicy applies to a Schedule, and what is wrong with one that cannot be used."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import lru_cache
 
 import msgspec
 
 from foresail.api.schedule_policy import Retention, ScheduleSelector
 from foresail.api.selectors import problem_of, selects
-from foresail.cron.duration import length_of
 from foresail.retention import Rules
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow, timing_problem
+from foresail.slots.policies import PolicyRow, length_in_policy, timing_problem
 
 MOST_BACKOFF = timedelta(hours=24)
 
@@ -24,6 +24,29 @@ def policy_for(name: str, labels: Mapping[str, str], policies: Iterable[PolicyRo
 def reaches(selector: ScheduleSelector, name: str, labels: Mapping[str, str]) -> bool:
     """Whether a selector selects a Schedule of this name and these labels."""
     return (selector.names is None or name in selector.names) and selects(selector, labels)
+
+
+def index_values(selector: ScheduleSelector) -> Iterator[Hashable]:
+    """Yield the values under which an index has a policy; each Schedule that it selects has one of them.
+
+    These are the names that it requires, or the values of one label, or else None.
+    """
+    one_of = next((each for each in selector.match_expressions or () if each.operator == "In"), None)
+    if selector.names is not None:
+        yield from selector.names
+    elif selector.match_labels:
+        yield next(iter(selector.match_labels.items()))
+    elif one_of is not None:
+        yield from ((one_of.key, value) for value in one_of.values or ())
+    else:
+        yield None
+
+
+def lookup_values(name: str, labels: Mapping[str, str]) -> Iterator[Hashable]:
+    """Yield the values under which an index has all policies that may select a Schedule."""
+    yield name
+    yield from labels.items()
+    yield None
 
 
 def settings_under(policy: PolicyRow | None, settings: Settings) -> Settings:
@@ -51,7 +74,7 @@ def limit_in(group: str, policies: Iterable[PolicyRow]) -> tuple[int, str] | Non
 def rpo_of(policy: PolicyRow | None) -> timedelta | None:
     """Return the age of the newest good Backup that is still acceptable; None without an objective."""
     wire = policy.spec.objective if policy is not None else None
-    length = length_of(wire.rpo) if wire is not None else None
+    length = length_in_policy(wire.rpo) if wire is not None else None
     return length if length is not None and length > timedelta() else None
 
 
@@ -63,7 +86,7 @@ def problem_with(policy: PolicyRow) -> str | None:
         return problem
     if spec.retention is not None and spec.retention.keep_within and _within(spec.retention) is None:
         return f"spec.retention.keepWithin {spec.retention.keep_within!r} is not a duration above zero, such as 720h"
-    backoff = length_of(spec.retry.backoff) if spec.retry is not None else timedelta()
+    backoff = length_in_policy(spec.retry.backoff) if spec.retry is not None else timedelta()
     if spec.retry is not None and (backoff is None or not timedelta() <= backoff <= MOST_BACKOFF):
         return f"spec.retry.backoff {spec.retry.backoff!r} is not a duration of at most 24h, such as 5m"
     if spec.objective is not None and rpo_of(policy) is None:
@@ -75,8 +98,11 @@ def problem_with(policy: PolicyRow) -> str | None:
 def retention_rules(policy: PolicyRow | None, zone: str) -> Rules | None:
     """Return the rules by which Backups are kept; None if nothing is deleted."""
     wire = policy.spec.retention if policy is not None else None
-    if wire is None:
-        return None
+    return _rules(wire, zone) if wire is not None else None
+
+
+@lru_cache(1_000)
+def _rules(wire: Retention, zone: str) -> Rules | None:
     rules = Rules(
         last=wire.keep_last or 0,
         hourly=wire.hourly or 0,
@@ -92,5 +118,5 @@ def retention_rules(policy: PolicyRow | None, zone: str) -> Rules | None:
 
 
 def _within(wire: Retention) -> timedelta | None:
-    length = length_of(wire.keep_within) if wire.keep_within else None
+    length = length_in_policy(wire.keep_within) if wire.keep_within else None
     return length if length is not None and length > timedelta() else None

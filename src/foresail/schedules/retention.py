@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 import msgspec
 
@@ -66,9 +67,9 @@ def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
         return None
     copies = [_copy(each, view) for each in view.backups if counts(each, view.schedule, now)]
     reasons = kept(copies, rules)
-    oldest_first = sorted(copies, key=lambda each: (each.started, each.name))
-    why = why_not_kept(copies, rules)
-    goes = {each.name: why(each) for each in oldest_first if not reasons[each.name]}
+    going = sorted((each for each in copies if not reasons[each.name]), key=lambda each: (each.started, each.name))
+    why = why_not_kept(copies, rules) if going else str
+    goes = {each.name: why(each) for each in going}
     digest = digest_of(rules)
     is_approved = _is_approved(view.schedule, digest, observed, len(goes), len(copies))
     deleting = [each for each in view.backups if each.phase == velero.DELETING and _is_run(each, view.schedule, now)]
@@ -100,6 +101,7 @@ def _is_requested_again(backup: BackupRow, view: ScheduleView, now: datetime) ->
     return is_over and not backup.is_pinned and name not in view.restored
 
 
+@lru_cache(1_000)
 def digest_of(rules: Rules) -> str:
     """Return a short digest of the rules, by which they are approved."""
     return hashlib.sha256(repr(rules).encode()).hexdigest()[:_DIGEST_LENGTH]

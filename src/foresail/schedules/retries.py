@@ -11,13 +11,13 @@ import msgspec
 from foresail.api import schedule_policy as wire
 from foresail.api import velero
 from foresail.api.instants import instant, stamp, whole
-from foresail.cron.duration import length_of
 from foresail.plan import Level
-from foresail.schedules.build import backup_name
+from foresail.schedules.build import attempt_number
 from foresail.schedules.observe import BackupRow, ScheduleView
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.slots import timing_of
 from foresail.slots.observed import Observed
+from foresail.slots.policies import length_in_policy
 from foresail.slots.windows import next_opening
 
 _LATEST = timedelta(hours=24)  # that an attempt starts after it could, without a deadline
@@ -92,7 +92,7 @@ def repeating(attempts: Attempts) -> Because:
 
 def pause_before(attempt: int, retry: wire.Retry) -> timedelta:
     """Return how long to wait after a failure before an attempt; the first repetition is attempt 1."""
-    first = length_of(retry.backoff) or timedelta()
+    first = length_in_policy(retry.backoff) or timedelta()
     return first if retry.backoff_type == "Fixed" else first * 2 ** (attempt - 1)
 
 
@@ -103,8 +103,8 @@ def _made(view: ScheduleView) -> dict[int, BackupRow]:
     newer = (view.schedule.last_backup, view.unobserved)
     if last is None or any(each is not None and each > last for each in newer):
         return {}
-    names = {backup_name(view.schedule, last, number): number for number in range(wire.MOST_ATTEMPTS + 1)}
-    return {names[each.key.name]: each for each in ours if each.slot == last and each.key.name in names}
+    made = ((attempt_number(each.key.name, view.schedule, last), each) for each in ours if each.slot == last)
+    return {number: each for number, each in made if number is not None and number <= wire.MOST_ATTEMPTS}
 
 
 def _end(

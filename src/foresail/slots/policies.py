@@ -115,6 +115,13 @@ def _window(wire: ScheduleWindow, zone: str) -> Window | str:
     return Window(cron, length)
 
 
+@lru_cache(1_000)
+def length_in_policy(text: str) -> timedelta | None:
+    """Return the length of a duration that administrators wrote; the texts of tenants are not worth remembering."""
+    return length_of(text)
+
+
+@lru_cache(1_000)
 def _positive(text: str) -> timedelta | None:
     """Return the length of a duration of at least a second, in whole seconds."""
     length = length_of(text)

@@ -8,7 +8,7 @@ import pytest
 
 from foresail.api import velero
 from foresail.plan import Key
-from foresail.schedules.build import backup_body, backup_name, create_backup
+from foresail.schedules.build import attempt_number, backup_body, backup_name, create_backup
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.reasons import Reason
@@ -31,6 +31,17 @@ def template(**parts: object) -> bytes:
 def test_the_name_is_of_the_slot_in_utc_with_the_beginning_of_the_uid() -> None:
     berlin = NOON.astimezone(timezone(timedelta(hours=1)))
     assert backup_name(schedule(), NOON) == backup_name(schedule(), berlin) == "daily-20260310120000-0f8fad5b"
+
+
+@pytest.mark.parametrize("attempt", [0, 1, 9, 10])
+def test_number_of_an_attempt_is_read_from_the_name_that_it_was_given(attempt: int) -> None:
+    assert attempt_number(backup_name(schedule(), NOON, attempt), schedule(), NOON) == attempt
+
+
+@pytest.mark.parametrize("end", ["-r", "-r0", "-r01", "-r1x", "-r-1", "-r\u0663", "-r1\n", "-r1000", "x", "-x"])
+def test_other_names_of_a_slot_are_no_attempts(end: str) -> None:
+    assert attempt_number(f"{backup_name(schedule(), NOON)}{end}", schedule(), NOON) is None
+    assert attempt_number(backup_name(schedule(), NOON), schedule(), NOON + HOUR) is None
 
 
 def test_the_longest_name_that_fits_a_label_makes_a_valid_backup_and_one_more_is_refused() -> None:
