@@ -71,10 +71,10 @@ def surroundings(number: int, schedules: int, seed: int) -> Surroundings:
 
 
 def with_policies(around: Surroundings, seed: int) -> Surroundings:
-    """Give each Schedule a random policy. Nobody is killed at a write: only a status says which slots are skipped."""
+    """Give each Schedule a random policy."""
     random = Random(f"policies/{seed}/{around.zone}/{around.dialect}")  # noqa: S311 - not a secret
     stories = tuple(replace(each, policy=_policy(random)) for each in around.stories)
-    return replace(around, deaths=(), stories=stories)
+    return replace(around, stories=stories)
 
 
 def _policy(random: Random) -> dict[str, object]:

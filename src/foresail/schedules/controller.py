@@ -392,12 +392,14 @@ class Schedules:
         """Queue a run that waits for a place in its group, and release the place of a Backup that was not created.
 
         After any other failure the Backup may exist: its place is free once it is observed, or after a minute.
+        A run that starts once the record of other slots is observed keeps its place in the queue until then.
         """
         if _is_create_refused(result):
             self._groups.release(key)
         because, turn = verdict.blocked_by, verdict.turn
         is_limited = because is not None and because.reason is Reason.CONCURRENCY_LIMIT and not verdict.is_settling
-        if is_limited and view.group is not None and turn is not None:
+        is_recorded = because is None and verdict.not_run is not None and result.outcome is Outcome.DONE
+        if (is_limited or is_recorded) and view.group is not None and turn is not None:
             self._groups.wait(key, view.group.name, turn)
         else:
             self._groups.leave(key)

@@ -31,7 +31,8 @@ def decide(view: ScheduleView, now: datetime) -> Plan:
 def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     """Turn a verdict into writes, in the order that survives a crash between any two of them.
 
-    The Backup comes first. Its name is derived from the slot, so a crash after it creates no second one.
+    The Backup comes first. Its name is derived from the slot, so a crash after it creates no second one. Only slots
+    that a policy leaves out are recorded before it, by a reconcile of their own: slots are counted from the Backup.
     The next reconcile records it in status.lastBackup: when thousands of Schedules are due at once, all Backups are
     created before any status is written.
     """

@@ -71,8 +71,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def fires(self) -> datetime | None:
-        """The slot to make a Backup for now."""
-        return None if self.blocked_by or self.is_settling else self.due
+        """The slot to make a Backup for now; slots that are not run are recorded before, as the Backup hides them."""
+        return None if self.blocked_by or self.is_settling or self.not_run else self.due
 
     @property
     def repeated(self) -> Attempts | None:

@@ -105,6 +105,22 @@ def waiting(*rows: ScheduleRow | PolicyRow) -> Operator:
 SHARED = limited("p1", group="g", names=("a",)), limited("p2", group="g", names=("b",))
 
 
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.FAILED])
+def test_run_that_records_other_slots_first_keeps_its_place_in_the_queue_if_it_could(outcome: Outcome) -> None:
+    rule = limited("p")
+    late = PolicyRow(rule.key, msgspec.structs.replace(rule.spec, starting_deadline="4h"))
+    first, second = Key("velero", "a"), Key("velero", "b")
+    row = daily("a")
+    skips = msgspec.structs.replace(row, last_backup=NOON - 3 * DAY, created=NOON - 3 * DAY)
+    operator = Operator(skips, daily("b"), late)
+    operator.reconcile(first, NOON, lambda plan: Result(outcome, plan.status))
+    operator.reconcile(second, NOON)
+    assert operator.made == ([] if outcome is Outcome.DONE else ["b"])
+    recorded = msgspec.structs.replace(skips, last_skipped=NOON - DAY)
+    operator.work(operator.change("Schedule", first, recorded), NOON)
+    assert operator.made == (["a"] if outcome is Outcome.DONE else ["b"])
+
+
 def test_run_starts_when_the_backup_before_it_finishes() -> None:
     operator = waiting(limited("p"))
     operator.run(run_of("a", "Completed"), NOON + HOUR)

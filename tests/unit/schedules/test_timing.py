@@ -164,11 +164,23 @@ def test_deadline_counts_from_the_offset_of_the_spread() -> None:
 
 def test_after_a_long_downtime_the_slot_in_time_runs_and_the_others_are_recorded() -> None:
     rule = policy(startingDeadline="4h")
-    verdict = judge(view(daily(last=MIDNIGHT - 5 * DAY), policy=rule), MIDNIGHT + HOUR)
-    assert (verdict.fires, verdict.missed, verdict.changes.last_skipped) == (MIDNIGHT, 0, MIDNIGHT - DAY)
+    row = daily(last=MIDNIGHT - 5 * DAY)
+    verdict = judge(view(row, policy=rule), MIDNIGHT + HOUR)
+    assert (verdict.due, verdict.missed, verdict.changes.last_skipped) == (MIDNIGHT, 0, MIDNIGHT - DAY)
     assert verdict.not_run is not None
     assert verdict.not_run.expired == 4
     assert reasons(verdict) == [Reason.DEADLINE_EXCEEDED]
+    _assert_recorded_before_the_run(row, rule, MIDNIGHT + HOUR)
+
+
+def _assert_recorded_before_the_run(row: ScheduleRow, rule: PolicyRow, now: datetime) -> None:
+    """Slots are counted from the last Backup: made before the record, it would hide that others were not run."""
+    plan, verdict = decide(view(row, policy=rule), now), judge(view(row, policy=rule), now)
+    assert (verdict.fires, plan.actions) == (None, ())
+    assert plan.status is not None
+    recorded = msgspec.structs.replace(row, last_skipped=verdict.changes.last_skipped)
+    after = judge(view(recorded, policy=rule), now)
+    assert (after.fires, after.not_run, after.missed, reasons(after)) == (verdict.due, None, 0, [])
 
 
 # Windows
@@ -191,12 +203,14 @@ def test_run_of_before_the_policy_does_not_delay_the_first_run_at_an_opening() -
 
 def test_slots_of_one_closed_stretch_start_once_and_the_others_are_recorded() -> None:
     rule = policy(windows={"allowed": [NIGHT]})
-    verdict = judge(view(daily("0 * * * *", NOON - 7 * HOUR), policy=rule), NOON + 10 * HOUR)
-    assert (verdict.fires, verdict.missed) == (NOON + 10 * HOUR, 0)
+    row = daily("0 * * * *", NOON - 7 * HOUR)
+    verdict = judge(view(row, policy=rule), NOON + 10 * HOUR)
+    assert (verdict.due, verdict.missed) == (NOON + 10 * HOUR, 0)
     assert verdict.changes.last_skipped == NOON + 9 * HOUR
     assert verdict.not_run is not None
     assert verdict.not_run.outside == 16
     assert reasons(verdict) == [Reason.OUTSIDE_WINDOW]
+    _assert_recorded_before_the_run(row, rule, NOON + 10 * HOUR)
 
 
 def test_slot_outside_is_skipped_and_recorded_when_it_comes() -> None:
@@ -407,6 +421,7 @@ def _play(rule: PolicyRow, text: str, random: Random) -> None:
             assert left_out.last not in made
             counted += left_out.outside + left_out.expired + left_out.superseded
             row = msgspec.structs.replace(row, last_skipped=verdict.changes.last_skipped)
+            continue
         if verdict.fires is not None:
             assert verdict.fires not in made
             _assert_may_start(seen, verdict, at)

@@ -125,9 +125,11 @@ class _Played:
             text = not_run(recorded, verdict.base).reason.value
             end = recorded.last + timedelta(seconds=1)
             fates += [Fate(each, Outcome.SKIPPED, because=text) for each in span.slots(cron, verdict.base, end)]
+            self.view = _recorded(view, verdict, None)
+            self.step(at, group)  # a run that is due starts once this is recorded
+            return
         if slot is not None:
-            base = recorded.last if recorded is not None else verdict.base
-            fates += [Fate(each, Outcome.MISSED) for each in span.slots(cron, base, slot)]
+            fates += [Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot)]
             if at >= span.since:  # the run is in the span, even if its slot was before
                 started = verdict.due_since or slot
                 fates.append(Fate(slot, Outcome.LATE if at - started >= timedelta(seconds=1) else Outcome.RUNS, at))
