@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from foresail.cli.console.layout import ROWS, Search, Site
+from foresail.cli.console.pages import overview
 from foresail.cli.console.restore_pages import Copies, Wish, choose, planned
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.tenant.copies import restorable
@@ -23,7 +24,7 @@ from foresail.proof.restore_plan.items import ItemKey
 from foresail.selfservice.families import BACKUPS
 from tests.unit.cli.test_console import XSS, Browser, browse, copy_of, everything
 from tests.unit.cli.test_coverage import listed
-from tests.unit.cli.test_report import NOW, REVIEWS, TENANTS, Outline
+from tests.unit.cli.test_report import NOW, REVIEWS, TENANTS, Outline, figures
 from tests.unit.served import served
 
 SITE = Site("mount", "secret", "shop", is_administrator=False)
@@ -116,6 +117,14 @@ def test_the_copies_are_on_a_time_line_with_the_newest_first_and_chosen() -> Non
     assert places == sorted(places)
     assert 'value="copy-9" checked' in page
     assert "Show the plan" in page
+
+
+def test_a_tenant_finds_the_newest_backups_on_the_first_page() -> None:
+    found = copies(*range(12, 0, -1))
+    page = overview(SITE, figures(), [], found)
+    assert "/mount/ns/shop/backup/copy-12" in page
+    assert "/mount/ns/shop/backup/copy-2" not in page  # ten of them
+    assert "Newest" not in overview(SITE, figures(), []).replace("Newest good", "")
 
 
 def test_a_copy_of_the_link_is_chosen_on_its_page() -> None:

@@ -31,14 +31,17 @@ from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.cli.web.markup import Child, Html, element
 from foresail.cli.web.parts import badge, command, data_table, section, words
 
-_SHOWN = 25
+_SHOWN, _NEWEST = 25, 10
 _GRADES = {Grade.GOOD: "good", Grade.WARNING: "warn", Grade.PROBLEM: "bad"}
 _SCHEDULES = ("schedule", "cron", "last run", "next run", "waiting")
 _MOODS = {"Completed": "good", "Failed": "bad", "PartiallyFailed": "bad", "FailedValidation": "bad"}
 
 
-def overview(site: Site, found: Figures, waiting: Sequence[TenantRequest]) -> Html:
+def overview(
+    site: Site, found: Figures, waiting: Sequence[TenantRequest], newest: Sequence[TenantRequest] = ()
+) -> Html:
     """Return the first page: is everything protected, what failed, what waits and why, and what runs next."""
+    ended = section("newest", "Newest", requests_table(site, "Newest", newest[:_NEWEST], found.instant))
     gaps = [
         (
             namespace_link(site, each.namespace),
@@ -60,6 +63,7 @@ def overview(site: Site, found: Figures, waiting: Sequence[TenantRequest]) -> Ht
             "gaps", "Gaps", data_table("Gaps", ("namespace", "reason", "what", "command"), gaps, "No gaps found."), rest
         ),
         waiting_section(site, waiting),
+        ended if newest else None,
         failed_section(replace(found, failed=found.failed[:_SHOWN])),
         calendar_section(found),
         live=site.link("live", seen=digest(waiting)),

@@ -185,8 +185,9 @@ class Reader:
             return await plan_restore(self.cluster, copy.namespace, restore_fields(copy.name, policy), access)
 
     async def requests(self, namespace: str) -> list[TenantRequest]:
-        """Return the backups and restores of a namespace, as far as the viewer may list them."""
-        return [each for family in (BACKUPS, RESTORES) for each in await self._requests(family, namespace)]
+        """Return the backups and restores of a namespace, the newest first, as far as the viewer may list them."""
+        found = [each for family in (BACKUPS, RESTORES) for each in await self._requests(family, namespace)]
+        return sorted(found, key=_created, reverse=True)
 
     async def request(self, family: Family, key: Key, now: datetime) -> TenantRequest:
         """Return one backup or restore, with what the API server refused of it."""

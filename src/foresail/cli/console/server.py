@@ -182,7 +182,9 @@ class Console:
     async def _overview(self, _: web.Request) -> web.Response:
         at = now()
         found, waiting = await self._reader.figures(at), await self._reader.waiting(at)
-        return _page(pages.overview(await self._site(), found, waiting))
+        site = await self._site()
+        newest = [] if site.is_administrator else await self._reader.requests(site.namespace)
+        return _page(pages.overview(site, found, waiting, newest))
 
     async def _style(self, _: web.Request) -> web.Response:
         return web.Response(text=f"{SHEET}{CONSOLE}", content_type="text/css")
