@@ -72,7 +72,11 @@ def test_a_good_backup_passes_and_its_sandbox_is_removed(drill: Drill) -> None:
     assert (result["result"], result["reason"]) == ("Pass", "Complete"), result["message"]
     assert result["itemsFound"] == result["itemsExpected"] >= len(usual())
     evidence = drill.cluster.get("configmap", result["evidence"], "--namespace=velero")["data"]
-    assert '"result": "Pass"' in evidence["record.json"]
+    record = json.loads(evidence["record.json"])
+    assert record["result"] == "Pass"
+    assert record["kubernetes"] == record["backupKubernetes"] != ""
+    assert "velero" in record["veleroImage"]
+    assert (record["location"], record["bucket"]) == ("default", drill.cluster.site.bucket.name)
     wait(lambda: not drill.leftovers(), "the removal of the sandbox")
 
 

@@ -7,7 +7,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from foresail.api import core, nonadmin, velero
+from foresail.api.apps import DEPLOYMENT
 from foresail.api.instants import stamp
 from foresail.api.marks import CHECK_LABEL, CHECK_NOW
 from foresail.api.pods import RESOURCE_QUOTA
@@ -51,6 +54,7 @@ class CheckScene:
         others = (core.CONFIG_MAP, RESOURCE_QUOTA, NETWORK_POLICY)
         definitions = [Definition(each, status=False) for each in kinds]
         definitions += [Definition(each, status=False, generation=False) for each in others]
+        definitions.append(Definition(DEPLOYMENT))
         definitions.append(Definition(core.STORAGE_CLASS, status=False, generation=False))
         self.world = World(self.clock, Definition(RESTORE_CHECK), *definitions)
         self.weather = Weather()
@@ -67,14 +71,18 @@ class CheckScene:
         self.unreadable = 0  # how many of the next reads fail
         self.world.history.listeners.append(self._heard)
         self.world.create(NAMESPACE, {"metadata": {"name": VELERO}}, "admin")
+        container = {"name": "velero", "image": "example.com/velero:v1.18.0", "args": ["velero", "server"]}
+        velero_server = {"metadata": {"name": "velero"}, "spec": {"template": {"spec": {"containers": [container]}}}}
+        done(self.world.create(DEPLOYMENT, velero_server, "admin", VELERO))
         self.locate("default", default=True)
 
     # The administrator
 
     def locate(self, name: str, *, default: bool = False, tenant: str = "") -> None:
         """Make a storage location, of a tenant's own bucket if one is named."""
+        spec = {"default": default, "objectStorage": {"bucket": f"{name}-bucket", "prefix": "cluster-1"}}
         annotations = {nonadmin.LOCATION_ORIGIN: tenant} if tenant else {}
-        body = {"metadata": {"name": name, "annotations": annotations}, "spec": {"default": default}}
+        body = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
         done(self.world.create(velero.LOCATION, body, "admin", VELERO))
 
     def make_check(self, key: Key = CHECK, **spec: Any) -> None:  # noqa: ANN401 - JSON
@@ -96,7 +104,8 @@ class CheckScene:
         """Complete a Backup of the Schedule now."""
         self.lists[name] = lists or USUAL
         status = {"phase": phase, "completionTimestamp": stamp(self.clock())}
-        metadata = {"name": name, "labels": {velero.SCHEDULE_LABEL: "nightly"}}
+        annotations = {"velero.io/source-cluster-k8s-gitversion": "v1.35.2"}
+        metadata = {"name": name, "labels": {velero.SCHEDULE_LABEL: "nightly"}, "annotations": annotations}
         body = {"metadata": metadata, "spec": {"storageLocation": location}, "status": status}
         done(self.world.create(velero.BACKUP, body, "velero", VELERO))
 
@@ -207,7 +216,8 @@ class CheckScene:
         }
         errors = {"namespaces": {"": self.errors}}
         files = (lists, restored, {"errors": errors, "warnings": {}})
-        return compared(query, SERVED, *(json.dumps(each).encode() for each in files))
+        found = compared(query, SERVED, *(json.dumps(each).encode() for each in files))
+        return msgspec.structs.replace(found, kubernetes="v1.36.0")
 
 
 def false_alarms_of_a_month(days: int = 30) -> int:

@@ -12,6 +12,14 @@ from tests.worlds.check_scene import CHECK, USUAL, CheckScene, false_alarms_of_a
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.process import Moment
 
+CIRCUMSTANCES = {
+    "kubernetes": "v1.36.0",
+    "backupKubernetes": "v1.35.2",
+    "veleroImage": "example.com/velero:v1.18.0",
+    "location": "default",
+    "bucket": "default-bucket",
+    "prefix": "cluster-1",
+}
 Story = Callable[[CheckScene], Awaitable[None]]
 
 
@@ -99,6 +107,7 @@ def test_a_check_passes_with_its_evidence_and_leaves_nothing() -> None:
     assert scene.condition("Passed") == ("True", "Complete")
     assert "run" not in scene.status()
     (record,) = scene.evidence()
+    assert {name: record[name] for name in CIRCUMSTANCES} == CIRCUMSTANCES
     assert (record["result"], record["backup"], record["restorePhase"]) == ("Pass", "nightly-1", "Completed")
     assert set(record["digests"]) == {"contents", "restored", "results"}
     assert scene.leftovers() == []

@@ -25,6 +25,13 @@ class Container(msgspec.Struct, frozen=True):
     env: list[Variable] = []
 
 
+def is_server(container: Container) -> bool:
+    """Return whether a container runs a Velero server."""
+    words = [*container.command, *container.args]
+    is_velero = "velero" in container.image.rpartition("/")[2] or any(each.endswith("/velero") for each in words)
+    return is_velero and "server" in words
+
+
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The containers of a pod and its ServiceAccount."""
 

@@ -69,8 +69,11 @@ def _run(args: argparse.Namespace) -> int:
 async def _running(cluster: "Cluster", namespace: str) -> dict[str, list[Running]]:
     import msgspec  # noqa: PLC0415
 
-    from foresail.api.apps import DEPLOYMENT, Deployment  # noqa: PLC0415
-    from foresail.schedules.velero_server import is_server  # noqa: PLC0415
+    from foresail.api.apps import (  # noqa: PLC0415
+        DEPLOYMENT,
+        Deployment,
+        is_server,
+    )
 
     found: dict[str, list[Running]] = {"operator": [], "velero": []}
     for raw in await cluster.listed(DEPLOYMENT, namespace):

@@ -124,6 +124,10 @@ class Client:
         """Read the resources that the API server serves outside the core group, in one request."""
         return await self._read("/apis", {}, of, _DISCOVERY)
 
+    async def version(self, of: type[T]) -> T | Failure:
+        """Read the version of the API server."""
+        return await self._read("/version", {}, of)
+
     async def server_time(self) -> datetime | Failure:
         """Return the time of the API server, to the second."""
         answer = await self._open("/version", {}, _JSON, _SECONDS)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import Container, Deployment, StartedPod
+from foresail.api.apps import Deployment, StartedPod, is_server
 from foresail.cron import Dialect
 from foresail.plan import Create, Key, Keyed, Plan
 from foresail.schedules.observe import VeleroServer
@@ -185,10 +185,3 @@ def decide_version_request(view: VeleroView, now: datetime) -> Plan:
         return Plan(wake_at=again, verdict=request)
     create = Create(velero.STATUS_REQUEST, Key(view.namespace, name), {"spec": {}}, {_ABOUT: request.about})
     return Plan((create,), wake_at=again, verdict=request)
-
-
-def is_server(container: Container) -> bool:
-    """Return whether a container runs a Velero server."""
-    words = [*container.command, *container.args]
-    is_velero = "velero" in container.image.rpartition("/")[2] or any(each.endswith("/velero") for each in words)
-    return is_velero and "server" in words

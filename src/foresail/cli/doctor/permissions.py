@@ -88,6 +88,7 @@ RESTORE_CHECKS = (
     *_each("foresail.dev", "restorechecks", "list watch"),
     *_each("foresail.dev", "restorechecks/status", "patch"),
     *_each("velero.io", "backups backupstoragelocations", "list watch"),
+    *_each("apps", "deployments", "list watch"),
     *_each("velero.io", "restores downloadrequests", "get list watch create delete"),
     *_each("", "configmaps", "get list watch create delete"),
     *_each("", "namespaces", "get list watch create delete", everywhere=True),

@@ -8,7 +8,7 @@ from datetime import timedelta
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT, Container, DeploymentSpec, DeploymentStatus, StartedPod
+from foresail.api.apps import DEPLOYMENT, Container, DeploymentSpec, DeploymentStatus, StartedPod, is_server
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
 from foresail.cli.access.cluster import Cluster
@@ -24,7 +24,6 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.velero_server import (
     SERVER_PODS,
-    is_server,
     pod_row,
     schedule_controller_is_off,
     scheduling_pod,

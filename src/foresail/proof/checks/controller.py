@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from foresail.api import core, mirrored, nonadmin, velero
+from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import CHECK_LABEL
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.kube.background_reads import BackgroundReads
@@ -19,6 +20,7 @@ from foresail.proof.checks.observe import (
     BackupRow,
     CheckRow,
     CheckView,
+    Circumstances,
     DownloadRow,
     Files,
     FilesFound,
@@ -26,6 +28,7 @@ from foresail.proof.checks.observe import (
     NamedRow,
     Piece,
     RestoreRow,
+    ServerRow,
 )
 from foresail.proof.checks.reader import ReadFiles
 
@@ -45,6 +48,7 @@ class RestoreChecks:
         self.backups = Store[BackupRow]({"phase": lambda row: [row.phase], "uid": lambda row: [row.uid]})
         self.locations = Store[LocationRow]({"role": lambda row: ["default"] if row.is_default else []})
         self.classes = Store[NamedRow]()
+        self.servers = Store[ServerRow]()
         self.sandboxes = Store[Piece]({"check": _by_check})
         self.restores = Store[RestoreRow]({"check": _by_check})
         self.config_maps = Store[Piece]({"check": _by_check})
@@ -55,12 +59,13 @@ class RestoreChecks:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """RestoreChecks, Backups, locations, storage classes, and everything that was made for a check."""
+        """RestoreChecks, Backups, locations, storage classes, Velero, and everything made for a check."""
         here, ours = self.velero_namespace, CHECK_LABEL
         checks = WatchSpec(RESTORE_CHECK, observe.CheckWire, observe.check_row, here)
         backups = WatchSpec(velero.BACKUP, observe.BackupWire, observe.backup_row, here)
         locations = WatchSpec(velero.LOCATION, mirrored.Location, _location_row, here)
         classes = WatchSpec(core.STORAGE_CLASS, observe.NamedWire, observe.named_row)
+        servers = WatchSpec(DEPLOYMENT, Deployment, observe.server_row, here)
         sandboxes = WatchSpec(core.NAMESPACE, observe.PieceWire, observe.piece_row, labels=ours)
         restores = WatchSpec(velero.RESTORE, observe.RestoreWire, observe.restore_row, here, labels=ours)
         maps = WatchSpec(core.CONFIG_MAP, observe.PieceWire, observe.piece_row, here, labels=ours)
@@ -70,6 +75,7 @@ class RestoreChecks:
             Informer(backups, self.backups, self._for_backup),
             Informer(locations, self.locations, self._for_location),
             Informer(classes, self.classes, lambda _: ()),
+            Informer(servers, self.servers, lambda _: ()),
             Informer(sandboxes, self.sandboxes, self._for_piece),
             Informer(restores, self.restores, self._for_piece),
             Informer(maps, self.config_maps, self._for_piece),
@@ -111,6 +117,9 @@ class RestoreChecks:
         )
         if check is None:
             return view if view.sandboxes or view.restores or view.config_maps or view.downloads else None
+        run = check.status.run
+        backup = next(iter(self.backups.by("uid", run.backup_uid)), None) if run is not None else None
+        location = self._location(backup) if backup is not None else None
         completed = self.backups.by("phase", velero.COMPLETED)
         backups = tuple(each for each in completed if self._selects(check, each))
         return CheckView(
@@ -121,7 +130,8 @@ class RestoreChecks:
             restores=view.restores,
             config_maps=view.config_maps,
             downloads=view.downloads,
-            authority=self._authority(check),
+            authority=location.authority if location is not None else "",
+            circumstances=self._circumstances(backup, location),
             classes=tuple(sorted(each.name for each in self.classes)),
             read_result=self.background_reads.result(key),
         )
@@ -140,12 +150,15 @@ class RestoreChecks:
             self.background_reads.forget(key)
         return ()
 
-    def _authority(self, check: CheckRow) -> str:
-        """Return the CA certificate of the location of the backup that is being checked."""
-        run = check.status.run
-        backup = next(iter(self.backups.by("uid", run.backup_uid)), None) if run is not None else None
-        row = self._location(backup) if backup is not None else None
-        return row.authority if row is not None else ""
+    def _circumstances(self, backup: BackupRow | None, location: LocationRow | None) -> Circumstances:
+        """Return what the evidence says about Velero and the bucket; credentials are not read."""
+        return Circumstances(
+            velero_image=next((each.image for each in self.servers.rows() if each.image), ""),
+            backup_kubernetes=backup.kubernetes if backup is not None else "",
+            location=location.key.name if location is not None else "",
+            bucket=location.bucket if location is not None else "",
+            prefix=location.prefix if location is not None else "",
+        )
 
     def _selects(self, check: CheckRow, backup: BackupRow) -> bool:
         return rules.is_selected(check, backup) and rules.is_of_administrator(self._location(backup))
@@ -164,4 +177,6 @@ def _location_row(wire: mirrored.Location) -> LocationRow:
         authority=authority.decode(errors="replace") if authority else "",
         is_default=bool(wire.spec.default),
         is_tenants=nonadmin.LOCATION_ORIGIN in (wire.metadata.annotations or {}),
+        bucket=storage.bucket if storage is not None else "",
+        prefix=storage.prefix if storage is not None else "",
     )

@@ -161,6 +161,8 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
         "check": {"namespace": check.key.namespace, "name": check.key.name, "uid": check.uid},
         "depth": check.spec.depth,
         "foresail": __version__,
+        "kubernetes": view.read_result.found.kubernetes if view.read_result is not None else "",
+        **msgspec.to_builtins(view.circumstances),
         "restorePhase": restore.phase if restore is not None else "",
         "sandboxes": sandboxes,
         "problemCount": verdict.count,

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from foresail.api.apps import Deployment, is_server
 from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NOW, CHECK_RUN, CHECK_SOURCE
 from foresail.api.metadata import Metadata
 from foresail.api.restore_check import RestoreCheckSpec, RestoreCheckStatus
@@ -12,6 +13,9 @@ from foresail.api.velero import BackupSpec, BackupStatus
 from foresail.plan import Key, Keyed, ReadResult
 from foresail.proof.checks.contents import Contents, Wanted
 from foresail.proof.checks.judge import Verdict
+
+_KUBERNETES = "velero.io/source-cluster-k8s-gitversion"
+_LONGEST_VERSION = 256
 
 
 class CheckMetadata(Metadata, frozen=True, rename="camel"):
@@ -73,6 +77,7 @@ class BackupRow(Keyed, frozen=True):
     labels: dict[str, str]
     location: str
     completed: datetime | None = None
+    kubernetes: str = ""  # the version of the cluster that was backed up
 
 
 def backup_row(wire: BackupWire) -> BackupRow:
@@ -85,6 +90,7 @@ def backup_row(wire: BackupWire) -> BackupRow:
         labels=meta.labels or {},
         location=wire.spec.storage_location,
         completed=status.completion_timestamp or status.start_timestamp,
+        kubernetes=(meta.annotations or {}).get(_KUBERNETES, "")[:_LONGEST_VERSION],
     )
 
 
@@ -195,6 +201,31 @@ class LocationRow(Keyed, frozen=True):
     authority: str = ""
     is_default: bool = False
     is_tenants: bool = False  # self-service made it for a tenant's own bucket
+    bucket: str = ""
+    prefix: str = ""
+
+
+class ServerRow(Keyed, frozen=True):
+    """A Deployment in Velero's namespace: the image of the Velero server, if it runs one."""
+
+    image: str = ""
+
+
+def server_row(wire: Deployment) -> ServerRow:
+    """Return what is kept of a Deployment."""
+    containers = wire.spec.template.spec.containers
+    image = next((each.image for each in containers if is_server(each)), "")
+    return ServerRow(Key(wire.metadata.namespace, wire.metadata.name), image[:_LONGEST_VERSION])
+
+
+class Circumstances(msgspec.Struct, frozen=True, rename="camel"):
+    """Under which a backup is checked, for the evidence."""
+
+    velero_image: str = ""
+    backup_kubernetes: str = ""
+    location: str = ""
+    bucket: str = ""
+    prefix: str = ""
 
 
 class NamedWire(msgspec.Struct, frozen=True):
@@ -233,6 +264,7 @@ class FilesFound(msgspec.Struct, frozen=True):
     verdict: Verdict | None = None
     problem: str = ""
     is_final: bool = False
+    kubernetes: str = ""  # the version of this cluster
 
 
 class CheckView(msgspec.Struct, frozen=True):
@@ -247,6 +279,7 @@ class CheckView(msgspec.Struct, frozen=True):
     downloads: tuple[DownloadRow, ...] = ()
     authority: str = ""
     classes: tuple[str, ...] = ()  # the names of all storage classes
+    circumstances: Circumstances = Circumstances()
     read_result: ReadResult[Files, FilesFound] | None = None
 
 

@@ -5,6 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
+import msgspec
+from msgspec.structs import replace
+
 from foresail.api.authorization import Discovery
 from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
 from foresail.kube.failures import Failure
@@ -31,6 +34,13 @@ class Discovers(Protocol):
     async def discover(self, of: type[T]) -> T | Failure:
         """List the resources outside the core group."""
 
+    async def version(self, of: type[T]) -> T | Failure:
+        """Read the version of the API server."""
+
+
+class _Version(msgspec.Struct, frozen=True, rename="camel"):
+    git_version: str = ""
+
 
 async def fetch(url: str, authority: str) -> bytes:
     """Read a file from the bucket."""
@@ -54,7 +64,7 @@ class FileReader:
         urls = (query.contents, query.restored, query.results)
         try:
             files = [await self._fetch(each, query.authority) if each else None for each in urls]
-            return await asyncio.to_thread(compared, query, served_kinds(discovery), *files)
+            found = await asyncio.to_thread(compared, query, served_kinds(discovery), *files)
         except (MissingFileError, TooLargeError) as error:
             return FilesFound(problem=str(error), is_final=True)
         except DownloadError as error:
@@ -62,6 +72,8 @@ class FileReader:
         except Exception as error:  # noqa: BLE001 - whatever one file does to us must not end the work on all others
             _log.warning("reading the files of run %s failed: %s", query.run, type(error).__name__)
             return FilesFound(problem="internal error, see the operator's log", is_final=True)
+        version = await self._server.version(_Version)  # of the evidence only: a check does not fail without it
+        return found if isinstance(version, Failure) else replace(found, kubernetes=version.git_version)
 
 
 def compared(
