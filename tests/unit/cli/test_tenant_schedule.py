@@ -175,7 +175,7 @@ def test_get_describe_and_explain_read_the_namespace(tmp_path: Path, capsys: Cap
         where = ["-n", "shop", "--kubeconfig", str(server.kubeconfig)]
         for words in (["get"], ["get", "-o", "wide"], ["describe"], ["explain"], ["calendar", "--from", "2026-11-16"]):
             assert main(["backup", "schedule", *words, *where]) == 0
-            assert "nightly" in (said := capsys.readouterr()).out or "1 schedules" in said.out
+            assert "nightly" in (said := capsys.readouterr()).out or "1 schedule:" in said.out
         assert main(["backup", "schedule", "get", "-o", "name", *where]) == 0
         assert capsys.readouterr().out == "nonadminschedule.oadp.openshift.io/nightly\n"
         assert main(["backup", "schedule", "get", "x", "-l", "a=b", *where]) == 1
