@@ -20,6 +20,9 @@ from foresail.proof.restore_plan.refusals import (
 ACCOUNTS = "serviceaccounts"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 CLASSES = "storageclasses.storage.k8s.io"
+SLICES = "endpointslices.discovery.k8s.io"
+_SERVICE_NAME = "kubernetes.io/service-name"
+_WITH_SLICES = ("services", "endpoints")  # their labels are copied to EndpointSlices
 _CLUSTER_MADE = {
     ("configmaps", "kube-root-ca.crt"): "Kubernetes creates it in every new namespace",
     ("serviceaccounts", "default"): "Kubernetes creates it in every new namespace",
@@ -138,6 +141,7 @@ class _Judge:
             if step.target.resource == DEFINITIONS
         }
         self._new_quotas: set[str] = set()
+        self._updated_services: set[tuple[str, str]] = set()
 
     def verdict(self, step: Step, observed: Observed) -> Verdict:
         target = step.target
@@ -158,7 +162,7 @@ class _Judge:
     def _existing(self, step: Step, live: Document, answer: Answer | None) -> Verdict:
         target = step.target
         if _is_same(step, live):
-            return Verdict(target, Outcome.UNCHANGED)
+            return self._same(step)
         is_account = target.resource == ACCOUNTS
         if is_account and not account_patch(step.body, live):
             return Verdict(target, Outcome.UNCHANGED, "nothing to add to the ServiceAccount")
@@ -168,7 +172,17 @@ class _Judge:
             return Verdict(target, Outcome.EXISTS, reason, changes=found)
         if answer is not None and not answer.is_accepted:
             return _refused(target, answer, found)
+        if target.resource in _WITH_SLICES:
+            self._updated_services.add((target.namespace, target.name))
         return Verdict(target, Outcome.UPDATE, changes=found, warning=step.warning)
+
+    def _same(self, step: Step) -> Verdict:
+        """Return the verdict of an item that is the same now, before the items that come earlier are restored."""
+        target, service = step.target, at(step.body, "metadata", "labels", _SERVICE_NAME)
+        if target.resource == SLICES and (target.namespace, service) in self._updated_services:
+            reason = f"Kubernetes changes it too after the restore updates Service {service}"
+            return Verdict(target, Outcome.UNPREDICTABLE, reason)
+        return Verdict(target, Outcome.UNCHANGED)
 
     def _new(self, step: Step, answer: Answer) -> Verdict:
         target = step.target

@@ -1,5 +1,6 @@
 """What a restore would do to each item, from its items, the spec, what exists and what dry runs answered."""
 
+import copy
 import io
 import json
 import tarfile
@@ -492,6 +493,27 @@ class TestDecide:
             Outcome.UNPREDICTABLE,
             "the webhook x.example.com takes no dry runs",
         )
+
+    @pytest.mark.parametrize(
+        ("policy", "outcome"), [("update", Outcome.UNPREDICTABLE), ("none", Outcome.UNCHANGED), ("", Outcome.UNCHANGED)]
+    )
+    def test_a_slice_of_a_service_that_the_restore_updates_is_not_predictable(
+        self, policy: str, outcome: Outcome
+    ) -> None:
+        slices = "endpointslices.discovery.k8s.io"
+        of_web = item(slices, "web-1", metadata={"labels": {"kubernetes.io/service-name": "web"}})
+        of_db = item(slices, "db-1", metadata={"labels": {"kubernetes.io/service-name": "db"}})
+        web = item("services", "web", spec={"ports": [{"port": 80}]})
+        found = prepared(of_web, of_db, web)
+        observed = {
+            step.target: Observed(copy.deepcopy(each.body), Answer())
+            for step, each in zip(found.steps, (web, of_db, of_web), strict=True)
+        }
+        verdicts = decide(found, observed, World(SERVED, frozenset({"shop"})), policy)
+        assert {each.target.name: each.outcome for each in verdicts if each.target.resource == slices} == {
+            "db-1": Outcome.UNCHANGED,
+            "web-1": outcome,
+        }
 
     @pytest.mark.parametrize("code", [0, 429, 500, 503])
     @pytest.mark.parametrize("live", [None, {"metadata": {"name": "a"}, "data": {"key": "other"}}])
