@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bench.plan_worlds import GUARDED, RESOURCES, RandomWorld, random_world
+from bench.plan_worlds import GUARDED, RESOURCES, WIDGETS, RandomWorld, random_world
 from foresail.bucket import trusting
 from foresail.cli.access.cluster import Cluster as Access
 from foresail.cli.access.cluster import on_cluster
@@ -69,6 +69,9 @@ def prepare_cluster(cluster: Cluster) -> Path:
         {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": about, "spec": spec},
         {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": about, "spec": binding},
     )
+    cluster.apply(WIDGETS)
+    cluster.wait_for_kinds()
+    cluster.fault.restart("velero")  # so that it knows the kind
     _wait(lambda: not _is_allowed(cluster))
     return cluster.user_kubeconfig(PLANNER)
 

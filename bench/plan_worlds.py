@@ -7,6 +7,8 @@ from typing import Any
 
 Document = dict[str, Any]
 
+_CHANGEABLE = ("ConfigMap", "Secret", "Deployment", "Service", "NetworkPolicy", "Endpoints", "Widget")
+
 GUARDED = "refused-by-policy"
 """A ConfigMap whose name begins so is refused by the admission policy."""
 
@@ -35,8 +37,35 @@ RESOURCES = {
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
     "StatefulSet": "statefulsets.apps",
+    "Widget": "widgets.shop.example",
 }
 """The resource of each kind in the worlds."""
+
+
+WIDGETS: Document = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.shop.example"},
+    "spec": {
+        "group": "shop.example",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": {"type": "object", "properties": {"size": {"type": "string"}}}},
+                    }
+                },
+            }
+        ],
+    },
+}
+"""The custom kind in the worlds."""
 
 
 @dataclass
@@ -71,7 +100,7 @@ def random_world(seed: int) -> RandomWorld:
         fate = rng.random()
         if fate < 0.35:
             world.removed.append(each)
-        elif fate < 0.6 and each["kind"] in ("ConfigMap", "Secret", "Deployment", "Service", "NetworkPolicy"):
+        elif fate < 0.6 and each["kind"] in _CHANGEABLE:
             world.changed.append(_changed(rng, each))
     story = rng.choice(("same", "same", "deleted", "copy to new", "copy to old"))
     world.is_namespace_deleted = story == "deleted"
@@ -105,9 +134,12 @@ def _options(rng: Random) -> list[str]:
 
 def _changed(rng: Random, source: Document) -> Document:
     found = {**source, "metadata": {**source["metadata"]}}
-    found["metadata"]["annotations"] = {"changed": str(rng.randint(1, 9))}
+    annotations = source["metadata"].get("annotations", {})
+    found["metadata"]["annotations"] = {**annotations, "changed": str(rng.randint(1, 9))}
     if source["kind"] == "ConfigMap":
         found["data"] = {"key": "changed"}
+    if source["kind"] == "Widget":
+        found["spec"] = {"size": "changed"}
     if source["kind"] == "Deployment":
         found["spec"] = {**source["spec"], "minReadySeconds": 7}
     return found
@@ -219,6 +251,32 @@ def _limits(rng: Random, namespace: str, name: str) -> Document:
     return _object(rng, "v1", "LimitRange", namespace, name, spec={"limits": [limit]})
 
 
+def _scaler(rng: Random, namespace: str, name: str) -> Document:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "deployment-0"}
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
+    spec = {
+        "scaleTargetRef": target,
+        "maxReplicas": rng.randint(2, 5),
+        "metrics": [{"type": "Resource", "resource": cpu}],
+    }
+    return _object(rng, "autoscaling/v2", "HorizontalPodAutoscaler", namespace, name, spec=spec)
+
+
+def _endpoints(rng: Random, namespace: str, name: str) -> Document:
+    subsets = [{"addresses": [{"ip": f"192.0.2.{rng.randint(1, 250)}"}], "ports": [{"port": 80, "protocol": "TCP"}]}]
+    return _object(rng, "v1", "Endpoints", namespace, name, subsets=subsets)
+
+
+def _token(rng: Random, namespace: str, name: str) -> Document:
+    found = _object(rng, "v1", "Secret", namespace, name, type="kubernetes.io/service-account-token")
+    found["metadata"]["annotations"] = {"kubernetes.io/service-account.name": "default"}
+    return found
+
+
+def _widget(rng: Random, namespace: str, name: str) -> Document:
+    return _object(rng, "shop.example/v1", "Widget", namespace, name, spec={"size": rng.choice(("s", "m", "l"))})
+
+
 _BUILDERS: tuple[Callable[[Random, str, str], Document], ...] = (
     _config,
     _guarded,
@@ -237,4 +295,8 @@ _BUILDERS: tuple[Callable[[Random, str, str], Document], ...] = (
     _ingress,
     _budget,
     _limits,
+    _scaler,
+    _endpoints,
+    _token,
+    _widget,
 )
