@@ -152,12 +152,12 @@ cron-oracle: setup ## compare the cron engine with both Go libraries on 200,000 
 retention-oracle: setup ## compare retention with the real restic, which must be installed, on 500 random histories: minutes
 	$(BIN)/python -m bench.retention_oracle
 
-plan-oracle: setup ## compare restore plans with real restores in 200 random worlds: an hour; SIZE=0.1 for a tenth
-	$(BIN)/python -m bench.plan_oracle --size $(or $(SIZE),1)
+plan-oracle: setup ## compare restore plans with real restores in 200 random worlds: half an hour; SIZE=0.1 for a tenth, FIRST=20 for other seeds
+	$(BIN)/python -m bench.plan_oracle --size $(or $(SIZE),1) --first $(or $(FIRST),0)
 
 coverage-oracle: setup ## compare coverage with the archives of real Velero on 10,000 random specs: hours; SIZE=0.03 for 300; VELERO=1.17
 	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws $(if $(filter 1.17,$(VELERO)),velero-1.17)
-	$(BIN)/python -m bench.coverage_oracle --size $(or $(SIZE),1) --velero $(or $(VELERO),1.18)
+	$(BIN)/python -m bench.coverage_oracle --size $(or $(SIZE),1) --first $(or $(FIRST),0) --velero $(or $(VELERO),1.18)
 
 restore-checks: setup cluster-build ## check backups in sandboxes: planted faults, side effects, 200 namespaces, 200 kills; SIZE=0.1 for a tenth
 	$(BIN)/python -m bench.restore_checks --size $(or $(SIZE),1)
