@@ -1,19 +1,26 @@
-"""NonAdminSchedules on a real cluster: runs in the tenant's name, what the API server refuses, and kills."""
+"""NonAdminSchedules on a real cluster: runs in the tenant's name, what is refused, a SchedulePolicy, and kills."""
 
 import json
 import os
 import random
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from foresail.api.instants import stamp
 from foresail.api.marks import REQUESTER, SCHEDULE_UID, SLOT
+from foresail.kube.clock import now
 from testbed import Cluster
 from tests.cluster.operators import running
-from tests.cluster.tenants import API, Eventually, Tenant, arrive, condition, install, operator
+from tests.cluster.tenants import API, Eventually, Tenant, arrive, condition, in_bucket, install, of_namespace, operator
 from tests.cluster.test_selfservice_kills import FLAGS, frozen, kill
 
 KILLS = int(os.environ.get("FORESAIL_KILLS", "10"))
@@ -134,6 +141,64 @@ def test_a_manifest_in_the_form_of_the_existing_controller_is_accepted_and_shown
     shown = tim.kubectl("get", "nas", "upstream").splitlines()
     assert shown[0].split() == ["NAME", "REQUEST-PHASE", "VELERO-PHASE", "NEXT-RUN", "PAUSED", "AGE"]
     assert "Created" in shown[1]
+
+
+def times(cluster: Cluster, **spec: Any) -> None:  # noqa: ANN401 - JSON
+    """Create or change a SchedulePolicy for tenants alone: it selects no Schedule of Velero's."""
+    body = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SchedulePolicy", "metadata": {"name": "tides"}}
+    cluster.apply({**body, "spec": {"selector": {"names": []}, **spec}})
+
+
+def completed(tenant: Tenant) -> set[str]:
+    phases = {each["metadata"]["name"]: each.get("status", {}).get("veleroBackup", {}) for each in runs(tenant)}
+    return {name for name, found in phases.items() if found.get("status", {}).get("phase") == "Completed"}
+
+
+def test_schedule_policy_of_the_administrator_sets_the_times_and_keep_last_the_number_of_a_tenants_runs(
+    served: Cluster, eventually: Eventually
+) -> None:
+    kolkata = ZoneInfo("Asia/Kolkata")
+    times(served, timeZone=kolkata.key)
+    policy(served, "tidal", stored=1000, schedulePolicy="tides", keepLast=2)
+    ned = arrive(served, "tidal", eventually)
+    night = (now().astimezone(kolkata) + timedelta(hours=18)).replace(minute=0, second=0, microsecond=0)
+    both = [schedule("nightly", f"0 {night.hour} * * *"), schedule("often", "@every 5s")]
+    ned.kubectl("create", "--filename=-", body={"apiVersion": "v1", "kind": "List", "items": both})
+    eventually(lambda: ned.status("nas/nightly").get("nextRun") == stamp(night.astimezone(UTC)), 60)
+
+    eventually(lambda: completed(ned), 120)
+    (first, *_) = sorted(completed(ned))
+    eventually(lambda: first not in {each["metadata"]["name"] for each in runs(ned)}, 180)
+
+    opening = (now().astimezone(kolkata) + timedelta(hours=6)).replace(second=0, microsecond=0)
+    window = {"schedule": f"{opening.minute} {opening.hour} * * *", "duration": "1h"}
+    times(served, timeZone=kolkata.key, windows={"allowed": [window], "outside": "Skip"})
+    eventually(lambda: ned.kubectl("get", "events", "--field-selector=reason=OutsideWindow", "--output=name"), 60)
+    told = json.loads(ned.kubectl("get", "events", "--field-selector=reason=OutsideWindow", "--output=json"))["items"]
+    assert {each["involvedObject"]["name"] for each in told} == {"often"}
+    upcoming = datetime.fromisoformat(ned.status("nas/often")["nextRun"])
+    assert opening <= upcoming <= opening + timedelta(seconds=5)
+    assert re.search(r"often .* in [56]h", foresail_as(ned, "backup", "schedule", "get"))
+    refused = condition(ned.status("nas/nightly"), "Accepted")
+    assert refused[:2] == ("False", "NeverInWindow"), "its hour is outside, day after day"
+    assert "SchedulePolicy tides" in refused[2]
+
+    def left() -> set[str]:
+        return {each["metadata"]["name"] for each in of_namespace(served, "backups", "tidal")}
+
+    eventually(lambda: len(left()) == 2 and len(runs(ned)) == len(completed(ned)) == 2, 180)
+    eventually(lambda: all(in_bucket(served, each) for each in left()), 60)
+    assert condition(ned.status("nas/often"), "Ready")[:2] == ("True", "Scheduled")
+
+
+def foresail_as(tenant: Tenant, *words: str) -> str:
+    """Run the command line as a tenant, and return what it prints."""
+    where = (f"--kubeconfig={tenant.kubeconfig}", f"--namespace={tenant.namespace}")
+    done = subprocess.run(
+        [sys.executable, "-m", "foresail", *words, *where], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_however_often_the_operator_is_killed_each_schedule_has_one_run(
