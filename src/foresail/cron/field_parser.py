@@ -125,10 +125,11 @@ class FieldParser:
     def _check(self, item: str, start: int, end: int, step: int) -> None:
         spec = self._spec
         wraps = self._dialect is Dialect.GOCRON
+        is_range = start != end
         if start < spec.low:
-            raise self._error(f"{item!r} starts below {spec.low}")
+            raise self._error(f"{item!r} {'starts' if is_range else 'is'} below {spec.low}")
         if end > spec.high:
-            raise self._error(f"{item!r} ends above {spec.high}")
+            raise self._error(f"{item!r} {'ends' if is_range else 'is'} above {spec.high}")
         if start > end and not wraps:
             raise self._error(f"{item!r} starts after its end")
         if step == 0:

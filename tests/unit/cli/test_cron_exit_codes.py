@@ -24,7 +24,7 @@ def test_check_of_an_invalid_schedule_as_json_says_so_and_fails(cron: Cron) -> N
         "dialect": "robfig",
         "timeZone": "UTC",
         "valid": False,
-        "problem": "day-of-week: '8' ends above 6",
+        "problem": "day-of-week: '8' is above 6",
         "allowed": "0-6 or SUN-SAT, * or ?, ranges a-b, steps /n, lists a,b",
         "column": 9,
         "neverFires": None,

@@ -428,6 +428,20 @@ def test_where_there_are_no_kinds_uninstall_does_not_say_that_they_stay(
     assert "stay" not in capsys.readouterr().err
 
 
+def test_uninstall_says_that_the_recovery_key_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = {
+        "/apis/apps/v1/namespaces/velero/deployments": NONE,
+        "/api/v1/pods": NONE,
+        "/apis/batch/v1/cronjobs": NONE,
+        "/api/v1/namespaces/velero/secrets/foresail-record-key": {"metadata": {"name": "foresail-record-key"}},
+    }
+    with canned(tmp_path, answers) as server:
+        assert main(["uninstall", f"--kubeconfig={server.kubeconfig}", "--dry-run"]) == 0
+    said = capsys.readouterr().err
+    assert "Secret velero/foresail-record-key stays: it verifies the records of tenants' backups." in said
+    assert "kubectl delete secret foresail-record-key -n velero" in said
+
+
 BUFFER = "/apis/autoscaling.x-k8s.io/v1alpha1/namespaces/reports/capacitybuffers/daily-warm"
 TEMPLATE = "/api/v1/namespaces/reports/podtemplates/daily-warm"
 

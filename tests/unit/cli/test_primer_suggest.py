@@ -153,8 +153,14 @@ def test_one_that_requests_nothing_has_no_cost_and_no_manifest_but_advice() -> N
     found = [suggestion(requests={})]
     assert suggestion_table(found, FREE, wide=False, namespaced=True).split()[-2:] == ["-", "-"]
     assert manifests(found, FREE, "yaml", allow_standing=True) == ""
-    (said,) = remarks(found, allow_standing=True)
+    (said,) = remarks(found, 5, allow_standing=True)
     assert "request nothing" in said
+
+
+def test_without_a_suggestion_one_reads_which_delay_counts() -> None:
+    assert remarks([], 5, allow_standing=True) == [
+        "no CronJob without a Primer waits 5 s or longer, according to its Jobs, pods and Events"
+    ]
 
 
 @pytest.mark.parametrize("form", ["yaml", "json", "name"])
@@ -163,12 +169,12 @@ def test_a_standing_reservation_is_left_out_unless_it_is_allowed(form: str) -> N
     refused = manifests(found, FREE, form, allow_standing=False)
     assert "calm" in refused
     assert "standing" not in refused.lower()
-    (said,) = remarks(found, allow_standing=False)
+    (said,) = remarks(found, 5, allow_standing=False)
     assert "held for 80 % of the time" in said
     assert "--allow-standing" in said
     allowed = manifests(found, FREE, form, allow_standing=True)
     assert "standing" in allowed
-    (said,) = remarks(found, allow_standing=True)
+    (said,) = remarks(found, 5, allow_standing=True)
     assert "sets spec.allowStanding" in said
 
 

@@ -39,7 +39,8 @@ VERDICTS = [
 def test_people_get_a_summary_and_the_first_reasons() -> None:
     text = as_text("nightly", VERDICTS, [(ItemKey("nodes", "", "n"), "Velero never restores nodes")])
     assert text.splitlines()[0] == "Restore of backup nightly: 3 items"
-    assert "left out by filters   1" in text
+    assert "left out   1" in text
+    assert "LEFT OUT   REASON\n1          Velero never restores nodes" in text
     assert "configmaps/shop/b   quota: no room" in text
     assert "configmaps/shop/c   data.x: (absent) -> 1" in text
     assert "configmaps/shop/a   StorageClass fast does not exist: the claim stays pending" in text

@@ -61,6 +61,14 @@ def test_policy_test_shows_the_schedules_that_it_reaches_and_how_their_week_chan
     assert "1 of 2 Schedules" in printed.err
 
 
+def test_another_zone_moves_every_run(tmp_path: Path, capsys: Capture) -> None:
+    policy = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SchedulePolicy", "metadata": {"name": "gold"}}
+    text = json.dumps({**policy, "spec": {"selector": {"names": ["web"]}, "timeZone": "Asia/Tokyo"}})
+    assert run(tmp_path, "policy", "test", "-f", str(tmp_path / "policy.yaml"), "-o", "json", text=text) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["moved"] >= 7 - 1  # the run that is due now may stay
+
+
 def test_simulation_compares_without_and_with_the_policy_and_draws_both_calendars(
     tmp_path: Path, capsys: Capture
 ) -> None:

@@ -272,6 +272,16 @@ def test_a_waiting_tenant_sees_why_progress_is_slow() -> None:
     assert remark(with_velero("Queued", position=3), SOON) == ""
 
 
+def test_warnings_of_a_complete_restore_are_named_with_the_command_that_shows_them() -> None:
+    def completed(warnings: int) -> TenantRequest:
+        made = {"name": "r", "status": {"phase": "Completed", "warnings": warnings}}
+        done = [condition("Succeeded", "True", "Completed", "Restore completed")]
+        return seen(RESTORES, status={"phase": "Created", "veleroRestore": made, "conditions": done})
+
+    assert explained(completed(3)).endswith("See the warnings with foresail restore logs daily -n shop --results")
+    assert "warnings" not in explained(completed(0))
+
+
 # What is shown
 
 

@@ -328,9 +328,9 @@ SENTENCES = {
     ),
     "TargetNotServed": (
         (
-            "Files of that kind hold backed-up objects and are not available to tenants. Request a log, results or a "
-            "list in a new NonAdminDownloadRequest. For the contents of a backup, ask a cluster administrator for "
-            "downloads.contents: Allowed in the policy of namespace shop"
+            "Files of that kind hold backed-up objects and are not available to tenants. For the contents of a backup, "
+            "ask a cluster administrator for downloads.contents: Allowed in the policy of namespace shop. Otherwise "
+            "request a log, results or a list"
         ),
     ),
     "ContentsDenied": (

@@ -109,7 +109,7 @@ def test_a_missing_kind_and_a_missing_namespace_are_told_apart_from_a_missing_ob
 def test_whoever_may_not_create_is_asked_about_the_namespace_too() -> None:
     error = refusal(Failure(Cause.FORBIDDEN, "no", 403), "create", BACKUPS.kind, Key("shpo", "first"))
     assert error.hint is not None
-    assert "check the namespace shpo" in error.hint
+    assert "or check that shpo is the right namespace" in error.hint
 
 
 @pytest.mark.parametrize("family", [BACKUPS, RESTORES])

@@ -52,7 +52,7 @@ def test_a_hint_that_no_longer_applies_is_followed_by_no_empty_one(
     made = {"name": "b", "status": {"phase": "InProgress"}}
     done = {
         "phase": "Created",
-        "veleroBackup": {"name": "b", "status": {"phase": "Completed"}},
+        "veleroBackup": {"name": "b", "status": {"phase": "Completed", "warnings": 1}},
         "conditions": [condition("Succeeded", "True", "Completed", "Backup completed")],
     }
     steps = (wire(status=each) for each in (waits, {"phase": "Created", "veleroBackup": made}, done))
@@ -60,5 +60,8 @@ def test_a_hint_that_no_longer_applies_is_followed_by_no_empty_one(
     with canned(tmp_path, answers) as server:
         assert main(["backup", "wait", "daily", "-n", "shop", "--kubeconfig", str(server.kubeconfig)]) == 0
     printed = capsys.readouterr().err
-    assert [line for line in printed.splitlines() if line.startswith("hint:")] == ["hint: others come first"]
-    assert printed.endswith("NonAdminBackup shop/daily: Backup completed\n")
+    assert [line for line in printed.splitlines() if line.startswith(("hint:", "NonAdmin"))] == [
+        "hint: others come first",
+        "NonAdminBackup shop/daily: Backup completed",
+        "hint: see the warnings with foresail backup logs daily -n shop --results",
+    ]

@@ -96,9 +96,10 @@ def test_each_dialect_accepts_what_its_library_accepts(text: str, robfig: bool, 
 @pytest.mark.parametrize(
     ("text", "field", "column", "words"),
     [
-        ("61 * * * *", "minute", 1, "'61' ends above 59"),
-        ("0 1,2,24 * * *", "hour", 7, "'24' ends above 23"),
-        ("0 0 0 * *", "day-of-month", 5, "'0' starts below 1"),
+        ("61 * * * *", "minute", 1, "'61' is above 59"),
+        ("50-61 * * * *", "minute", 1, "'50-61' ends above 59"),
+        ("0 1,2,24 * * *", "hour", 7, "'24' is above 23"),
+        ("0 0 0 * *", "day-of-month", 5, "'0' is below 1"),
         ("0 0 * FOO *", "month", 7, "'FOO' is not a value of this field"),
         ("TZ=UTC  0 0 * * 8", "day-of-week", 17, "allowed: 0-6 or SUN-SAT"),
         ("CRON_TZ=Mars/Base * * * * *", "time zone", 9, "'Mars/Base' is not a time zone"),

@@ -224,7 +224,7 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
     if failure.cause is Cause.FORBIDDEN:
         rule = f"apiGroups: [{kind.group!r}], resources: [{kind.plural}], verbs: [{verb}]"
         role = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
-        doubt = f"; check the namespace {key.namespace}" if key.namespace else ""
+        doubt = f"; or check that {key.namespace} is the right namespace" if key.namespace else ""
         return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}{doubt}")
     if failure.cause is Cause.NOT_FOUND:
         return _not_found(failure, kind, key)

@@ -1,6 +1,7 @@
 """What the user wrote, as values of the domain; and instants and durations, as a user reads them."""
 
 import argparse
+import shlex
 from datetime import UTC, datetime, timedelta
 
 from foresail.cli.errors import CommandError, UsageError
@@ -19,6 +20,11 @@ class InvalidScheduleError(CommandError):
     def __init__(self, cause: CronError) -> None:
         super().__init__(pointed_out(cause), f"allowed: {cause.allowed}")
         self.cause = cause
+
+
+def explain_hint(text: str) -> str:
+    """Return how to find out what an expression means."""
+    return f"see what it means: foresail cron explain {shlex.quote(text)}"
 
 
 def schedule_of(args: argparse.Namespace, text: str | None = None) -> Schedule:

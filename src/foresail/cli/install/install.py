@@ -139,7 +139,10 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
     pause = current.pause_image or PAUSE_IMAGE
     image = current.image if args.image is None else args.image
     if args.image is None and not image:
-        raise UsageError("--image is missing", "no image is published yet: build one with make image, push and name it")
+        raise UsageError(
+            "--image is missing",
+            "no image is published yet: build one with make image, push it, and pass it with --image",
+        )
     on = tuple(name for name, is_on in _switches(args).items() if _given(is_on, name in current.capabilities))
     has_self_service = _SELF_SERVICE in on
     return InstallOptions(

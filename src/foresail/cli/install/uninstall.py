@@ -8,6 +8,8 @@ import argparse
 import sys
 from functools import partial
 
+import msgspec
+
 from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.access.cluster import Cluster, on_cluster
@@ -22,6 +24,7 @@ from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.kube.clock import now
 from foresail.plan import Key
+from foresail.selfservice.records.keyring import SECRET, secret_key
 
 
 def run_uninstall(args: argparse.Namespace) -> int:
@@ -67,6 +70,7 @@ class _Uninstall:
         if not self._leaves_stopped:  # a removed chart has left it behind
             await deleted(self._cluster, alert, dry_run=self._dry_run, any_owner=True)
         await self._end_kinds()
+        await self._report_key()
         if self._dry_run:
             print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
@@ -89,6 +93,16 @@ class _Uninstall:
             text = "Foresail's kinds and their objects stay; --crds deletes both." if there else ""
         if text:
             print(text, file=sys.stderr)
+
+    async def _report_key(self) -> None:
+        """Report that the recovery key stays: without it, no record in the bucket can be verified again."""
+        key = secret_key(self._namespace)
+        if await self._cluster.if_there(SECRET, key, msgspec.Raw) is not None:
+            delete = f"kubectl delete secret {key.name} -n {key.namespace}"
+            print(
+                f"Secret {key} stays: it verifies the records of tenants' backups. To delete it: {delete}",
+                file=sys.stderr,
+            )
 
     def _beside_the_operator(self) -> tuple[list[Piece], list[Piece]]:
         """Return the alert that no controller runs the Schedules, and everything else."""

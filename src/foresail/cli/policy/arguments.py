@@ -14,8 +14,9 @@ def add_policy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add `foresail policy` to the command line."""
     policy = commands.add_parser(
         "policy",
-        help="manage SelfServicePolicies",
-        description="Manages SelfServicePolicies, which set who may back up and restore what.",
+        help="manage SelfServicePolicies, and preview SchedulePolicies",
+        description="Manages SelfServicePolicies, which set who may back up and restore what. `test` previews"
+        " SchedulePolicies too; `foresail schedule describe` shows which of them applies to a Schedule.",
         epilog=examples("foresail policy get", "foresail policy test -f web.yaml"),
     )
     verbs = policy.add_subparsers(metavar="COMMAND", required=True)

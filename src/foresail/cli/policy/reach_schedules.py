@@ -48,9 +48,15 @@ def week_changes(now: EvaluatedSchedule, then: EvaluatedSchedule, instant: datet
         "nextStartThen": _stamp(then.verdict.next_run),
         "runsNow": len(before),
         "runsThen": len(after),
-        "moved": sum(after.get(slot, at) != at for slot, at in before.items()),
+        "moved": _moved(before, after),
         "problem": refused.message if refused else None,
     }
+
+
+def _moved(before: dict[datetime, datetime], after: dict[datetime, datetime]) -> int:
+    """Count the runs that start at another time; another zone gives the slots themselves other times."""
+    delayed = sum(after[slot] != at for slot, at in before.items() if slot in after)
+    return delayed + min(len(before.keys() - after.keys()), len(after.keys() - before.keys()))
 
 
 def _starts(fates: Sequence[Fate]) -> dict[datetime, datetime]:

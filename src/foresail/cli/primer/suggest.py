@@ -51,7 +51,7 @@ def suggest(args: argparse.Namespace) -> int:
             print(suggestion_table(found, prices, wide=wide, namespaced=namespaced, width=width))
     else:
         print(manifests(found, prices, args.output, allow_standing=args.allow_standing))
-    for text in remarks(found, allow_standing=args.allow_standing):
+    for text in remarks(found, args.at_least, allow_standing=args.allow_standing):
         hint(text)
     return 0
 
@@ -113,10 +113,10 @@ def suggestion_table(
     return fitted(header, rows, width, _SHRINKS)
 
 
-def remarks(found: Sequence[Suggestion], *, allow_standing: bool) -> list[str]:
+def remarks(found: Sequence[Suggestion], at_least: int, *, allow_standing: bool) -> list[str]:
     """Return what a user must know beside the suggestions."""
     if not found:
-        return ["no CronJob without a Primer waits that long, according to its Jobs, pods and Events"]
+        return [f"no CronJob without a Primer waits {at_least} s or longer, according to its Jobs, pods and Events"]
     notes = []
     for each in found:
         if not each.holds_something:

@@ -56,10 +56,13 @@ def as_text(backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[I
     """Return a summary and the first reasons of each outcome."""
     rows = [(outcome, str(count)) for outcome, count in counts(verdicts).items() if count]
     if left_out:
-        rows.append(("left out by filters", str(len(left_out))))
+        rows.append(("left out", str(len(left_out))))
     parts = [f"Restore of backup {backup}: {len(verdicts)} items", table(("OUTCOME", "ITEMS"), rows)]
     for outcome in _EXPLAINED:
         parts += _section(outcome, [each for each in verdicts if each.outcome is outcome])
+    if left_out:
+        causes = Counter(why for _, why in left_out).most_common()
+        parts.append(table(("LEFT OUT", "REASON"), _short([(str(count), why) for why, count in causes])))
     warned = [(str(each.target), each.warning) for each in verdicts if each.warning]
     if warned:
         parts.append(table(("WARNING FOR", "WARNING"), _short(warned)))

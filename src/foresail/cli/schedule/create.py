@@ -9,7 +9,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.cron.words import pointed_out
+from foresail.cli.cron.words import explain_hint, pointed_out
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.output import is_table
@@ -84,10 +84,10 @@ def checked(text: str, server: VeleroServer, zone: str, instant: datetime) -> Sc
     except CronError as error:
         raise CommandError(f"--schedule: {pointed_out(error)}", f"allowed: {error.allowed}") from None
     if cron.never_fires:
-        raise CommandError(f"--schedule: {text!r} never fires: {cron.never_fires}", "see foresail cron explain")
+        raise CommandError(f"--schedule: {text!r} never fires: {cron.never_fires}", explain_hint(text))
     if cron.next(instant) is None:
         problem = f"--schedule: {text!r} has no fire in the next five years, the limit of Velero's search"
-        raise CommandError(problem, "see foresail cron explain")
+        raise CommandError(problem, explain_hint(text))
     return cron
 
 

@@ -82,7 +82,7 @@ def _print_hints(
         print(f"Nothing to move: no other minute has fewer starts, or no minute has more than {most}", file=sys.stderr)
     fixed = sum(minute_of(each.text) is None for each in candidates)
     if fixed:
-        hint(f"{fixed} of {len(candidates)} Schedules do not fire in one minute of the hour, so they stay")
+        hint(f"not moved, because they fire in several minutes of an hour: {fixed} of {len(candidates)} Schedules")
     hint_who_manages(each.schedule for each in drawn if each.schedule.key in moved)
     if moves:
         hint("nothing was changed; -o patch prints the commands that change them")

@@ -236,8 +236,8 @@ ADVICE = {
     ),
     Reason.TARGET_NOT_SERVED: Advice(
         "files of that kind hold backed-up objects and are not available to tenants",
-        "request a log, results or a list in a new NonAdminDownloadRequest. For the contents of a backup, ask a "
-        "cluster administrator for downloads.contents: Allowed in the policy of namespace {namespace}",
+        "for the contents of a backup, ask a cluster administrator for downloads.contents: Allowed in the policy of "
+        "namespace {namespace}. Otherwise request a log, results or a list",
     ),
     Reason.CONTENTS_DENIED: Advice(
         "contents of backups hold Secrets, and the requester may not get Secrets in namespace {namespace}",
@@ -298,6 +298,11 @@ def next_step(advice: Advice, family: Family, key: Key) -> str:
 def sentence(advice: Advice, family: Family, key: Key) -> str:
     """Return the cause and the next step, each as a sentence."""
     return f"{capital(_filled(advice.cause, family, key))}. {capital(next_step(advice, family, key))}"
+
+
+def warnings_step(family: Family, key: Key) -> str:
+    """Return how to read the warnings of a request that is complete."""
+    return _filled("see the warnings with foresail {word} logs {name} -n {namespace} --results", family, key)
 
 
 REFUSED = Advice(

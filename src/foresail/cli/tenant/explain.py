@@ -12,7 +12,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
-from foresail.cli.tenant.advice import advice_for, sentence
+from foresail.cli.tenant.advice import advice_for, capital, sentence, warnings_step
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
@@ -100,7 +100,9 @@ def has_expired(each: TenantRequest, at: datetime) -> bool:
 
 def advised(each: TenantRequest) -> str:
     """Return the cause and the next step."""
-    return sentence(advice_for(reason_of(each)), each.family, each.key)
+    text = sentence(advice_for(reason_of(each)), each.family, each.key)
+    has_warnings = each.done is not None and each.velero.warnings
+    return f"{text}. {capital(warnings_step(each.family, each.key))}" if has_warnings else text
 
 
 def steps_of(each: TenantRequest) -> list[Step]:

@@ -14,7 +14,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.progress import Bar, Progress, Status
-from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
+from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence, warnings_step
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.clock import now
@@ -79,6 +79,8 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     incomplete = each.condition(DATA_INCOMPLETE)
     if incomplete is not None:
         hint(sentence(advice_for(incomplete.reason), family, key))
+    if each.velero.warnings:
+        hint(warnings_step(family, key))
     return 0
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster, settle_namespace
-from foresail.cli.cron.words import pointed_out
+from foresail.cli.cron.words import explain_hint, pointed_out
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.output import is_table
@@ -50,9 +50,9 @@ def checked(text: str) -> Schedule:
     except CronError as error:
         raise CommandError(f"--schedule: {pointed_out(error)}", f"allowed: {error.allowed}") from None
     if cron.never_fires:
-        raise CommandError(f"--schedule: {text!r} never fires: {cron.never_fires}", "see foresail cron explain")
+        raise CommandError(f"--schedule: {text!r} never fires: {cron.never_fires}", explain_hint(text))
     if cron.next(now()) is None:
-        raise CommandError(f"--schedule: {text!r} has no fire in the next five years", "see foresail cron explain")
+        raise CommandError(f"--schedule: {text!r} has no fire in the next five years", explain_hint(text))
     return cron
 
 
