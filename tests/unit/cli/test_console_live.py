@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from foresail.cli.console import guard, live
 from foresail.cli.tenant.tenant_request import decode_request
 from foresail.cli.web.script import SCRIPT
@@ -124,6 +126,22 @@ def test_streams_are_bounded_and_end_with_the_console(tmp_path: Path) -> None:
             await follower.__aexit__(None, None, None)
 
     asyncio.run(walk())
+
+
+def test_a_browser_that_leaves_at_once_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        for _ in range(3):
+            host, port = browser.console.address.split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            lines = (f"GET {browser.base}/live/ns/shop HTTP/1.1", f"Host: {browser.console.address}")
+            writer.write(("\r\n".join((*lines, f"Cookie: {guard.COOKIE}={browser.cookie}")) + "\r\n\r\n").encode())
+            await writer.drain()
+            writer.transport.abort()
+        assert (await browser.get("/ns/shop")).status == 200
+
+    browse(tmp_path, walk)
+    assert "error" not in capsys.readouterr().err
 
 
 def test_the_script_writes_no_markup_and_the_policy_allows_no_other() -> None:

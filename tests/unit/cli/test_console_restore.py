@@ -127,6 +127,12 @@ def test_a_tenant_finds_the_newest_backups_on_the_first_page() -> None:
     assert "Newest" not in overview(SITE, figures(), []).replace("Newest good", "")
 
 
+def test_every_page_links_the_namespace_of_a_tenant() -> None:
+    assert ("/mount/ns/shop", "Namespace shop") in SITE.pages
+    everything = Site("mount", "secret", "shop", is_administrator=True)
+    assert ("/mount/namespaces", "Namespaces") in everything.pages
+
+
 def test_a_copy_of_the_link_is_chosen_on_its_page() -> None:
     many = [decoded(copy_of(f"copy-{number:03}")) for number in range(ROWS + 5)]
     found = Copies(restorable(many, NOW), may_restore=True, may_plan=True)

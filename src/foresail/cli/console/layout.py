@@ -35,6 +35,8 @@ class Site:
     def pages(self) -> list[tuple[str, str]]:
         """The pages that the viewer may open, by path and title."""
         found = [(self.link(""), "Overview"), (self.link("namespaces"), "Namespaces")]
+        if not self.is_administrator:
+            found[1] = self.link("ns", self.namespace), f"Namespace {self.namespace}"
         found.append((self.link("calendar"), "Calendar"))
         return [*found, *((self.link(word), title) for word, title in FURTHER.items() if word in self.offered)]
 

@@ -79,7 +79,7 @@ def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
             each.family.word,
             each.velero.phase or each.phase or "New",
             str(each.position) if each.position else "n/a",
-            cut(why(each, in_full=True)),
+            cut(why(each, in_full=True) or summary(each)),
         )
         for each in waiting[:_SHOWN]
     ]

@@ -7,6 +7,7 @@ from foresail.cli.console.live import digest
 from foresail.cli.console.pages import namespace_link, request_link, status_badge
 from foresail.cli.policy.get import share
 from foresail.cli.policy.shares import TenantShare, is_running
+from foresail.cli.tenant.explain import summary
 from foresail.cli.tenant.get import why
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.cli.web.markup import Html, element
@@ -29,7 +30,7 @@ def queue(site: Site, found: Sequence[TenantRequest], shares: Sequence[TenantSha
             badge("runs", "good") if is_running(each) else badge("waits", "warn"),
             status_badge(each),
             str(each.position) if each.position else "n/a",
-            cut(why(each, in_full=True)),
+            cut(why(each, in_full=True) or summary(each)),
         )
         for each in found
     ]

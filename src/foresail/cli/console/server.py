@@ -206,9 +206,9 @@ class Console:
         seen, pause = request.query.get("seen", ""), live.ONE if "name" in request.match_info else live.MANY
         found = await self._digest(request)  # what cannot be read is refused before the stream begins
         answer = web.StreamResponse(headers={**guard.HEADERS, "Content-Type": "text/event-stream"})
-        await answer.prepare(request)
-        await answer.write(live.FIRST)
-        with suppress(ConnectionError, CommandError):
+        with suppress(ConnectionError, CommandError):  # the browser has left the page, or may no longer read it
+            await answer.prepare(request)
+            await answer.write(live.FIRST)
             while not self._ended.is_set():
                 await answer.write(live.ALIVE if found == seen else live.CHANGED)
                 seen = found
