@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from foresail.cli.console import live
 from foresail.cli.console.layout import entrance
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
 from tests.browser.test_report import PICTURES, every_width
@@ -72,10 +73,20 @@ def test_a_page_renews_itself_and_is_complete_without_javascript(tmp_path: Path)
             await page.call("Emulation.setScriptExecutionDisabled", value=False)
             await page.open(url)
             await page.run("window.stays = true; document.querySelector('main a').focus()")
-            answers[RESTORE] = a_restore(8)
-            await page.settled("document.body.innerText.includes('8 of 8')")
+            answers[RESTORE] = a_restore(7)
+            await page.settled("document.body.innerText.includes('7 of 8')")
             assert await page.run("window.stays") is True  # the page was not loaded again
             assert await page.run("document.activeElement.tagName") == "A"
+
+            answers[RESTORE] = a_restore(8)
+            await page.settled("document.body.innerText.includes('Completed')")
+            assert await page.run("window.stays") is True
+            assert await page.run("document.querySelector('main').dataset.live === undefined")
+            await asyncio.sleep(2 * live.ONE)  # until the server writes to the closed stream
+            asked = browser.server.asked.count(f"GET {RESTORE}")
+            assert asked
+            await asyncio.sleep(2 * live.ONE)
+            assert browser.server.asked.count(f"GET {RESTORE}") == asked
             assert page.problems == []
 
     asyncio.run(walk())

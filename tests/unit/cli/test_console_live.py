@@ -21,7 +21,8 @@ RESTORE = f"{TENANTS}/nonadminrestores/r"
 
 def a_restore(done: int) -> dict[str, Any]:
     """Return a restore that is under way, or complete with 8 of 8."""
-    velero = {"phase": "InProgress", "progress": {"totalItems": 8, "itemsRestored": done}}
+    phase = "Completed" if done == 8 else "InProgress"
+    velero = {"phase": phase, "progress": {"totalItems": 8, "itemsRestored": done}}
     kind = {"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminRestore"}
     metadata = {"name": "r", "namespace": "shop", "uid": "u", "resourceVersion": str(done)}
     status = {"phase": "Created", "veleroRestore": {"name": "v", "status": velero}}
@@ -88,6 +89,8 @@ def test_what_changed_before_the_stream_began_is_reported_at_once(tmp_path: Path
 
 
 def test_the_pages_name_what_they_show(tmp_path: Path) -> None:
+    answers = {**everything(), RESTORE: a_restore(3)}
+
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
         page = (await browser.get("/ns/shop/restore/r")).text
@@ -98,8 +101,10 @@ def test_the_pages_name_what_they_show(tmp_path: Path) -> None:
             async with following(browser, address.removeprefix(browser.base)) as reader:
                 assert b"changed" not in await until(reader, b": alive")
         assert "data-live" not in (await browser.get("/ns/shop/restore")).text  # a form is not renewed
+        answers[RESTORE] = a_restore(8)
+        assert "data-live" not in (await browser.get("/ns/shop/restore/r")).text  # nor what has ended
 
-    browse(tmp_path, walk, {**everything(), RESTORE: a_restore(3)})
+    browse(tmp_path, walk, answers)
 
 
 def test_a_stream_of_what_the_viewer_may_not_read_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ SCRIPT = """"use strict";
 
   function replaced(shown, fresh) {
     const before = [...shown.children], after = [...fresh.children];
-    shown.dataset.live = fresh.dataset.live;
+    if (fresh.dataset.live) shown.dataset.live = fresh.dataset.live;
+    else delete shown.dataset.live;
     if (before.length !== after.length) {
       shown.replaceChildren(...after);
       return;
@@ -21,13 +22,14 @@ SCRIPT = """"use strict";
   async function renew() {
     const answer = await fetch(location.href);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const fresh = page.querySelector("main[data-live]"), shown = main();
+    const fresh = page.querySelector("main"), shown = main();
     const active = document.activeElement;
     if (!answer.ok || !fresh || !shown || active.matches("input")) return;
     const focus = shown.contains(active) ? mark(active) : null;
     replaced(shown, fresh);
+    if (!main()) source?.close();  // it has ended
     if (focus && !document.contains(active)) {
-      [...main().querySelectorAll("a, button, [tabindex]")].find((each) => mark(each) === focus)?.focus();
+      [...shown.querySelectorAll("a, button, [tabindex]")].find((each) => mark(each) === focus)?.focus();
     }
   }
 
