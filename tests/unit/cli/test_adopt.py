@@ -1,12 +1,13 @@
 """`foresail backup adopt`: what is listed, and what `--all` leaves out."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from foresail.api.marks import ADOPT
 from foresail.cli.errors import CommandError
-from foresail.cli.tenant.adopt import approving, as_data, select, select_one
+from foresail.cli.tenant.adopt import SeenAdoption, approving, as_data, select, select_one
 from foresail.cli.tenant.adoptable import Adoptable
 from foresail.plan import Key
 from foresail.selfservice.adoption.observe import AdoptionView
@@ -37,6 +38,7 @@ def adoptable(name: str, *, verified: bool = True, taken: bool = False, made_for
     return Adoptable(view, LIVE, Offer(verified, is_permitted=False, is_name_taken=taken))
 
 
+SEEN = SeenAdoption("uid-of-good", LIVE.uid, "verified")
 GOOD, FORGED, TAKEN = adoptable("good"), adoptable("forged", verified=False), adoptable("taken", taken=True)
 
 
@@ -60,10 +62,24 @@ def test_a_name_that_two_velero_backups_claim_is_not_guessed() -> None:
 
 
 def test_one_velero_backup_is_selected_by_its_name_and_uid() -> None:
-    assert select_one([FORGED, GOOD], "shop-good", "uid-of-good") is GOOD
+    assert select_one([FORGED, GOOD], "shop-good", SEEN) is GOOD
     for name, uid in (("shop-good", "uid-of-forged"), ("good", "uid-of-good"), ("shop-taken", "uid-of-taken")):
         with pytest.raises(CommandError, match="cannot be adopted"):
-            select_one([FORGED, GOOD, TAKEN], name, uid)
+            select_one([FORGED, GOOD, TAKEN], name, replace(SEEN, uid=uid))
+
+
+@pytest.mark.parametrize("namespace_uid", ["uid-of-an-earlier-one", ""])
+def test_a_namespace_that_was_replaced_since_it_was_seen_is_given_nothing(namespace_uid: str) -> None:
+    with pytest.raises(CommandError, match="namespace shop is another one than you have seen"):
+        select_one([GOOD], "shop-good", replace(SEEN, namespace_uid=namespace_uid))
+
+
+@pytest.mark.parametrize("record", ["unverified", ""])
+def test_a_record_that_is_another_one_than_was_seen_is_not_approved(record: str) -> None:
+    with pytest.raises(CommandError, match="its record is verified now"):
+        select_one([GOOD], "shop-good", replace(SEEN, record=record))
+    with pytest.raises(CommandError, match="its record is unverified now"):
+        select_one([FORGED], "shop-forged", replace(SEEN, uid="uid-of-forged"))
 
 
 def test_an_approval_is_for_this_object_in_this_namespace() -> None:

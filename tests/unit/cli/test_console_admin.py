@@ -94,6 +94,16 @@ def test_only_what_can_be_adopted_has_a_button() -> None:
     assert "Approve shop-forged" in page
     assert "Approve shop-taken" not in page
     assert "NameTaken" in page
+    for each in ("uid-of-good", "live-uid", "verified", "unverified"):  # what the approval is about
+        assert f'value="{each}"' in page
+
+
+def test_a_viewer_who_may_not_read_the_key_is_told_that_no_record_is_verifiable() -> None:
+    found = Approvals([], [FORGED], may_decide=True, may_adopt=True, unread_key="velero/key")
+    texts = Outline(policies(SITE, [], [], found, NOW)).texts
+    assert "not verifiable" in texts
+    assert "Records are not verifiable: you may not get Secret velero/key." in texts
+    assert "not verifiable" not in page_of()
 
 
 def test_a_viewer_who_may_not_decide_is_offered_nothing() -> None:

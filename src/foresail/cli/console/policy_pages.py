@@ -17,6 +17,7 @@ from foresail.cli.web.parts import badge, command, data_table, section, words
 _POLICIES = ("name", "priority", "namespaces", "stored", "active", "restores", "age", "selector", "where")
 _LOCATIONS = ("location", "namespace", "phase", "decision", "bucket", "request", "decide")
 _ADOPTIONS = ("backup", "namespace", "record", "made for", "state", "started", "Velero Backup", "decide")
+_MOODS = {"verified": "good", "unverified": "warn"}
 _MOST = 100
 _NAMES = 10
 
@@ -29,6 +30,7 @@ class Approvals:
     adoptions: Sequence[Adoptable]
     may_decide: bool
     may_adopt: bool
+    unread_key: str = ""  # the Secret that verifies records, if the viewer may not get it
 
 
 def policies(
@@ -94,12 +96,13 @@ def _adoptions(site: Site, approvals: Approvals, now: datetime) -> list[Child]:
         backup = each.view.backup
         is_offered = approvals.may_adopt and each.state == "Adoptable"
         path = site.link("approvals", "backup", backup.key.name, APPROVE)
-        change = button(site, path, f"Approve {backup.key.name}", uid=backup.uid) if is_offered else None
+        seen = {"uid": backup.uid, "namespace": each.namespace.uid, "record": each.record}
+        change = button(site, path, f"Approve {backup.key.name}", **seen) if is_offered else None
         rows.append(
             (
                 cut(each.view.owner.name),
                 cut(each.view.owner.namespace),
-                badge(each.record, "good" if each.offer.is_verified else "warn"),
+                badge("not verifiable" if approvals.unread_key else each.record, _MOODS[each.record]),
                 each.made_for,
                 each.state,
                 ago(each.started, now),
@@ -108,7 +111,10 @@ def _adoptions(site: Site, approvals: Approvals, now: datetime) -> list[Child]:
             )
         )
     table = data_table("Backups to adopt", _ADOPTIONS, rows, "No backup to adopt.")
-    return [table, _rest(len(approvals.adoptions)), element("p", command("foresail backup adopt -A"))]
+    unread = approvals.unread_key
+    told = element("p", f"Records are not verifiable: you may not get Secret {unread}.", class_="note")
+    rest = _rest(len(approvals.adoptions))
+    return [told if unread and rows else None, table, rest, element("p", command("foresail backup adopt -A"))]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.batch import CRON_JOB
-from foresail.api.core import CONFIG_MAP, EVENT
+from foresail.api.core import CONFIG_MAP, EVENT, SECRET
 from foresail.api.nonadmin import Approval
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
@@ -60,6 +60,7 @@ from foresail.cli.tenant.selection import read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.records.keyring import secret_key
 
 _FRESH = timedelta(minutes=1)
 
@@ -233,11 +234,14 @@ class Reader:
         if await may(self.cluster, "list", NON_ADMIN_LOCATION_REQUEST, place):
             locations = [each for _, each in await read_requests(self.cluster, place)]
         may_read = await may(self.cluster, "get", NON_ADMIN_LOCATION)
+        key = secret_key(place)
+        may_verify = await may(self.cluster, "get", SECRET, place, key.name)
         return Approvals(
             locations,
             await read_adoptable(self.cluster, self.scope, now),
             may_decide=may_read and await may(self.cluster, "patch", NON_ADMIN_LOCATION_REQUEST, place),
             may_adopt=await may(self.cluster, "patch", velero.BACKUP, place),
+            unread_key="" if may_verify else str(key),
         )
 
     @property

@@ -34,7 +34,7 @@ from foresail.cli.console.read import Reader
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.objective import read_objective
 from foresail.cli.report.snapshot import Wanted
-from foresail.cli.tenant.adopt import approve_one
+from foresail.cli.tenant.adopt import SeenAdoption, approve_one
 from foresail.cli.tenant.copies import is_restorable
 from foresail.cli.tenant.files import Access, trust_of
 from foresail.cli.tenant.names import problem_with_name
@@ -280,8 +280,9 @@ class Console:
         return await self._moved("policies")
 
     async def _adopt(self, request: web.Request) -> web.Response:
-        uid = (await self._own_form(request)).get("uid", "")
-        await approve_one(self._cluster, self._reader.scope, request.match_info["name"], uid, now())
+        fields = await self._own_form(request)
+        seen = SeenAdoption(*(fields.get(each, "") for each in ("uid", "namespace", "record")))
+        await approve_one(self._cluster, self._reader.scope, request.match_info["name"], seen, now())
         return await self._moved("policies")
 
     async def _one_namespace(self, request: web.Request) -> web.Response:

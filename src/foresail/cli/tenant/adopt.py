@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -87,18 +88,34 @@ async def _approve(cluster: Cluster, selected: Sequence[Adoptable], *, dry_run: 
     await asyncio.gather(*(send(each) for each in selected))
 
 
-async def approve_one(cluster: Cluster, scope: Scope, name: str, uid: str, at: datetime) -> Adoptable:
-    """Approve the adoption of the Velero Backup with that name and UID, if it can be adopted."""
-    chosen = select_one(await read_adoptable(cluster, scope, at), name, uid)
+@dataclass(frozen=True, slots=True)
+class SeenAdoption:
+    """What an administrator has seen of a backup to adopt, and approves."""
+
+    uid: str  # of the Velero Backup
+    namespace_uid: str
+    record: str
+
+
+async def approve_one(cluster: Cluster, scope: Scope, name: str, seen: SeenAdoption, at: datetime) -> Adoptable:
+    """Approve the adoption of the Velero Backup with that name, if it is still what was seen."""
+    chosen = select_one(await read_adoptable(cluster, scope, at), name, seen)
     await _approve(cluster, [chosen], dry_run=False)
     return chosen
 
 
-def select_one(found: Sequence[Adoptable], name: str, uid: str) -> Adoptable:
-    """Return the one of this very Velero Backup."""
+def select_one(found: Sequence[Adoptable], name: str, seen: SeenAdoption) -> Adoptable:
+    """Return the one of this very Velero Backup, in this very namespace and with this record."""
     for each in found:
-        if (each.view.backup.key.name, each.view.backup.uid) == (name, uid) and not each.offer.is_name_taken:
-            return each
+        if (each.view.backup.key.name, each.view.backup.uid) != (name, seen.uid) or each.offer.is_name_taken:
+            continue
+        if each.namespace.uid != seen.namespace_uid:
+            problem = f"namespace {each.view.owner.namespace} is another one than you have seen"
+            raise CommandError(f"Velero Backup {name}: {problem}", "check who owns it now, then approve again")
+        if each.record != seen.record:
+            problem = f"its record is {each.record} now, and was not when you saw it"
+            raise CommandError(f"Velero Backup {name}: {problem}", "check it with foresail backup adopt -A")
+        return each
     raise CommandError(f"Velero Backup {name} cannot be adopted", "list what can: foresail backup adopt -A")
 
 
