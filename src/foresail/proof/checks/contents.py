@@ -138,13 +138,18 @@ def _names_kind(gvk: str, custom: Sequence[str]) -> bool:
 
 
 def _missing_classes(lists: Lists, wanted: Wanted, classes: Sequence[str]) -> list[Problem]:
-    """Return the storage classes that a backup with claims lists and the cluster has not."""
+    """Return the problem of a backup with claims if the cluster has none of the storage classes that it lists.
+
+    The list does not say which class a claim uses: while one of them exists, it may be that one.
+    """
     claims = [_item(_CLAIMS, each) for each in lists.get(_CLAIMS, ())]
     if not any(not wanted.namespaces or each.namespace in wanted.namespaces for each in claims):
         return []
     listed = {name for gvk, names in lists.items() if kind_of(gvk) == _STORAGE_CLASS for name in names}
-    text = "this cluster has no StorageClass {}, which the backup lists"
-    return [Problem(Reason.STORAGE_CLASS_MISSING, text.format(each)) for each in sorted(listed.difference(classes))]
+    if not listed or listed.intersection(classes):
+        return []
+    shown = ", ".join(sorted(listed)[:_SHOWN])
+    return [Problem(Reason.STORAGE_CLASS_MISSING, f"this cluster has no StorageClass {shown}, which the backup lists")]
 
 
 def _not_served(gvk: str, items: Sequence[Item]) -> Problem:

@@ -21,7 +21,7 @@ class Reason(StrEnum):
     """This cluster does not serve the API version of objects in the backup. Install the CRD, or convert the objects."""
 
     STORAGE_CLASS_MISSING = "StorageClassMissing"
-    """The backup has claims and lists a StorageClass that this cluster has not. Create it."""
+    """The backup has claims, and this cluster has none of the StorageClasses that it lists. Create the missing one."""
 
     ITEMS_REFUSED = "ItemsRefused"
     """The API server, a webhook, a policy or a quota refused objects of the backup. The message has the first ones."""
