@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from foresail.cli.coverage.show import summary
 from foresail.cli.main import main
 from foresail.kube.clock import now
+from foresail.proof.coverage import NamespaceCoverage
 from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
@@ -107,6 +109,12 @@ def test_gaps_alone_are_no_failure_unless_asked_for(run: Callable[..., tuple[int
     code, out, err = run("-n", "lab", "--fail-on", "gaps")
     assert (code, err) == (0, "No gaps found.\n")
     assert "bank" not in out
+
+
+def test_a_namespace_without_gap_and_without_backup_is_mentioned() -> None:
+    covered = NamespaceCoverage("shop", ("nightly",))
+    assert summary([covered]) == "No gaps found. No good backup yet: 1 of 1 namespaces."
+    assert summary([NamespaceCoverage("out", is_excluded=True)]) == "No gaps found."
 
 
 def test_json_has_every_gap_with_its_message(run: Callable[..., tuple[int, str, str]]) -> None:

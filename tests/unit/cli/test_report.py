@@ -138,7 +138,7 @@ def test_the_tiles_answer_what_is_protected_and_what_is_the_worst() -> None:
     assert "in 3h velero/plain-b" in shown
     worse = " ".join(Outline(report_page(figures())).texts)
     assert "no backup calm has no good backup" in worse
-    assert "1 of 2" in worse
+    assert "0 of 2" in worse, "calm has no gap, and no good backup either"
 
 
 def test_the_last_checks_are_shown_with_their_duration_and_result() -> None:
@@ -260,7 +260,7 @@ def test_an_administrator_gets_every_namespace(run: Callable[..., tuple[int, str
     assert "foresail schedule create bank-daily --schedule '0 3 * * *' --include-namespaces bank -n velero" in shown
     assert "velero/nightly" in shown
     assert "lab/mine" in shown
-    assert err.endswith("All namespaces, 1 of 4 without gaps\n")
+    assert err.endswith("All namespaces, 1 of 4 protected\n")
     assert "There is no RestoreCheck" in shown
 
 

@@ -125,9 +125,11 @@ def _text(gap: Gap) -> str:
 
 
 def summary(found: Sequence[NamespaceCoverage]) -> str:
-    """Return how many namespaces have gaps."""
+    """Return how many namespaces have gaps, and how many of the others have no good backup."""
     open_ones = sum(bool(each.all_gaps()) for each in found)
-    return f"{open_ones} of {len(found)} namespaces have gaps." if open_ones else "No gaps found."
+    bare = sum(each.newest_good is None and not each.is_excluded and not each.all_gaps() for each in found)
+    text = f"{open_ones} of {len(found)} namespaces have gaps." if open_ones else "No gaps found."
+    return f"{text} No good backup yet: {bare} of {len(found)} namespaces." if bare else text
 
 
 def document(found: Sequence[NamespaceCoverage], objective: timedelta | None, instant: datetime) -> dict[str, Any]:

@@ -59,8 +59,8 @@ class Figures:
 
     @property
     def protected(self) -> int:
-        """How many namespaces have no gap."""
-        return sum(not each.all_gaps() for each in self.counted)
+        """How many namespaces have a good backup and no gap."""
+        return sum(each.newest_good is not None and not each.all_gaps() for each in self.counted)
 
     @property
     def passed_checks(self) -> int:

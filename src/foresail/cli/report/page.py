@@ -80,7 +80,10 @@ def summary_tiles(found: Figures) -> Html:
     following = found.upcoming[0] if found.upcoming else None
     return tiles(
         tile(
-            "Protected namespaces", f"{found.protected} of {counted}", "without gaps", _mood(found.protected < counted)
+            "Protected namespaces",
+            f"{found.protected} of {counted}",
+            "with a good backup, without gaps",
+            _mood(found.protected < counted),
         ),
         tile(
             "Worst RPO",
