@@ -16,3 +16,21 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     deletion_timestamp: datetime | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+
+
+class Write(msgspec.Struct, frozen=True):
+    """When an object was last written."""
+
+    time: datetime | None = None
+
+
+class Written(Metadata, frozen=True, rename="camel"):
+    """Who an object is, and when it was written to."""
+
+    managed_fields: tuple[Write, ...] = ()
+
+    @property
+    def last_write(self) -> datetime | None:
+        """When anybody last wrote to it; its creation, if that is not known."""
+        times = [each.time for each in self.managed_fields if each.time is not None]
+        return max(times, default=self.creation_timestamp)

@@ -8,16 +8,23 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import velero
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Written
 
 _NOTHING = msgspec.Raw(b"{}")
 
 
 class Mirrored(msgspec.Struct, frozen=True):
-    """A Backup, a Restore or a DeleteBackupRequest."""
+    """A Backup or a Restore."""
 
     metadata: Metadata
     spec: msgspec.Raw = _NOTHING
+    status: msgspec.Raw = _NOTHING
+
+
+class MirroredDeletion(msgspec.Struct, frozen=True):
+    """A DeleteBackupRequest."""
+
+    metadata: Written
     status: msgspec.Raw = _NOTHING
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Written
 from foresail.plan import Kind
 
 GROUP = "velero.io"
@@ -76,9 +76,12 @@ def is_taken_for_running(phase: str, errors: Iterable[str]) -> bool:
     return phase in REOPENED and any(_STILL_RUNS in each for each in errors)
 
 
-def stalls_at(phase: str, created: datetime) -> datetime | None:
-    """Return when a deletion that Velero has begun counts as abandoned; None if it waits or has ended."""
-    return created + DELETION_TIME if phase == "InProgress" else None
+def stalls_at(phase: str, last_write: datetime) -> datetime | None:
+    """Return when a deletion that Velero has begun counts as abandoned; None if it waits or has ended.
+
+    Velero writes to the request when it begins and when it ends, and a request may wait long before the first.
+    """
+    return last_write + DELETION_TIME if phase == "InProgress" else None
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -160,7 +163,7 @@ class DeletionStatus(msgspec.Struct, frozen=True):
 class DeleteBackupRequest(msgspec.Struct, frozen=True):
     """A request to Velero to delete a Backup and its data."""
 
-    metadata: Metadata
+    metadata: Written
     spec: DeletionSpec = DeletionSpec()
     status: DeletionStatus = DeletionStatus()
 

@@ -234,14 +234,14 @@ def backup_row(wire: velero.Backup) -> BackupRow:
 
 def deletion_row(wire: velero.DeleteBackupRequest) -> DeletionRow:
     """Return the row of a DeleteBackupRequest."""
-    created = wire.metadata.creation_timestamp
+    last_write = wire.metadata.last_write
     return DeletionRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),
         backup=wire.spec.backup_name,
         is_open=wire.status.phase != velero.PROCESSED,
         is_ours=SCHEDULE_UID in (wire.metadata.annotations or {}),
         errors=tuple(wire.status.errors or ()),
-        stalls_at=velero.stalls_at(wire.status.phase, created) if created is not None else None,
+        stalls_at=velero.stalls_at(wire.status.phase, last_write) if last_write is not None else None,
     )
 
 

@@ -7,7 +7,7 @@ Velero deletes them when they expire.
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -74,7 +74,7 @@ def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
     is_approved = _is_approved(view.schedule, digest, observed, len(goes), len(copies))
     deleting = [each for each in view.backups if each.phase == velero.DELETING and _is_run(each, view.schedule, now)]
     again = tuple(each.key.name for each in deleting if _is_requested_again(each, view, now))
-    blocked_by = _in_doubt(view, again, now) if goes or again else None
+    blocked_by = _in_doubt(view, now) if goes or again else None
     if goes and blocked_by is None and not is_approved:
         blocked_by = _not_approved(view, len(goes), len(copies))
     return Retained(digest, reasons, goes, is_approved, blocked_by, tuple(each.key.name for each in deleting), again)
@@ -96,9 +96,13 @@ def _is_run(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
 
 def _is_requested_again(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
     """Whether the deletion of a Backup has ended and left it: Velero removes the request last if it succeeds."""
-    since, name = view.unrequested.get(backup.key.name), backup.key.name
-    is_over = since is not None and since + SETTLING_TIME <= now
-    return is_over and not backup.is_pinned and name not in view.restored
+    is_free = not backup.is_pinned and backup.key.name not in view.restored
+    return is_free and _is_left(backup, view, now) and next(_doubts_about(backup, view, now), None) is None
+
+
+def _is_left(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
+    since = view.unrequested.get(backup.key.name)
+    return since is not None and since + SETTLING_TIME <= now
 
 
 @lru_cache(1_000)
@@ -146,6 +150,16 @@ def failed_deletions(view: ScheduleView, retained: Retained, now: datetime) -> B
             text = f"Velero has not finished the deletion of Backup {each.backup} for an hour. Check its log."
             again = "If it was restarted amid it, the next try follows within a day."
             return Because(Reason.RETENTION_FAILED, f"{text} {again}")
+    return _not_repeated(view, retained, now)
+
+
+def _not_repeated(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
+    """Return why a deletion that failed is not requested again."""
+    for backup in view.backups:
+        if backup.key.name in retained.deleting and _is_left(backup, view, now):
+            for doubt in _doubts_about(backup, view, now):
+                text = f"{doubt}, so the deletion of Backup {backup.key.name}, which failed, is not repeated."
+                return Because(Reason.RETENTION_FAILED, text)
     return None
 
 
@@ -199,29 +213,32 @@ def _not_approved(view: ScheduleView, going: int, copies: int) -> Because:
     return Because(Reason.RETENTION_NOT_APPROVED, text)
 
 
-def _in_doubt(view: ScheduleView, again: Collection[str], now: datetime) -> Because | None:
+def _in_doubt(view: ScheduleView, now: datetime) -> Because | None:
     """Return why nothing is deleted: something that the rules depend on is not certain."""
-    problem = next(_doubts(view, again, now), None)
+    problem = next(_doubts(view, now), None)
     return None if problem is None else Because(Reason.RETENTION_IN_DOUBT, f"{problem}, so nothing is deleted.")
 
 
-def _doubts(view: ScheduleView, again: Collection[str], now: datetime) -> Iterator[str]:
+def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     for unread in view.unread_policies:
         yield f"Correct SchedulePolicy {unread.key.name}: it cannot be read ({unread.problem}) and may apply"
     for unread in view.unread:
         yield f"Backup {unread.key} cannot be read ({unread.problem})"
     for backup in view.backups:
-        if not counts(backup, view.schedule, now) and backup.key.name not in again:
-            continue
-        moment = max(filter(None, (backup.slot, backup.created, backup.completed)))
-        if is_in_future(moment, now):
-            yield f"Backup {backup.key} has a time in the future ({stamp(moment)}). Check the clocks"
-        location = location_of(backup.location, view.locations)
-        if location is None:
-            yield f"BackupStorageLocation {backup.location} of Backup {backup.key} does not exist"
-        elif location.phase != velero.AVAILABLE or location.is_read_only:
-            state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
-            yield f"BackupStorageLocation {location.key} is {state}"
+        if counts(backup, view.schedule, now):
+            yield from _doubts_about(backup, view, now)
+
+
+def _doubts_about(backup: BackupRow, view: ScheduleView, now: datetime) -> Iterator[str]:
+    moment = max(filter(None, (backup.slot, backup.created, backup.completed)))
+    if is_in_future(moment, now):
+        yield f"Backup {backup.key} has a time in the future ({stamp(moment)}). Check the clocks"
+    location = location_of(backup.location, view.locations)
+    if location is None:
+        yield f"BackupStorageLocation {backup.location} of Backup {backup.key} does not exist"
+    elif location.phase != velero.AVAILABLE or location.is_read_only:
+        state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
+        yield f"BackupStorageLocation {location.key} is {state}"
 
 
 def _label(name: str) -> str:

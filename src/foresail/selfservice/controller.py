@@ -163,7 +163,7 @@ class SelfService:
             _watch(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, known.policies)(
                 self._keys_for_policy, self._policy_changed
             ),
-            self._velero(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, known.deletions)(
+            self._velero(velero.DELETE_REQUEST, mirrored.MirroredDeletion, deletion_row, known.deletions)(
                 self._keys_for_deletion
             ),
             self._velero(velero.LOCATION, mirrored.Location, location_row, known.locations)(

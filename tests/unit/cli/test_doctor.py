@@ -12,7 +12,7 @@ import pytest
 
 from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Write, Written
 from foresail.api.pods import Pod
 from foresail.api.policy import PolicyMetadata, SelfServicePolicy
 from foresail.api.schedule_policy import Objective, SchedulePolicy, SchedulePolicySpec, ScheduleSelector
@@ -20,7 +20,7 @@ from foresail.cli.access.cluster import on_cluster
 from foresail.cli.access.lease import Lease, LeaseSpec
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.doctor.checks import findings, requesters
-from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, Write, Written, gather
+from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, gather
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary

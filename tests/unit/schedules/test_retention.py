@@ -161,6 +161,7 @@ def test_backup_amid_a_deletion_counts_for_no_rule_and_no_approval() -> None:
         ({"schedule_uid": "another"}, {}),
         ({"completed": NOON - 99 * DAY}, {}),
         ({"expires": NOON - HOUR}, {}),
+        ({"location": "gone"}, {}),
         ({}, {"locations": (msgspec.structs.replace(AVAILABLE, phase="Unavailable"),)}),
         ({}, {"restored": frozenset({copies(1)[0].key.name})}),
     ],
@@ -172,10 +173,21 @@ def test_unfinished_deletion_of_a_protected_backup_is_not_requested_again(
     assert not deletions(seen(*rows, unrequested={name: LONG_AGO}, **seen_as))
 
 
-def begun(name: str, at: datetime) -> DeletionRow:
+def test_unfinished_deletion_in_a_location_that_is_gone_is_reported_and_blocks_no_other() -> None:
+    rows, name = stuck(copies(5), location="gone")
+    view = seen(*rows, unrequested={name: LONG_AGO})
+    assert [each.body["spec"] for each in deletions(view)] == [{"backupName": rows[-1].key.name}]
+    reported = next(each for each in decide(view, NOON).notes if each.reason == Reason.RETENTION_FAILED.value)
+    assert "BackupStorageLocation gone" in reported.message
+    assert f"the deletion of Backup {name}, which failed, is not repeated" in reported.message
+
+
+def begun(name: str, at: datetime, created: datetime = LONG_AGO) -> DeletionRow:
     """Return a deletion that Velero has begun, as it is read from the API server."""
+    writes = [{"manager": "foresail", "time": stamp(created)}, {"manager": "velero-server", "time": stamp(at)}]
+    metadata = {"name": f"{name}-retention", "namespace": "velero", "creationTimestamp": stamp(created)}
     wire = {
-        "metadata": {"name": f"{name}-retention", "namespace": "velero", "creationTimestamp": stamp(at)},
+        "metadata": {**metadata, "managedFields": writes},
         "spec": {"backupName": name},
         "status": {"phase": "InProgress"},
     }

@@ -15,7 +15,7 @@ from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION, NAMESPACE
 from foresail.api.marks import CHECK_LABEL, OPERATORS_LEASE, PRIMERS_LEASE
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Written
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
@@ -50,24 +50,6 @@ _OURS = ("foresail", "foresail-primers", "foresail-checks")
 _LEASE_NAME = "--lease-name="
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
-
-
-class Write(msgspec.Struct, frozen=True):
-    """When an object was last written."""
-
-    time: datetime | None = None
-
-
-class Written(Metadata, frozen=True, rename="camel"):
-    """Who an object is, and when it was written to."""
-
-    managed_fields: tuple[Write, ...] = ()
-
-    @property
-    def last_write(self) -> datetime | None:
-        """When anybody last wrote to it; its creation, if that is not known."""
-        times = [each.time for each in self.managed_fields if each.time is not None]
-        return max(times, default=self.creation_timestamp)
 
 
 class Backup(msgspec.Struct, frozen=True):

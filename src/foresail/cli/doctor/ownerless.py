@@ -50,7 +50,8 @@ async def read_ownerless(cluster: Cluster, namespace: str) -> Ownerless:
     uids = {family.word: await _uids(cluster, family.kind) for family in FAMILIES}
     decode = msgspec.json.Decoder(mirrored.Mirrored).decode
     restores = [velero_row(decode(each), RESTORES) for each in await cluster.listed_if_known(velero.RESTORE, namespace)]
-    deletions = [deletion_row(decode(each)) for each in await cluster.listed_if_known(velero.DELETE_REQUEST, namespace)]
+    asked = await cluster.listed_if_known(velero.DELETE_REQUEST, namespace)
+    deletions = [deletion_row(msgspec.json.decode(each, type=mirrored.MirroredDeletion)) for each in asked]
     found = ownerless(restores, deletions, uids)
     return msgspec.structs.replace(found, ours=(*found.ours, *await _of_locations(cluster, namespace)))
 

@@ -181,10 +181,9 @@ def update_from_deletion(view: RequestView, row: VeleroRow, deletion: DeletionRo
     """
     copy = Copy(row.key.name, deletion.key.name, view.velero_namespace, deletion.mirror)
     before = msgspec.structs.replace(view.request.status, deletion=copy)
-    stalls = velero.stalls_at(deletion.phase, deletion.created)
-    is_stalled = stalls is not None and stalls <= now
+    is_stalled = deletion.stalls_at is not None and deletion.stalls_at <= now
     if deletion.phase != velero.PROCESSED and not is_stalled:
-        return status_plan(view, before, wake_at=stalls)
+        return status_plan(view, before, wake_at=deletion.stalls_at)
     again = rules.next_attempt_at(deletion)
     is_reopened = row.reopened == deletion.uid
     if is_reopened and not row.is_terminal:

@@ -101,6 +101,7 @@ class DeletionRow(Keyed, frozen=True, gc=False):
     phase: str
     errors: tuple[str, ...]
     mirror: str
+    stalls_at: datetime | None = None  # when it counts as abandoned, if Velero has begun it
 
 
 class MovementRow(Keyed, frozen=True, gc=False):
@@ -150,7 +151,7 @@ def _claim(meta: Metadata, status: mirrored.Glimpse) -> Claim | None:
     return Claim(is_synced, signature if len(signature) <= LONGEST_SIGNATURE else "", approval, is_adopted)
 
 
-def deletion_row(wire: mirrored.Mirrored) -> DeletionRow:
+def deletion_row(wire: mirrored.MirroredDeletion) -> DeletionRow:
     """Return what is kept of a DeleteBackupRequest."""
     meta, status = wire.metadata, _glimpse.decode(wire.status)
     if meta.creation_timestamp is None:
@@ -167,6 +168,7 @@ def deletion_row(wire: mirrored.Mirrored) -> DeletionRow:
         phase=status.phase,
         errors=tuple(status.errors) if isinstance(status.errors, list) else (),
         mirror=interned(wire.status),
+        stalls_at=velero.stalls_at(status.phase, meta.last_write or meta.creation_timestamp),
     )
 
 

@@ -52,7 +52,7 @@ def restore(name: str = NAME, phase: str = "Completed", lacks: str = "", uid: st
 
 def deletion(name: str, phase: str = "Processed", uid: str = "u1") -> DeletionRow:
     record = {BACKUPS.origin_namespace: "red", BACKUPS.origin_name: "undo", REQUEST_UID: uid}
-    wire = msgspec.json.decode(document(name, record, status={"phase": phase}), type=mirrored.Mirrored)
+    wire = msgspec.json.decode(document(name, record, status={"phase": phase}), type=mirrored.MirroredDeletion)
     return deletion_row(wire)
 
 
