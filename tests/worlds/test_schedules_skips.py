@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
+from foresail.api import velero
+from foresail.kube.failures import failure
+from foresail.plan import Kind
 from tests.worlds import virtual_time
 from tests.worlds.process import Moment
 from tests.worlds.schedule_scene import ScheduleScene
@@ -68,3 +72,24 @@ def test_death_at_any_write_loses_no_record_of_skipped_slots(after: bool, figure
         came += died
     assert came == WRITES
     figure(f"schedules under policies: {came} deaths {'after' if after else 'before'} a write, no skipped slot lost")
+
+
+def test_refused_record_of_skipped_slots_costs_no_run() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.rule("half-past", {}, windows={"allowed": [{"schedule": "30 * * * *", "duration": "10m"}]})
+        scene.make("a", "*/10 * * * *")
+        scene.start()
+        await scene.until(SLOTS[20] + timedelta(minutes=5))
+        merge = scene.world.merge
+
+        def refused(kind: Kind, *others: Any) -> Any:  # noqa: ANN401 - as the world's own
+            text = "admission webhook denied the request"
+            return failure(403, "Forbidden", text) if kind == velero.SCHEDULE else merge(kind, *others)
+
+        scene.world.merge = refused  # type: ignore[method-assign, assignment]
+        await scene.until(SLOTS[30] + timedelta(minutes=2))
+        await scene.stop()
+        return scene
+
+    assert virtual_time.run(live()).record.slots_of("a") == [SLOTS[30]]

@@ -15,6 +15,7 @@ from foresail.kube.controller import Informer, LowPriority
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause
 from foresail.kube.reflector import Change, WatchSpec
+from foresail.kube.refusals import is_refusal
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
 from foresail.schedules.decide import plan
@@ -116,6 +117,7 @@ class Schedules:
         self._decided: set[Key] = set()  # the Schedules that were reconciled in this term as leader
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
         self._unobserved: dict[str, tuple[Key, datetime]] = {}  # the last Backup created, by its Schedule's UID
+        self._unwritable: set[Key] = set()  # Schedules to which the last write was refused
         self._unrequested: dict[Key, dict[str, datetime]] = {}  # Backups in phase Deleting that no request names
         self._waits_to_delete: dict[Key, None] = {}  # Schedules with more to delete, in the order in which they ask
         self._groups = Groups()
@@ -294,6 +296,7 @@ class Schedules:
             unobserved=self._unobserved.get(schedule.uid, (None, None))[1],
             policy=policy,
             group=self._group_view(key, policy, now),
+            is_record_refused=key in self._unwritable,
         )
         return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations, now)
 
@@ -369,6 +372,7 @@ class Schedules:
             self._decided.discard(key)
             self._waits_to_delete.pop(key, None)
             self._unrequested.pop(key, None)
+            self._unwritable.discard(key)
         elif isinstance(view, VeleroView):
             self._version_request = plan.verdict if isinstance(plan.verdict, VersionRequest) else None
         elif isinstance(plan.verdict, Verdict):
@@ -378,6 +382,7 @@ class Schedules:
             self._note_deletions(key, view, verdict, now)
             self._note_next(key, None if verdict.refused or view.schedule.paused else verdict.starts)
             self._note_turn(key, view, verdict, result)
+            self._note_refused(key, result)
             self._note_created(view, plan, result)
         groups = {waited_for, view.group.name if isinstance(view, ScheduleView) and view.group else None}
         return [each for group in groups if group is not None for each in self._next_in(group, key, now)]
@@ -403,6 +408,15 @@ class Schedules:
             self._groups.wait(key, view.group.name, turn)
         else:
             self._groups.leave(key)
+
+    def _note_refused(self, key: Key, result: Result) -> None:
+        """Note whether the Schedule can be written to: its record is not worth a run."""
+        if result.outcome is Outcome.DONE:
+            self._unwritable.discard(key)
+            return
+        is_schedule = result.action is not None and result.action.kind == velero.SCHEDULE
+        if is_schedule and result.failure is not None and is_refusal(result.failure):
+            self._unwritable.add(key)
 
     def _note_created(self, view: ScheduleView, plan: Plan, result: Result) -> None:
         """Remember the slot of a new Backup until it is in the store: a late watch must not make it a missed one."""

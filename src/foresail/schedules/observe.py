@@ -174,6 +174,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     group: GroupView | None = None  # if its policy limits concurrent Backups
     deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
     unobserved: datetime | None = None  # the slot of a Backup that was created and is not in the store yet
+    is_record_refused: bool = False  # the API server refused the last write to the Schedule
 
 
 def is_unfinished(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:

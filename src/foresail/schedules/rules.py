@@ -57,6 +57,7 @@ class Verdict(msgspec.Struct, frozen=True):
     upcoming: datetime | None = None  # the first slot that has not come yet
     starts: datetime | None = None  # the first instant at which that one may start
     not_run: NotRun | None = None  # slots that a policy leaves out, to be recorded now
+    records_first: bool = False  # before a Backup, which would hide them; a record that is refused delays no run
     wake_at: datetime | None = None  # when the clock alone may change this
     dropped: datetime | None = None  # the last slot that had not run when the expression or the zone was edited
     missed: int = 0  # slots before the due one that will not run; at most a hundred are counted
@@ -71,8 +72,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def fires(self) -> datetime | None:
-        """The slot to make a Backup for now; slots that are not run are recorded before, as the Backup hides them."""
-        return None if self.blocked_by or self.is_settling or self.not_run else self.due
+        """The slot to make a Backup for now."""
+        return None if self.blocked_by or self.is_settling or self.records_first else self.due
 
     @property
     def repeated(self) -> Attempts | None:
@@ -255,6 +256,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         retained=retained,
         attempts=attempts,
         not_run=not_run,
+        records_first=not_run is not None and not view.is_record_refused,
         wake_at=placed.wake_at,
         dropped=before.dropped(placed, now) if before is not None and found.edited and not found.skipped else None,
         ignored=skip_not_applied() if observed.ignored and not (previous and previous.ignored) else None,
