@@ -314,6 +314,17 @@ def test_a_tenant_pauses_the_schedule_that_they_have_seen(tmp_path: Path) -> Non
     browse(tmp_path, walk)
 
 
+def test_a_schedule_without_its_uid_is_not_paused(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        for verb in ("pause", "unpause"):
+            answer = await browser.post(f"/ns/shop/schedule/nightly/{verb}", browser.own)
+            assert (answer.status, "the form has no UID" in answer.text) == (502, True)
+        assert browser.changes == []
+
+    browse(tmp_path, walk)
+
+
 def test_what_the_viewer_may_not_do_is_not_offered(tmp_path: Path) -> None:
     async def walk(browser: Browser) -> None:
         await browser.sign_in()

@@ -172,7 +172,9 @@ def test_what_an_access_review_refuses_is_not_offered() -> None:
     assert "You may not create NonAdminRestores" in page
     page = choose(SITE, "shop", Copies(found, may_restore=True, may_plan=False), "", Search(), NOW)
     assert "Show the plan" not in page
-    assert "Restore without a plan" in page
+    assert "Continue without a plan" in page
+    assert 'action="/mount/ns/shop/plan"' in page  # which names the copy that is confirmed by its UID
+    assert 'action="/mount/ns/shop/restore"' not in page
 
 
 def test_a_viewer_without_rights_is_offered_no_restore(tmp_path: Path) -> None:
@@ -257,10 +259,11 @@ def test_without_a_plan_the_reason_is_shown_and_the_restore_still_needs_a_confir
 def test_a_backup_that_was_replaced_meanwhile_is_not_restored(tmp_path: Path) -> None:
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
-        wish = {**browser.own, "backup": "copy", "uid": "of an earlier one", "policy": "none"}
-        answer = await browser.post("/ns/shop/restore", wish)
-        assert answer.status == 502
-        assert "is another one than you have seen" in answer.text
+        for uid in ({"uid": "of an earlier one"}, {"uid": ""}, {}):
+            wish = {**browser.own, "backup": "copy", "policy": "none", **uid}
+            answer = await browser.post("/ns/shop/restore", wish)
+            assert answer.status == 502
+            assert "is another one than you have seen" in answer.text
         assert browser.changes == []
 
     browse(tmp_path, walk)

@@ -28,7 +28,7 @@ async def back_up_now(cluster: Cluster, namespace: str, now: datetime) -> Key:
 async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: datetime) -> Key:
     """Create a restore of the backup that the viewer has seen, and return its name."""
     found = await read_request(cluster, BACKUPS, backup)
-    if uid and found.request.metadata.uid != uid:
+    if found.request.metadata.uid != uid:
         raise CommandError(f"NonAdminBackup {backup} is another one than you have seen", "plan the restore again")
     key = Key(backup.namespace, restore_name(backup.name, now))
     kind: dict[str, Any] = {"apiVersion": RESTORES.kind.api_version, "kind": RESTORES.kind.name}
@@ -53,5 +53,7 @@ async def decide_location(cluster: Cluster, velero_namespace: str, key: Key, dec
 
 async def set_paused(cluster: Cluster, key: Key, uid: str, *, paused: bool) -> None:
     """Pause or unpause the schedule with that UID."""
+    if not uid:  # the API server would take any
+        raise CommandError(f"{NON_ADMIN_SCHEDULE.name} {key}: the form has no UID", "open the page of the namespace")
     body = {"metadata": {"uid": uid}, **pause_body(paused=paused, skip=None)}
     await cluster.merge(NON_ADMIN_SCHEDULE, key, await stamped(cluster, body))

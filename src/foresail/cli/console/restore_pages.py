@@ -58,15 +58,10 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
     if not copies.may_restore:
         told = element("p", "You may not create NonAdminRestores in this namespace.", class_="note")
         return joined((told, fields, note))
-    if not copies.may_plan:
-        told = element("p", "You may not download contents, so there is no plan before the restore.", class_="note")
-        whole = form(
-            site, site.link("ns", namespace, "restore"), "Restore without a plan", joined((fields, _existing()))
-        )
-        return joined((told, whole, note))
-    return joined(
-        (form(site, site.link("ns", namespace, "plan"), "Show the plan", joined((fields, _existing()))), note)
-    )
+    told = element("p", "You may not download contents, so there is no plan before the restore.", class_="note")
+    label = "Show the plan" if copies.may_plan else "Continue without a plan"
+    whole = form(site, site.link("ns", namespace, "plan"), label, joined((fields, _existing())))
+    return joined((whole, note) if copies.may_plan else (told, whole, note))
 
 
 def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
