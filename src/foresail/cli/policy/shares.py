@@ -1,5 +1,6 @@
 """Who runs, who waits, and which share of Velero's time each namespace has by the weight of its policy."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,9 @@ def _rank(each: TenantRequest) -> tuple[bool, bool, int, str, str]:
 def tenant_shares(found: Sequence[TenantRequest], usages: Iterable[Usage]) -> list[TenantShare]:
     """Return the share of each namespace that has open requests, the largest first."""
     known = {each.namespace: each for each in usages}
-    names = sorted({each.key.namespace for each in found})
+    every = Counter(each.key.namespace for each in found)
+    running = Counter(each.key.namespace for each in found if is_running(each))
+    names = sorted(every)
     weights = {name: known[name].weight if name in known else 1 for name in names}
     total = sum(weights.values())
     shares = [
@@ -49,8 +52,8 @@ def tenant_shares(found: Sequence[TenantRequest], usages: Iterable[Usage]) -> li
             known[name].policy if name in known else "",
             weights[name],
             weights[name] / total if total else 0.0,
-            sum(each.key.namespace == name and is_running(each) for each in found),
-            sum(each.key.namespace == name and not is_running(each) for each in found),
+            running[name],
+            every[name] - running[name],
             known[name].shares["stored"] if name in known else (0, None),
         )
         for name in names
