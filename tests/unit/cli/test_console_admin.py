@@ -67,8 +67,8 @@ def test_the_page_of_the_queue_says_who_runs_who_waits_and_the_shares() -> None:
     assert {"75%", "25%", "4 of 9"} <= set(texts)
 
 
-def location(decision: str = "", name: str = "mine") -> Approval:
-    asked = {"name": name, "namespace": "shop", "requestHash": f"hash-of-{name}", "requestedSpec": {}}
+def location(decision: str = "", name: str = "mine", spec: dict[str, Any] | None = None) -> Approval:
+    asked = {"name": name, "namespace": "shop", "requestHash": f"hash-of-{name}", "requestedSpec": spec or {}}
     body = {"metadata": {"name": "r"}, "spec": {"approvalDecision": decision}}
     content = {**body, "status": {"nonAdminBackupStorageLocation": asked}}
     return msgspec.json.decode(json.dumps(content), type=Approval)
@@ -86,6 +86,24 @@ def test_a_request_is_decided_by_forms_that_name_what_was_seen() -> None:
     page = page_of(location("approve"))
     assert "Approve shop/mine" not in page  # it is approved already, and can be rejected
     assert "Reject shop/mine" in page
+
+
+def test_a_request_is_shown_with_where_it_leads_and_without_credentials() -> None:
+    spec = {
+        "provider": "aws",
+        "objectStorage": {"bucket": "b", "prefix": "p", "caCert": "cGVt"},
+        "config": {"region": "eu", "s3Url": "https://me:secret@evil.example", "tagging": "x" * 5000},
+        "credential": {"name": "keys", "key": "cloud"},
+        "accessMode": "ReadOnly",
+    }
+    page = page_of(location(spec=spec))
+    shown = set(Outline(page).texts)
+    assert {"provider: aws", "bucket: b", "prefix: p", "CA: set", "config.region: eu", "accessMode: ReadOnly"} <= shown
+    assert "config.s3Url: https://…@evil.example" in shown
+    assert not any(each in page for each in ("secret@", "keys", "cGVt", "x" * 1000))
+    assert {"prefix: none", "CA: none"} <= set(Outline(page_of(location())).texts)
+    many = {"config": {f"key-{number}": "v" for number in range(90)}}
+    assert "and 64 more: use the command line" in Outline(page_of(location(spec=many))).texts
 
 
 def test_only_what_can_be_adopted_has_a_button() -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from foresail.api.nonadmin import Approval
 from foresail.cli.console.layout import Site, button, cut, shell
-from foresail.cli.location.request import APPROVE, REJECT, asked_for, request_cells
+from foresail.cli.location.request import APPROVE, REJECT, asked_for, request_cells, requested
 from foresail.cli.output.times import ago
 from foresail.cli.policy.get import Applied, policy_cells, selector_text
 from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy
@@ -15,11 +15,12 @@ from foresail.cli.web.markup import Child, Html, element
 from foresail.cli.web.parts import badge, command, data_table, section, words
 
 _POLICIES = ("name", "priority", "namespaces", "stored", "active", "restores", "age", "selector", "where")
-_LOCATIONS = ("location", "namespace", "phase", "decision", "bucket", "request", "decide")
+_LOCATIONS = ("location", "namespace", "phase", "decision", "asks for", "request", "decide")
 _ADOPTIONS = ("backup", "namespace", "record", "made for", "state", "started", "Velero Backup", "decide")
 _MOODS = {"verified": "good", "unverified": "warn"}
 _MOST = 100
 _NAMES = 10
+_PARTS, _LONGEST_PART = 30, 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,10 @@ def policies(
 def _locations(site: Site, approvals: Approvals) -> list[Child]:
     rows = []
     for each in sorted(approvals.locations, key=lambda each: bool(each.spec.approval_decision))[:_MOST]:
-        namespace, name, *cells = map(cut, request_cells(each))
+        namespace, name, phase, decision, _, request = map(cut, request_cells(each))
+        asks = requested(each)
+        more = [f"and {len(asks) - _PARTS} more: use the command line"] if len(asks) > _PARTS else []
+        parts = element("ul", *(element("li", cut(part, _LONGEST_PART)) for part in (*asks[:_PARTS], *more)))
         asked = asked_for(each)
         forms = [
             button(
@@ -85,9 +89,9 @@ def _locations(site: Site, approvals: Approvals) -> list[Child]:
             for verb in (APPROVE, REJECT)
             if approvals.may_decide and each.spec.approval_decision != verb
         ]
-        rows.append((name, namespace, *cells, words(forms)))
+        rows.append((name, namespace, phase, decision, parts, request, words(forms)))
     table = data_table("Requests for storage locations", _LOCATIONS, rows, "No request.")
-    return [table, _rest(len(approvals.locations)), element("p", command("foresail location request get"))]
+    return [table, _rest(len(approvals.locations)), element("p", command("foresail location request get -o yaml"))]
 
 
 def _adoptions(site: Site, approvals: Approvals, now: datetime) -> list[Child]:

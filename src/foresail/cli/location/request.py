@@ -4,6 +4,7 @@ A request is found by namespace and name, and by the UID of the location that ha
 """
 
 import argparse
+import re
 import sys
 from typing import Any
 
@@ -20,6 +21,7 @@ from foresail.cli.output.table import table
 from foresail.plan import Key
 
 APPROVE, REJECT = "approve", "reject"
+_USER = re.compile(r"//[^/]*@")  # in front of a host: a name and a password
 _REASONS = {APPROVE: "openshift.io/oadp-approval-reason", REJECT: "openshift.io/oadp-rejection-reason"}
 
 
@@ -114,3 +116,18 @@ def request_cells(found: Approval) -> tuple[str, ...]:
         str(spec.get("objectStorage", {}).get("bucket", "")),
         asked.request_hash[:12],
     )
+
+
+def requested(found: Approval) -> list[str]:
+    """Return where the requested location leads and how it is reached; the reference to credentials is left out."""
+    spec = msgspec.json.decode(asked_for(found).requested_spec, type=dict[str, Any])
+    storage, config = (part if isinstance(part := spec.get(each), dict) else {} for each in ("objectStorage", "config"))
+    facts = {
+        "provider": spec.get("provider", ""),
+        "bucket": storage.get("bucket", ""),
+        "prefix": storage.get("prefix") or "none",
+        "CA": "set" if storage.get("caCert") else "none",
+        **{f"config.{key}": _USER.sub("//…@", str(value)) for key, value in sorted(config.items())},
+        **{key: spec[key] for key in ("accessMode", "default") if spec.get(key)},
+    }
+    return [f"{name}: {value}" for name, value in facts.items()]
