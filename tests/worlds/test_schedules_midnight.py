@@ -69,3 +69,23 @@ def test_midnight_is_spread_over_two_hours_with_four_at_once_and_a_new_schedule_
     assert {run.slot for run in again.record.runs} == {MIDNIGHT}
     assert all(run.at - MIDNIGHT >= more[run.schedule] for run in again.record.runs)
     assert max(run.at - MIDNIGHT - more[run.schedule] for run in again.record.runs) < DEADLINE
+
+
+def test_runs_that_come_due_a_second_later_do_not_wait_until_earlier_ones_are_recorded() -> None:
+    async def story() -> tuple[ScheduleScene, list[str]]:
+        scene = ScheduleScene(ending=takes)
+        scene.rule("night", {}, spread={"within": "1s"})
+        for number in range(400):
+            scene.make(f"s{number:03}", "0 0 * * *")
+        scene.start(workers=1)
+        await scene.until(MIDNIGHT - timedelta(minutes=1))
+        before = len(scene.writes)
+        await scene.until(MIDNIGHT + timedelta(minutes=1))
+        await scene.stop()
+        return scene, [write.verb for write in scene.writes[before:]]
+
+    scene, verbs = virtual_time.run(story())
+    assert (verbs.count("create"), verbs.count("merge")) == (400, 400)
+    last = len(verbs) - verbs[::-1].index("create")
+    assert {run.at.second for run in scene.record.runs} >= {0, 1}, "both halves of the spread"
+    assert verbs[:last].count("merge") <= 80, "one of ten keys, and those that nothing else waited with"

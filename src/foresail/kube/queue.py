@@ -92,7 +92,7 @@ class Queue:
         self._live, self._initial = Turns[float](), Turns[float]()  # with the times of arrival
         self._live_in_a_row = 0
         self._working: dict[Key, float] = {}  # and since when
-        self._again: set[Key] = set()  # changed while being reconciled
+        self._again: dict[Key, bool] = {}  # changed while being reconciled, and whether only with `initial`
         self._instants = _Timers[datetime]()
         self._backoffs = _Timers[float]()
         self._failures: dict[Key, int] = {}
@@ -153,7 +153,7 @@ class Queue:
         """Queue a key; with `initial`, behind the keys of live changes."""
         if key in self._working:
             self.adds += key not in self._again
-            self._again.add(key)
+            self._again[key] = initial and self._again.get(key, True)
             return
         now = asyncio.get_running_loop().time()
         self.adds += key not in self._live and key not in self._initial
@@ -229,10 +229,10 @@ class Queue:
     def done(self, key: Key) -> None:
         """Mark a key as done; if it changed meanwhile, queue it again."""
         self._working.pop(key, None)
-        if key in self._again:
-            self._again.discard(key)
+        initial = self._again.pop(key, None)
+        if initial is not None:
             self.adds -= 1  # it was counted when it was added
-            self.add(key)
+            self.add(key, initial=initial)
 
     async def _until_woken(self) -> None:
         waiting = asyncio.get_running_loop().create_future()

@@ -229,11 +229,13 @@ class Schedules:
 
     # Map changes to keys
 
-    def _keys_for_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
+    def _keys_for_backup(self, change: Change[BackupRow]) -> Iterable[Key | LowPriority]:
+        """Return the Schedule; until its Backup ends no run of it starts, so runs of others that are due come first."""
         if change.old is None and change.new is None:  # an unreadable Backup was deleted: its Schedule is unknown
             return tuple(self.schedules)
-        rows = [row for row in (change.old, change.new) if row is not None]
-        return {Key(row.key.namespace, row.schedule) for row in rows}
+        keys = {Key(row.key.namespace, row.schedule) for row in (change.old, change.new) if row is not None}
+        has_ended = change.new is None or change.new.is_terminal or len(keys) > 1
+        return keys if has_ended else map(LowPriority, keys)
 
     def _keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
         for row in self.schedules.by("location", change.key.name):

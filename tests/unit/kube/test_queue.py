@@ -109,6 +109,23 @@ def test_live_changes_come_before_what_was_there_at_the_start() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("also_live", [False, True])
+def test_a_key_that_changed_meanwhile_comes_again_with_the_higher_of_its_priorities(also_live: bool) -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        queue.add(Key("ns", "a"))
+        key = await queue.get()
+        queue.add(key, initial=True)
+        if also_live:
+            queue.add(key)
+            queue.add(key, initial=True)
+        queue.done(key)
+        queue.add(Key("ns", "b"))
+        assert await take(queue, 2) == (["ns/a", "ns/b"] if also_live else ["ns/b", "ns/a"])
+        assert await is_empty(queue)
+
+    run(test)
+
+
 def test_a_key_is_worked_on_by_one_worker_and_comes_again_if_it_changed_meanwhile() -> None:
     async def test(queue: Queue, _: Clock) -> None:
         queue.add(Key("ns", "a"))
