@@ -33,7 +33,10 @@ class Canned:
 def canned(
     folder: Path, answers: Mapping[str, Any], pauses: Mapping[str, float] = MappingProxyType({})
 ) -> Iterator[Canned]:
-    """Answer these paths, some after a pause, and every other one with 404, until the block ends."""
+    """Answer these paths, some after a pause, and every other one with 404, until the block ends.
+
+    An answer may be a function of the path and of the body that was sent.
+    """
     found = Canned(folder / "kubeconfig")
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,11 +45,13 @@ def canned(
             found.queries.append(parse_qs(query))
             found.asked.append(f"{self.command} {path}")
             length = int(self.headers.get("Content-Length", "0"))
+            sent = json.loads(self.rfile.read(length)) if length else {}
             if length:
-                found.bodies[f"{self.command} {path}"] = json.loads(self.rfile.read(length))
+                found.bodies[f"{self.command} {path}"] = sent
             time.sleep(pauses.get(path, 0.0))
             status = {"kind": "Status", "reason": "NotFound", "message": "not here", "code": 404}
-            body = json.dumps(answers.get(path, status)).encode()
+            answer = answers.get(path, status)
+            body = json.dumps(answer(path, sent) if callable(answer) else answer).encode()
             self.send_response(200 if path in answers else 404)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

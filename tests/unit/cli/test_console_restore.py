@@ -61,12 +61,13 @@ def archive() -> bytes:
 
 @contextmanager
 def bucket(*given: bytes) -> Iterator[str]:
-    """Serve files one after the other: by default the contents of a backup, then its volumes."""
-    files = list(given or (archive(), gzip.compress(b"[]")))
+    """Serve files one after the other; by default the contents of a backup and its volumes, by their kinds."""
+    files = list(given)
+    by_kind = {"BackupContents": archive(), "BackupVolumeInfos": gzip.compress(b"[]")}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = files.pop(0)
+            body = files.pop(0) if given else by_kind[self.path.rpartition("/")[2]]
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -76,16 +77,24 @@ def bucket(*given: bytes) -> Iterator[str]:
             pass
 
     with served(Handler) as server:
-        yield f"http://127.0.0.1:{server.server_port}/contents"
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 def with_bucket(url: str) -> Answers:
     """Return a namespace with one of the two ConfigMaps, and a bucket with both."""
-    signed = {
-        "metadata": {"name": "x", "namespace": "shop", "uid": "d", "creationTimestamp": "2026-11-16T00:00:00Z"},
-        "spec": {"target": {"kind": "BackupContents", "name": "copy"}},
-        "status": {"velero": {"status": {"phase": "Processed", "downloadURL": url}}},
-    }
+    kinds: dict[str, str] = {}  # of the requests, by their names: both files are read at once
+
+    def signed(path: str, sent: dict[str, Any]) -> dict[str, Any]:
+        if "spec" in sent:
+            kinds[sent["metadata"]["name"]] = sent["spec"]["target"]["kind"]
+        name = sent["metadata"]["name"] if "spec" in sent else path.rpartition("/")[2]
+        metadata = {"name": name, "namespace": "shop", "uid": "d", "creationTimestamp": "2026-11-16T00:00:00Z"}
+        return {
+            "metadata": metadata,
+            "spec": {"target": {"kind": kinds[name], "name": "copy"}},
+            "status": {"velero": {"status": {"phase": "Processed", "downloadURL": f"{url}/{kinds[name]}"}}},
+        }
+
     kept = {"metadata": {"name": "kept", "namespace": "shop"}, "data": {"a": "new"}}
     return Answers(
         {
