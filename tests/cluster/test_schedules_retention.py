@@ -120,6 +120,34 @@ def test_rules_in_effect_delete_without_approval_and_in_doubt_nothing_goes(
     eventually(lambda: existing(cluster, "ebb") == {"ebb-20260101000009"}, 120)
 
 
+def test_deletion_that_velero_fails_amid_it_is_reported_and_requested_again(
+    cluster: Cluster, eventually: Eventually
+) -> None:
+    """Velero waits a minute for a Restore that a finalizer keeps, and leaves the Backup in phase Deleting."""
+    cluster.apply(policy("neap", "neap", retention={"keepLast": 1}), schedule("neap", NEVER, TEMPLATE))
+    (first,) = back_up(cluster, "neap", 1)
+    cluster.velero("restore", "create", "anchored", f"--from-backup={first}", "--wait")
+    finalize(cluster, "anchored", ["example.com/anchor"])
+    try:
+        cluster.velero("backup", "create", "neap-20260101000009", "--from-schedule=neap", "--wait")
+        eventually(lambda: "RetentionFailed" in reasons(cluster, "neap"), 180)
+        assert f"Velero could not delete Backup {first}: " in reasons(cluster, "neap")["RetentionFailed"]
+        shown = foresail(cluster, "retention", "neap").stdout
+        assert "not counted: Velero has begun to delete it" in shown
+        assert "RetentionFailed: Velero could not delete" in shown
+        assert existing(cluster, "neap") == {first, "neap-20260101000009"}
+    finally:
+        finalize(cluster, "anchored", None)
+    cluster.kubectl("delete", "deletebackuprequests.velero.io", f"{first}-retention", "--namespace=velero")  # as Velero
+    eventually(lambda: existing(cluster, "neap") == {"neap-20260101000009"}, 120)
+
+
+def finalize(cluster: Cluster, restore: str, finalizers: list[str] | None) -> None:
+    """Give a Restore these finalizers, or none."""
+    patch = json.dumps({"metadata": {"finalizers": finalizers}})
+    cluster.kubectl("patch", "restores.velero.io", restore, "--namespace=velero", "--type=merge", f"--patch={patch}")
+
+
 def copy_of(cluster: Cluster, name: str, copy: str, eventually: Eventually) -> None:
     """Make a Completed Backup like another one, a moment later, as far as the cluster's objects are concerned.
 
