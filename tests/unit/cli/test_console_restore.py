@@ -1,23 +1,35 @@
 """The restore wizard of the console: a time line of copies, the plan of one, and the restore."""
 
+import asyncio
 import gzip
 import io
 import json
+import ssl
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from foresail.cli.access.cluster import connected
 from foresail.cli.console.layout import ROWS, Search, Site
 from foresail.cli.console.pages import overview
+from foresail.cli.console.read import Reader
 from foresail.cli.console.restore_pages import Copies, Wish, choose, planned
+from foresail.cli.errors import CommandError
+from foresail.cli.main import parser
+from foresail.cli.report.snapshot import Wanted
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.tenant.copies import restorable
+from foresail.cli.tenant.files import Access
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.kube.clock import now
+from foresail.plan import Key
 from foresail.proof.restore_plan.compare import Change
 from foresail.proof.restore_plan.decide import Outcome, Verdict
 from foresail.proof.restore_plan.items import ItemKey
@@ -252,6 +264,41 @@ def test_a_tenant_plans_a_restore_and_confirms_it(tmp_path: Path) -> None:
 
     with bucket() as url:
         browse(tmp_path, walk, with_bucket(url))
+
+
+def test_the_time_of_a_plan_counts_from_its_turn(tmp_path: Path) -> None:
+    begun = list[int]()
+
+    async def walk(browser: Browser) -> None:
+        args = parser().parse_args(["console", "--kubeconfig", str(browser.server.kubeconfig)])
+        async with connected(args) as cluster:
+            reader = Reader(cluster, Wanted("velero", "shop"), "foresail")
+            copy = Key("shop", "copy")
+
+            def access(number: int) -> Access:
+                begun.append(number)
+                return Access(ssl.create_default_context(), now())
+
+            plans = [asyncio.create_task(reader.plan(copy, "none", partial(access, each))) for each in (1, 2)]
+            await asyncio.sleep(0)
+            assert begun == [1]
+            found = await asyncio.gather(*plans, return_exceptions=True)
+            assert all(isinstance(each, CommandError) for each in found)  # there is no bucket
+            assert begun == [1, 2]
+
+    browse(tmp_path, walk)
+
+
+def test_a_plan_that_takes_too_long_is_given_up_with_its_reason(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        args = parser().parse_args(["console", "--kubeconfig", str(browser.server.kubeconfig)])
+        async with connected(args) as cluster:
+            reader = Reader(cluster, Wanted("velero", "shop"), "foresail")
+            access = Access(ssl.create_default_context(), now())
+            with pytest.raises(CommandError, match="the plan of NonAdminBackup shop/copy takes longer than"):
+                await reader.plan(Key("shop", "copy"), "none", lambda: access, timedelta())
+
+    browse(tmp_path, walk)
 
 
 def test_without_a_plan_the_reason_is_shown_and_the_restore_still_needs_a_confirmation(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,6 +37,7 @@ from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
 from foresail.cli.errors import CommandError
 from foresail.cli.location.request import read_requests
+from foresail.cli.output.times import short
 from foresail.cli.policy.get import Applied, read_applied
 from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy, read_schedule_policies
 from foresail.cli.policy.shares import TenantShare, in_order, tenant_shares
@@ -63,6 +64,7 @@ from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.records.keyring import secret_key
 
 _FRESH = timedelta(minutes=1)
+_LONGEST_PLAN = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +182,19 @@ class Reader:
         """Return one backup."""
         return await read_request(self.cluster, BACKUPS, key)
 
-    async def plan(self, copy: Key, policy: str, access: Access) -> RestorePlan:
-        """Return what a restore of a backup would do; one plan is made at a time."""
+    async def plan(
+        self, copy: Key, policy: str, access: Callable[[], Access], longest: timedelta = _LONGEST_PLAN
+    ) -> RestorePlan:
+        """Return what a restore of a backup would do; one plan is made at a time, and time counts from its turn."""
+        fields = restore_fields(copy.name, policy)
         async with self._planning:
-            return await plan_restore(self.cluster, copy.namespace, restore_fields(copy.name, policy), access)
+            try:
+                async with asyncio.timeout(longest.total_seconds()):
+                    return await plan_restore(self.cluster, copy.namespace, fields, access())
+            except TimeoutError as error:
+                problem = f"the plan of NonAdminBackup {copy} takes longer than {short(longest)}"
+                hint = f"run foresail restore plan --from-backup {copy.name} -n {copy.namespace}"
+                raise CommandError(problem, hint) from error
 
     async def requests(self, namespace: str) -> list[TenantRequest]:
         """Return the backups and restores of a namespace, the newest first, as far as the viewer may list them."""

@@ -320,7 +320,7 @@ class Console:
         at, site = now(), await self._site()
         wish = restore_pages.Wish(await self._reader.copy(copy), policy)
         try:
-            plan = await self._reader.plan(copy, policy, Access(self._tls, at + _PATIENCE))
+            plan = await self._reader.plan(copy, policy, lambda: Access(self._tls, now() + _PATIENCE))
         except CommandError as error:
             return _page(restore_pages.unplanned(site, wish, error, at))
         return _page(restore_pages.planned(site, wish, plan, at))
