@@ -92,6 +92,22 @@ def test_a_page_renews_itself_and_is_complete_without_javascript(tmp_path: Path)
     asyncio.run(walk())
 
 
+def test_a_page_that_is_no_longer_live_says_so(tmp_path: Path) -> None:
+    answers = everything()
+    answers[RESTORE] = a_restore(3)
+
+    async def walk() -> None:
+        async with browsing(tmp_path, answers) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            await page.open(f"http://{browser.console.address}{browser.base}/ns/shop/restore/r")
+            del answers[RESTORE]  # the stream ends, and no other one begins
+            await page.settled("document.body.innerText.includes('This page is no longer live. Reload it.')")
+            assert "3 of 8" in await page.run("document.body.innerText")
+            assert await page.run("document.querySelectorAll('[role=status]').length") == 1
+
+    asyncio.run(walk())
+
+
 def test_a_tenant_reads_a_log_and_what_is_in_a_backup(tmp_path: Path) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
 

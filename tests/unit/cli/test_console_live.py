@@ -115,6 +115,21 @@ def test_a_stream_of_what_the_viewer_may_not_read_is_refused(tmp_path: Path) -> 
     browse(tmp_path, walk, {**everything(), RESTORE: a_restore(3), REVIEWS: {"status": {"allowed": False}}})
 
 
+def test_a_stream_whose_reads_fail_ends_and_is_not_answered_twice(tmp_path: Path) -> None:
+    answers = everything()
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        async with following(browser, "/live/ns/shop?seen=x") as reader:
+            await until(reader, b"event: changed")
+            answers[REVIEWS] = {"status": 7}
+            rest = await until(reader, b"\r\n0\r\n\r\n")
+            assert b"HTTP/1.1" not in rest
+            assert b"failed" not in rest
+
+    browse(tmp_path, walk, answers)
+
+
 def test_streams_are_bounded_and_end_with_the_console(tmp_path: Path) -> None:
     async def walk() -> None:
         async with browsing(tmp_path, {**everything(), RESTORE: a_restore(3)}) as browser:

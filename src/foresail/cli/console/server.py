@@ -206,7 +206,7 @@ class Console:
         seen, pause = request.query.get("seen", ""), live.ONE if "name" in request.match_info else live.MANY
         found = await self._digest(request)  # what cannot be read is refused before the stream begins
         answer = web.StreamResponse(headers={**guard.HEADERS, "Content-Type": "text/event-stream"})
-        with suppress(ConnectionError, CommandError):  # the browser has left the page, or may no longer read it
+        try:
             await answer.prepare(request)
             await answer.write(live.FIRST)
             while not self._ended.is_set():
@@ -215,6 +215,10 @@ class Console:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._ended.wait(), pause)
                 found = await self._digest(request)
+        except (ConnectionError, CommandError):
+            pass  # the browser has left the page, or may no longer read it
+        except Exception as error:  # noqa: BLE001 - the answer has begun: it can only end
+            print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
         return answer
 
     async def _digest(self, request: web.Request) -> str:
