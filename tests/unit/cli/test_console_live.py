@@ -78,6 +78,24 @@ def test_a_change_is_reported_once_and_without_a_word_of_the_cluster(tmp_path: P
     browse(tmp_path, walk, answers)
 
 
+def test_one_object_is_followed_by_one_request_each_time(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        async with following(browser, f"/live/ns/shop/restore/r?seen={seen(3)}") as reader:
+            await until(reader, b": alive")
+            asked = len(browser.server.asked)
+            await until(reader, b": alive")
+            assert set(browser.server.asked[asked:]) == {f"GET {RESTORE}"}
+
+    browse(tmp_path, walk, {**everything(), RESTORE: a_restore(3)})
+
+
+def test_a_list_that_is_slow_to_read_is_read_less_often() -> None:
+    assert live.pause(30, is_one=True) == live.ONE
+    assert live.pause(0.5, is_one=False) == live.MANY
+    assert live.pause(30, is_one=False) == 300
+
+
 def test_what_changed_before_the_stream_began_is_reported_at_once(tmp_path: Path) -> None:
     async def walk(browser: Browser) -> None:
         await browser.sign_in()

@@ -6,7 +6,9 @@ from hashlib import sha256
 from foresail.cli.tenant.tenant_request import TenantRequest
 
 ONE, MANY = 2.0, 10.0
-"""Seconds between two reads of one object, and of a list."""
+"""Seconds between two reads of one object, and at least of a list."""
+
+_REST = 10  # times as long as a list took to read, nothing is read
 
 MOST_STREAMS = 16
 """Pages that are followed at once."""
@@ -20,3 +22,8 @@ def digest(found: Iterable[TenantRequest]) -> str:
     """Return a text that is another one as soon as one of the objects is."""
     versions = sorted(f"{each.request.metadata.uid} {each.request.metadata.resource_version}" for each in found)
     return sha256("\n".join(versions).encode()).hexdigest()[:32]
+
+
+def pause(took: float, *, is_one: bool) -> float:
+    """Return the seconds until the next read, by how long the last one took."""
+    return ONE if is_one else max(MANY, _REST * took)

@@ -180,7 +180,11 @@ class Reader:
 
     async def copy(self, key: Key) -> TenantRequest:
         """Return one backup."""
-        return await read_request(self.cluster, BACKUPS, key)
+        return await self.polled(BACKUPS, key)
+
+    async def polled(self, family: Family, key: Key) -> TenantRequest:
+        """Return one backup or restore in a single read: the API server refuses who may not."""
+        return await read_request(self.cluster, family, key)
 
     async def plan(
         self, copy: Key, policy: str, access: Callable[[], Access], longest: timedelta = _LONGEST_PLAN

@@ -203,8 +203,10 @@ class Console:
             self._streams -= 1
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        seen, pause = request.query.get("seen", ""), live.ONE if "name" in request.match_info else live.MANY
-        found = await self._digest(request)  # what cannot be read is refused before the stream begins
+        seen, is_one, clock = request.query.get("seen", ""), "name" in request.match_info, asyncio.get_running_loop()
+        begun = clock.time()
+        found = await self._digest(request, is_first=True)  # what cannot be read is refused before the stream begins
+        took = clock.time() - begun
         answer = web.StreamResponse(headers={**guard.HEADERS, "Content-Type": "text/event-stream"})
         try:
             await answer.prepare(request)
@@ -213,19 +215,23 @@ class Console:
                 await answer.write(live.ALIVE if found == seen else live.CHANGED)
                 seen = found
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._ended.wait(), pause)
+                    await asyncio.wait_for(self._ended.wait(), live.pause(took, is_one=is_one))
+                begun = clock.time()
                 found = await self._digest(request)
+                took = clock.time() - begun
         except (ConnectionError, CommandError):
             pass  # the browser has left the page, or may no longer read it
         except Exception as error:  # noqa: BLE001 - the answer has begun: it can only end
             print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
         return answer
 
-    async def _digest(self, request: web.Request) -> str:
+    async def _digest(self, request: web.Request, *, is_first: bool = False) -> str:
         place, at = request.match_info, now()
         if "name" in place:
             family = BACKUPS if place["word"] == BACKUPS.word else RESTORES
-            return live.digest([await self._reader.request(family, Key(place["namespace"], place["name"]), at)])
+            key = Key(place["namespace"], place["name"])
+            read = self._reader.request(family, key, at) if is_first else self._reader.polled(family, key)
+            return live.digest([await read])
         if "namespace" in place:
             return live.digest(await self._reader.requests(place["namespace"]))
         return live.digest(await self._reader.waiting(at))
