@@ -234,8 +234,11 @@ def mark(cluster: Cluster, *, is_excluded: bool) -> None:
 
 def outcomes(server: Server, specs: Sequence[tuple[str, Document]]) -> Iterator[Outcome]:
     """Let Velero run these specs, several at a time, and yield in their order what came of each."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
         yield from pool.map(lambda each: _run(server, *each), specs)
+    finally:  # Ctrl-C waits for those that run, not for all
+        pool.shutdown(cancel_futures=True)
 
 
 def _run(server: Server, name: str, spec: Document) -> Outcome:
