@@ -19,7 +19,7 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init
 IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: disaster help setup lint format test test-python test-shells test-browser test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
+.PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
@@ -112,6 +112,9 @@ test: setup ## the tests that need no cluster: seconds
 
 test-shells: setup ## completion in a real zsh, which must be installed: seconds
 	$(BIN)/pytest tests/shells
+
+test-console: setup cluster-build build/browser/node_modules ## two viewers walk through the console on a real cluster; needs Chromium; the last line is JSON: minutes
+	$(BIN)/python -m tests.console
 
 test-browser: setup build/browser/node_modules ## the report and the console in Chromium, which must be installed; axe-core comes from npm: minutes
 	$(BIN)/pytest -s tests/browser
