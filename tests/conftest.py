@@ -4,6 +4,11 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes depends on what else the machine does; only tests marked `timed` measure time.
+settings.register_profile("without-time", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("without-time")
 
 _figures = pytest.StashKey[list[str]]()
 
