@@ -112,7 +112,7 @@ def test_nothing_is_wrong_with_what_is_as_it_should_be() -> None:
 
 def test_a_server_that_may_not_be_read_is_not_called_missing() -> None:
     unread = replace(HEALTHY, servers=(), operators=(), has_read_deployments=False)
-    assert [each.says for each in wrong(unread)] == []
+    assert [each.says for each in wrong(unread)] == ["not checked: you may not list Deployments"]
 
 
 def test_someone_who_may_not_list_deployments_is_told_of_no_missing_server(tmp_path: Path) -> None:
@@ -121,7 +121,9 @@ def test_someone_who_may_not_list_deployments_is_told_of_no_missing_server(tmp_p
             Namespace(kubeconfig=str(server.kubeconfig), context=None), lambda cluster: gather(cluster, "velero", None)
         )
     assert not seen.has_read_deployments
-    assert [each for each in findings(seen) if each.about == "velero"] == []
+    assert [each.says for each in findings(seen) if each.about == "velero"] == [
+        "not checked: you may not list Deployments"
+    ]
 
 
 def test_kinds_are_one_line_if_nothing_is_wrong_with_them() -> None:
