@@ -1,6 +1,6 @@
 """The controller of Schedules: what it watches, how changes map to keys, and the state it keeps in memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -118,7 +118,7 @@ class Schedules:
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
         self._unobserved: dict[str, tuple[Key, datetime]] = {}  # the last Backup created, by its Schedule's UID
         self._unwritable: set[Key] = set()  # Schedules to which the last write was refused
-        self._unrequested: dict[Key, dict[str, datetime]] = {}  # Backups in phase Deleting that no request names
+        self._unrequested: dict[Key, Mapping[str, datetime]] = {}  # Backups in phase Deleting that no request names
         self._waits_to_delete: dict[Key, None] = {}  # Schedules with more to delete, in the order in which they ask
         self._groups = Groups()
         self._version_request: VersionRequest | None = None
@@ -335,18 +335,15 @@ class Schedules:
             locations=locations,
             deletions=deletions,
             open_deletions=sum(each.is_pending(now) for each in self.deletions.by("state", "open")),
-            unrequested=self._note_unrequested(view, {each.backup for each in deletions}, now),
+            unrequested=self._unrequested_of(view, {each.backup for each in deletions}, now),
             restored=frozenset(name for name in names if from_schedule or any(self.restores.by("backup", name))),
         )
 
-    def _note_unrequested(self, view: ScheduleView, requested: set[str], now: datetime) -> dict[str, datetime]:
+    def _unrequested_of(self, view: ScheduleView, requested: set[str], now: datetime) -> dict[str, datetime]:
         """Return the Backups in phase Deleting without a request, by when that was first observed."""
         deleting = {each.key.name for each in view.backups if each.phase == velero.DELETING}
-        before = self._unrequested.pop(view.schedule.key, {})
-        found = {name: before.get(name, now) for name in deleting - requested}
-        if found:
-            self._unrequested[view.schedule.key] = found
-        return found
+        before = self._unrequested.get(view.schedule.key, {})
+        return {name: before.get(name, now) for name in deleting - requested}
 
     def decide(self, view: ScheduleView | VeleroView, now: datetime) -> Plan:
         """Return the Plan for a Schedule, or for the version request."""
@@ -471,6 +468,9 @@ class Schedules:
 
     def _note_deletions(self, key: Key, view: ScheduleView, verdict: Verdict, now: datetime) -> None:
         retained = verdict.retained
+        self._unrequested.pop(key, None)
+        if view.unrequested:
+            self._unrequested[key] = view.unrequested
         deletes = retained is not None and retained.deletes and retained.blocked_by is None
         if deletes and is_waiting_for_velero(view, now):
             self._waits_to_delete[key] = None
