@@ -104,7 +104,7 @@ def kept(copies: Iterable[Copy], rules: Rules) -> dict[str, tuple[Rule, ...]]:
     The counting rules see finished, good copies only: a failed run takes no place from a good one. A finished copy
     that is not good stays until a good one is newer.
     """
-    everything = sorted(copies, key=_oldest_first, reverse=True)
+    everything = sorted(copies, key=oldest_first, reverse=True)
     reasons: dict[str, list[Rule]] = {each.name: [] for each in everything}
     good = [each for each in everything if each.is_finished and each.is_good]
     if rules.is_empty:
@@ -163,14 +163,14 @@ def _wall_time(moment: datetime, zone: str) -> datetime:
     return moment + timedelta(seconds=table.offset(instant + shift))
 
 
-def _oldest_first(copy: Copy) -> tuple[datetime, str]:
+def oldest_first(copy: Copy) -> tuple[datetime, str]:
     """Sort copies by their start, and those of one second by the time or number in which their names end."""
     return copy.started, copy.name
 
 
 def why_not_kept(copies: Iterable[Copy], rules: Rules) -> Callable[[Copy], str]:
     """Return what says of a copy that no rule keeps by which rule it was the next to keep; for people."""
-    good = [each for each in sorted(copies, key=_oldest_first, reverse=True) if each.is_finished and each.is_good]
+    good = [each for each in sorted(copies, key=oldest_first, reverse=True) if each.is_finished and each.is_good]
     walls, counted = _wall_times(good, rules), [rule for rule in _PERIODS if rules.counts[rule]]
     newest = {rule: set(_of_periods(good, walls, _PERIODS[rule])) for rule in counted}
 

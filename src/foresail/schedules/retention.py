@@ -17,7 +17,7 @@ from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.plan import Create, Key, Level
-from foresail.retention import Copy, Rule, Rules, horizon, kept, why_not_kept
+from foresail.retention import Copy, Rule, Rules, horizon, kept, oldest_first, why_not_kept
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView, location_of
 from foresail.schedules.policies import retention_rules
@@ -67,7 +67,7 @@ def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
         return None
     copies = [_copy(each, view) for each in view.backups if counts(each, view.schedule, now)]
     reasons = kept(copies, rules)
-    going = sorted((each for each in copies if not reasons[each.name]), key=lambda each: (each.started, each.name))
+    going = sorted((each for each in copies if not reasons[each.name]), key=oldest_first)
     why = why_not_kept(copies, rules) if going else str
     goes = {each.name: why(each) for each in going}
     digest = digest_of(rules)
