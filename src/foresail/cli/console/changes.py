@@ -7,7 +7,6 @@ from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.console.restore_pages import UPDATE
 from foresail.cli.errors import CommandError
-from foresail.cli.location.request import decide
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.tenant.names import restore_name
 from foresail.cli.tenant.requester import stamped
@@ -44,11 +43,6 @@ async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: dat
 def restore_fields(backup: str, policy: str) -> dict[str, str]:
     """Return the restoreSpec of a copy: the plan and the restore have the same."""
     return {"backupName": backup, **({"existingResourcePolicy": policy} if policy == UPDATE else {})}
-
-
-async def decide_location(cluster: Cluster, velero_namespace: str, key: Key, decision: str, seen: str) -> None:
-    """Approve or reject the location that the viewer has seen."""
-    await decide(cluster, velero_namespace, key, decision, seen=seen)
 
 
 async def set_paused(cluster: Cluster, key: Key, uid: str, *, paused: bool) -> None:

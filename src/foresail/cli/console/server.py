@@ -28,10 +28,11 @@ from foresail.cli.console import (
     queue_pages,
     restore_pages,
 )
-from foresail.cli.console.changes import back_up_now, decide_location, restore, set_paused
+from foresail.cli.console.changes import back_up_now, restore, set_paused
 from foresail.cli.console.layout import Search, Site, entrance, plain_page
 from foresail.cli.console.read import Reader
 from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.location.request import decide
 from foresail.cli.options.objective import read_objective
 from foresail.cli.report.snapshot import Wanted
 from foresail.cli.tenant.adopt import SeenAdoption, approve_one
@@ -286,7 +287,7 @@ class Console:
     async def _decide_location(self, request: web.Request) -> web.Response:
         seen = (await self._own_form(request)).get("request", "")
         key = Key(request.match_info["namespace"], request.match_info["name"])
-        await decide_location(self._cluster, self._velero_namespace, key, request.match_info["verb"], seen)
+        await decide(self._cluster, self._velero_namespace, key, request.match_info["verb"], seen=seen)
         return await self._moved("policies")
 
     async def _adopt(self, request: web.Request) -> web.Response:
