@@ -45,6 +45,7 @@ def request(
     context: ssl.SSLContext | None = None,
     body: object = None,
     seconds: float = _SECONDS,
+    accept: str = "*/*",
 ) -> Answer:
     """Send one request and return the answer, whatever its code; an OSError means that nobody answered."""
     parts = urlsplit(url)
@@ -54,7 +55,7 @@ def request(
         if parts.scheme == "https"
         else http.client.HTTPConnection(host, port, timeout=seconds)
     )
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", "Accept": accept}
     try:
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         connection.request(method, target, None if body is None else json.dumps(body), headers)

@@ -1,4 +1,4 @@
-"""What one user asked of the API server, read from its audit log: request metrics carry no user."""
+"""What one user, or one address, asked of the API server, read from its audit log: request metrics carry neither."""
 
 import json
 import time
@@ -13,6 +13,8 @@ from testbed.errors import TestbedError
 from testbed.site import Site
 
 _POLL_SECONDS = 0.02
+_WRITES = ("create", "update", "patch", "delete", "deletecollection")
+_REVIEWS = ("reviews.authorization.k8s.io", "reviews.authentication.k8s.io")  # created, answered, and never stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +30,32 @@ class Request:
     code: int
     at: datetime
     ended: bool  # False for a watch that is still open
+    source: str = ""  # the address that it came from
+    impersonated: str = ""  # the user that it acted as, if that is another
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it asked for something to be stored: neither a dry run nor a review does."""
+        stores = self.verb in _WRITES and not self.resource.endswith(_REVIEWS)
+        return stores and "dryRun=All" not in self.uri
 
 
 def requests_of(site: Site, user: str, seconds: float = 60.0) -> list[Request]:
     """Return the requests of that user so far, in the order in which they came in."""
+    return [each for each in _requests(site, seconds) if each.user == user]
+
+
+def requests_from(site: Site, address: str, seconds: float = 60.0) -> list[Request]:
+    """Return the requests from that address so far, whoever sent them, in the order in which they came in."""
+    return [each for each in _requests(site, seconds) if each.source == address]
+
+
+def _requests(site: Site, seconds: float) -> list[Request]:
     if not site.options.audit:
         raise TestbedError(f"cluster {site.name!r} keeps no audit log", "bring it up with --audit")
     _wait_for_marker(site, seconds)
     found: dict[str, Request] = {}
     for entry in _entries(site):
-        if entry["user"].get("username") != user:
-            continue
         known = found.get(entry["auditID"])
         ended = entry["stage"] != "ResponseStarted"
         found[entry["auditID"]] = _request(entry) if known is None else replace(known, ended=known.ended or ended)
@@ -72,7 +89,7 @@ def _request(entry: dict[str, Any]) -> Request:
     if target.get("subresource"):
         resource += "/" + target["subresource"]
     return Request(
-        user=entry["user"]["username"],
+        user=entry["user"].get("username", ""),
         verb=entry["verb"],
         uri=entry["requestURI"],
         resource=resource,
@@ -81,4 +98,6 @@ def _request(entry: dict[str, Any]) -> Request:
         code=entry.get("responseStatus", {}).get("code", 0),
         at=datetime.fromisoformat(entry["requestReceivedTimestamp"]),
         ended=entry["stage"] != "ResponseStarted",
+        source=next(iter(entry.get("sourceIPs") or ()), ""),
+        impersonated=entry.get("impersonatedUser", {}).get("username", ""),
     )

@@ -1,7 +1,6 @@
 """One real cluster: brought up in order, used by tests, taken down to the last process."""
 
 import http.client
-import json
 import os
 import shutil
 import time
@@ -13,10 +12,12 @@ from typing import Any, Self
 
 from testbed import audit, control_plane, credentials, kubectl, nodes, pki, processes, site, velero
 from testbed.api import request
+from testbed.audit import Request
 from testbed.build import Say, build, cached_folder, component_named, program
 from testbed.errors import TestbedError
 from testbed.faults import Faults
 from testbed.node import images, needs, network, programs, registry_push, up
+from testbed.objects import Objects
 from testbed.places import clusters_folder
 from testbed.processes import Program
 from testbed.proxy import Proxy
@@ -47,6 +48,7 @@ class Cluster:
     def __init__(self, where: Site) -> None:
         self.site = where
         self.fault = Faults(where, self._program_named)
+        self._objects = Objects(where)
 
     @classmethod
     def create(cls, name: str, options: Options, *, say: Say = _silent, owned: bool = False) -> Self:
@@ -253,8 +255,8 @@ class Cluster:
         return sorted(str(file.relative_to(self.site.bucket)) for file in self.site.bucket.rglob("*") if file.is_file())
 
     def get(self, *arguments: str) -> Any:  # noqa: ANN401 - JSON is any
-        """Return what `kubectl get` says, decoded."""
-        return json.loads(self.kubectl("get", "--output=json", *arguments))
+        """Return what `kubectl get --output=json` prints, decoded, without a process of kubectl."""
+        return self._objects.get(arguments)
 
     def collection(self, path: str) -> Any:  # noqa: ANN401 - JSON is any
         """Return all objects under a path, straight from the API server: kubectl would cost a process for each look.
@@ -298,9 +300,13 @@ class Cluster:
         """Return a proxy before the API server: a test can cut, stall and tear its streams, and delay its answers."""
         return Proxy(self.site)
 
-    def audit(self, user: str) -> list[audit.Request]:
+    def audit(self, user: str) -> list[Request]:
         """Return what that user asked of the API server so far."""
         return audit.requests_of(self.site, user)
+
+    def audit_from(self, address: str) -> list[Request]:
+        """Return what was asked of the API server from that address so far, by whomever."""
+        return audit.requests_from(self.site, address)
 
     def _credential_file(self, name: str) -> Path:
         folder = self.site.folder / "credentials"
