@@ -16,7 +16,7 @@ import msgspec
 
 from foresail import __version__
 from foresail.kube.connect import ConnectError, Connection
-from foresail.kube.failures import Cause, Failure, Status, failure, unreachable
+from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, Status, failure, unreachable
 from foresail.kube.http import Answer, Http
 from foresail.kube.json_stream import decode
 from foresail.kube.limiter import RequestLimiter
@@ -283,7 +283,8 @@ class Client:
             if answer.cause not in again or attempt == _ATTEMPTS:
                 return answer
             wait = answer.retry_after if answer.retry_after is not None else 0.1 * 2**attempt
-            await asyncio.sleep(min(wait, _LONGEST_WAIT) * random.uniform(1.0, 1.5))  # noqa: S311 - to spread, not to hide
+            most = INITIALIZING_SECONDS if answer.is_initializing else _LONGEST_WAIT
+            await asyncio.sleep(min(wait, most) * random.uniform(1.0, 1.5))  # noqa: S311 - to spread, not to hide
 
     async def _once(
         self, method: str, path: str, parameters: Mapping[str, str], data: bytes | None, content: str, of: type[T]

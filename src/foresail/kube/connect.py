@@ -140,12 +140,50 @@ def _is_pods_own(kubeconfig: str | None, context: str | None) -> bool:
 
 
 def _from_pod() -> _Settings:
+    authority = (_SERVICE_ACCOUNT / "ca.crt").read_bytes()
+    return _Settings(_pods_server(), authority, TokenFile(_SERVICE_ACCOUNT / "token"))
+
+
+def _pods_server() -> str:
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{each}", "") for each in ("HOST", "PORT"))
     if not host or not port:
         raise KubeconfigError("KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set in this pod")
-    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    authority = (_SERVICE_ACCOUNT / "ca.crt").read_bytes()
-    return _Settings(server, authority, TokenFile(_SERVICE_ACCOUNT / "token"))
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+class Anonymous:
+    """The API server of this pod, without an identity: each connection has the token that it is made with, or none.
+
+    No kubeconfig and no ServiceAccount is read, whatever the environment names and wherever one is mounted.
+    """
+
+    def __init__(self, authority: bytes, server: str = "") -> None:
+        try:
+            self._server = server or _pods_server()
+        except KubeconfigError as error:
+            raise ConnectError(str(error)) from error
+        if not _is_encrypted(self._server):
+            raise ConnectError(f"{self._server} does not start with https://: tokens would not be encrypted")
+        if not authority.strip():
+            raise ConnectError("the file with the CA certificates of the API server is empty")
+        self._authority = authority
+        try:
+            self.connection = self._made(Credentials())
+        except ssl.SSLError as error:
+            raise ConnectError(f"the CA certificates of the API server cannot be used: {error}") from error
+
+    def with_token(self, token: str) -> Connection:
+        """Return a connection that has this bearer token, and nothing else."""
+        if not token:
+            raise ConnectError("there is no token")
+        return self._made(Credentials(f"Bearer {token}"))
+
+    def _made(self, credentials: Credentials) -> Connection:
+        async def given() -> Credentials:
+            return credentials
+
+        settings = _Settings(self._server, self._authority, given)
+        return Connection(lambda: settings, settings, credentials)
 
 
 def _kubeconfig_loader(kubeconfig: str | None, context: str | None) -> Callable[[], _Settings]:

@@ -24,6 +24,12 @@ class Cause(Enum):
     OTHER = "Other"
 
 
+INITIALIZING_SECONDS = 1.0
+"""The longest pause before a kind is read again whose storage is initializing."""
+
+_INITIALIZING = "storage is (re)initializing"
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a request failed, with the server's message if there is one."""
@@ -33,6 +39,14 @@ class Failure:
     code: int = 0
     reason: str = ""  # the server's reason, such as NamespaceTerminating
     retry_after: float | None = None
+
+    @property
+    def is_initializing(self) -> bool:
+        """Whether the API server is filling its cache of a kind, as after the creation of its definition.
+
+        It is soon ready. Its Retry-After grows to 30 s with the time that this has taken.
+        """
+        return self.cause is Cause.TOO_MANY and _INITIALIZING in self.message
 
     def __str__(self) -> str:
         return f"{self.cause.value}: {self.message}" + (f" ({self.code})" if self.code else "")

@@ -22,6 +22,7 @@ class HttpPool:
         self._connection = connection
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
+            cookie_jar=aiohttp.DummyCookieJar(),  # as kubectl: one of a proxy belongs to one identity
             auto_decompress=False,
             trace_configs=[tracer.tracing()] if tracer is not None else None,
         )

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Generic, TypeVar
 
 from foresail.kube.clock import steady
-from foresail.kube.failures import Cause, Failure, unreachable
+from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, unreachable
 from foresail.kube.json_stream import LineSplitter
 from foresail.kube.reflector import Page, Phase, Reflector
 from foresail.kube.server import Server, Stream
@@ -102,7 +102,8 @@ class Watch(Generic[Wire, Row]):
             if wait or (failure is None and not self._received):
                 cause = failure.cause if failure is not None else None
                 pause = pauses.get(cause, _FIRST_PAUSE)
-                pauses[cause] = min(pause * 2, _MAX_PAUSE)
+                is_initializing = failure is not None and failure.is_initializing
+                pauses[cause] = min(pause * 2, INITIALIZING_SECONDS if is_initializing else _MAX_PAUSE)
                 await asyncio.sleep(pause * (0.75 + 0.5 * self._jitter()))
 
     async def _request(self) -> Failure | None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from foresail.kube.reflector import Phase, Reflector, WatchSpec
 from foresail.kube.store import Store
 from foresail.kube.watch import STALE_SECONDS, UNSERVED_SECONDS, Watch
 from foresail.plan import Kind
+from tests.unit.kube.nowhere import nowhere
 from tests.worlds import virtual_time
 
 THING = Kind("example.dev", "v1", "things", "Thing")
@@ -306,5 +308,80 @@ def test_other_tasks_get_a_turn_while_the_lines_of_a_chunk_are_expensive(monkeyp
             await asyncio.sleep(0)
         assert turns > 40 // 3, "after each 10 ms of work"
         running.cancel()
+
+    virtual_time.run(run())
+
+
+class Said429:
+    """An answer of an API server whose cache of a kind is not filled yet."""
+
+    status = 429
+    headers: Mapping[str, str] = {"Retry-After": "20"}
+
+    async def read(self) -> bytes:
+        return json.dumps({"code": 429, "reason": "TooManyRequests", "message": "storage is (re)initializing"}).encode()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        pass
+
+
+class Said200(Said429):
+    """Its answer once the cache is filled."""
+
+    status = 200
+    headers: Mapping[str, str] = {}
+
+    async def read(self) -> bytes:
+        return b'{"metadata": {"resourceVersion": "5"}, "items": []}'
+
+
+class StaysOpen(Said):
+    """A stream that stays open after its lines."""
+
+    async def read(self) -> bytes:
+        if not self._left:
+            await asyncio.Event().wait()
+        return await super().read()
+
+
+class Initializing:
+    """Answers 429 for a while, as right after the creation of a CustomResourceDefinition."""
+
+    errors = (OSError,)
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self.asked = 0
+
+    async def send(self, *_: object) -> Said429:
+        self.asked += 1
+        return Said200() if self.is_ready else Said429()
+
+    def stream(self, _: object) -> Said:
+        return StaysOpen({"type": "BOOKMARK", "object": _BOOKMARK})
+
+    async def close(self) -> None:
+        pass
+
+
+def test_kind_whose_storage_is_initializing_is_read_within_seconds_of_being_ready(tmp_path: Path) -> None:
+    server = Initializing()
+
+    async def run() -> None:
+        async with nowhere(tmp_path, make_http=lambda _: server) as client:
+            spec = WatchSpec(THING, Wire, lambda _: 0)
+            watch = Watch(client, Reflector(spec, Store[int](), lambda _: None, lambda _: None))
+            running = asyncio.create_task(watch.run())
+            await asyncio.sleep(60)
+            assert not watch.synced.is_set()
+            assert server.asked < 120, "nor is the server flooded"
+            server.is_ready = True
+            await asyncio.wait_for(watch.synced.wait(), 3)
+            running.cancel()
 
     virtual_time.run(run())
