@@ -28,13 +28,12 @@ from foresail.kube.loop import WORKERS
 from foresail.plan import Body, Create, JsonPatch, Note, Patch, Plan
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.policy.observe import PolicyRow, policy_row
-from foresail.selfservice.policy.rules import policy_for
 from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.requests.decide import decide
 from foresail.selfservice.requests.observe import RequestView
-from foresail.selfservice.rows.namespaces import NamespaceRow, namespace_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
+from foresail.tenancy.namespaces import NamespaceRow, namespace_row
+from foresail.tenancy.policies import PolicyRow, policy_for, policy_row
 
 
 class _Version(msgspec.Struct):

@@ -22,7 +22,7 @@ from foresail.api import core, velero
 from foresail.api.instants import stamp
 from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.plan import Kind
-from foresail.selfservice.requests.build import nacuuid_of
+from foresail.tenancy.records import nacuuid_of
 from testbed import Cluster
 from testbed.control_plane import APISERVER
 

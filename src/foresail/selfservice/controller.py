@@ -33,7 +33,6 @@ from foresail.selfservice.locations.controller import Locations
 from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
 from foresail.selfservice.locations.reader import SecretReader
 from foresail.selfservice.metrics import SelfServiceMetrics
-from foresail.selfservice.policy.observe import PolicyRow, policy_row
 from foresail.selfservice.queue import window
 from foresail.selfservice.queue.window import UNLIMITED, Limits, WindowView
 from foresail.selfservice.records.keyring import SECRET, SECRET_NAME, KeySecret, keyring_row
@@ -46,9 +45,9 @@ from foresail.selfservice.requests.plan_effects import creates
 from foresail.selfservice.results import decide as results
 from foresail.selfservice.results.controller import WORD, Fetch, Results, fetch
 from foresail.selfservice.results.observe import Found, ResultsView, Wanted
+from foresail.selfservice.rows.claims import claim_row
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, download_request_row
 from foresail.selfservice.rows.locations import LocationRow, location_row
-from foresail.selfservice.rows.namespaces import NamespaceRow, claim_row, namespace_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
 from foresail.selfservice.rows.tenant_locations import (
@@ -70,6 +69,8 @@ from foresail.selfservice.state.garbage import Garbage
 from foresail.selfservice.state.observer import Observer
 from foresail.selfservice.state.reservations import Reservations
 from foresail.slots.policies import policy_row as schedule_policy_row
+from foresail.tenancy.namespaces import NamespaceRow, namespace_row
+from foresail.tenancy.policies import PolicyRow, policy_row
 
 _FILES = 4  # read from buckets at once
 _QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache

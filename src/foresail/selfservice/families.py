@@ -5,6 +5,7 @@ import msgspec
 from foresail.api import requests, velero
 from foresail.plan import Key, Kind
 from foresail.selfservice.reasons import Reason
+from foresail.tenancy import records
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -32,12 +33,12 @@ class Family(msgspec.Struct, frozen=True):
     @property
     def origin_name(self) -> str:
         """The annotation with the name of the tenant's object."""
-        return f"openshift.io/oadp-{self.short}-origin-name"
+        return records.origin_name(self.short)
 
     @property
     def origin_namespace(self) -> str:
         """The annotation with the tenant's namespace."""
-        return f"openshift.io/oadp-{self.short}-origin-namespace"
+        return records.origin_namespace(self.short)
 
     def queue_key(self, key: Key) -> Key:
         """Return the key under which a request is reconciled: the two kinds may have the same names."""

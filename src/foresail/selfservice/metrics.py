@@ -20,7 +20,6 @@ from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.policy.quotas import counted
 from foresail.selfservice.reasons import Reason
@@ -36,9 +35,10 @@ from foresail.selfservice.requests.status import (
     TRUE,
     changed,
 )
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow
 
 _BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 _SCHEDULES = "NonAdminSchedules by state: Scheduled, or the reason why no run starts."

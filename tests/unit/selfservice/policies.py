@@ -6,7 +6,7 @@ import msgspec
 
 from foresail.api.policy import SelfServicePolicySpec
 from foresail.plan import Key
-from foresail.selfservice.policy.observe import PolicyRow
+from foresail.tenancy.policies import PolicyRow
 
 
 def policy(name: str = "team", **spec: Any) -> PolicyRow:  # noqa: ANN401 - a manifest

@@ -10,9 +10,9 @@ from foresail.api.policy import SelfServicePolicySpec
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.metrics import SelfServiceMetrics
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
-from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow
 
 NAMESPACES = 50
 FIRST = Key("", "team-0")

@@ -11,8 +11,8 @@ from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.records.signature import Record, sign
 from foresail.selfservice.requests.build import record
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow
+from foresail.tenancy.namespaces import NamespaceRow
 
 _OF_VELEROS_NAMESPACE = ("storageLocation", "volumeSnapshotLocations", "resourcePolicy")
 

@@ -7,13 +7,13 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key, Plan
 from foresail.selfservice.adoption.observe import AdoptionView, key_for
 from foresail.selfservice.adoption.rules import Offer
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.records.keyring import Keyring
 from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of
 from foresail.selfservice.state.cluster import ClusterState
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow
 
 _ALL = True  # a value of the index
 

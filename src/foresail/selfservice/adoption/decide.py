@@ -13,7 +13,7 @@ from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.adoption.rules import Offer
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.tenancy.namespaces import NamespaceRow
 
 _NEWS = timedelta(hours=1)  # what came back longer ago was announced then
 

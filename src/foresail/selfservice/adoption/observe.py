@@ -3,11 +3,11 @@
 import msgspec
 
 from foresail.plan import Key
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.records.keyring import NO_KEYS, Keyring
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow
 
 WORD = "adoption"
 """How the name of the key begins under which a Velero Backup is adopted."""

@@ -10,10 +10,10 @@ import msgspec
 
 from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.records.signature import Record, verify
-from foresail.selfservice.requests.rules import is_owned
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.records import is_owned
 
 AUTOMATIC, NEVER = "Automatic", "Never"
 

@@ -29,7 +29,7 @@ from foresail.selfservice.requests.file_requests import (
     file_name,
     silent_at,
 )
-from foresail.selfservice.requests.rules import absence_counts_at, is_owned, is_refused
+from foresail.selfservice.requests.rules import absence_counts_at, is_refused
 from foresail.selfservice.requests.status import (
     ACCEPTED,
     BACKING_OFF,
@@ -44,10 +44,11 @@ from foresail.selfservice.requests.status import (
     set_condition,
 )
 from foresail.selfservice.rows.download_requests import ORIGIN_NAME, ORIGIN_NAMESPACE, DownloadRequestRow, File
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs.values import shown
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.records import is_owned
 
 NOT_AVAILABLE = {BACKUPS.kind: "NonAdminBackupNotAvailable", RESTORES.kind: "NonAdminRestoreNotAvailable"}
 """The conditions of the existing controller; only one is set at a time."""

@@ -33,7 +33,7 @@ from foresail.selfservice.requests.status import (
     NewCondition,
 )
 from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.tenancy.namespaces import NamespaceRow
 
 _MOST_DELETED = 100  # NonAdminBackups in one Plan
 

@@ -3,12 +3,12 @@
 import msgspec
 
 from foresail.plan import ReadResult
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
 from foresail.selfservice.specs.credentials import Credentials
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow
 
 
 class CredentialsCheck(msgspec.Struct, frozen=True):

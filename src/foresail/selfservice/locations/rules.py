@@ -11,15 +11,15 @@ from foresail.api.specs import BackupStorageLocationSpec
 from foresail.selfservice.access.rules import requester_problem
 from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
 from foresail.selfservice.policy.locations import is_listed
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.requests.build import nacuuid_of
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
 from foresail.selfservice.specs.credentials import Credentials
 from foresail.selfservice.specs.location import location_spec, not_allowed
 from foresail.selfservice.specs.values import as_json
+from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.records import nacuuid_of
 
 REREAD = timedelta(hours=1)
 """After which the Secret is read again, if nothing asks for it before."""

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from foresail.api import velero
 from foresail.plan import Key
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.tenant_locations import TenantLocationRow
+from foresail.tenancy.policies import PolicyRow
 
 
 def location_named(name: str, locations: Iterable[LocationRow]) -> LocationRow | None:

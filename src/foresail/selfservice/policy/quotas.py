@@ -1,7 +1,7 @@
 """Quotas: whether one more backup or restore fits, stored and active."""
 
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.tenancy.policies import PolicyRow
 
 Limit = tuple[int, int | None, Refused]
 """How many there are, how many there may be (None: any number), and what a tenant reads if there are as many."""
@@ -10,10 +10,10 @@ Limit = tuple[int, int | None, Refused]
 def counted(stored: int, expired: int, quota: int | None) -> int:
     """Return how many stored backups count against a quota.
 
-    Of those that have expired, as many as the quota do not count: short-lived backups must not fill the bucket until
-    Velero collects them, once an hour.
+    Once the quota is reached, as many of the expired ones as the quota do not count: short-lived backups must not fill
+    the bucket until Velero collects them, once an hour.
     """
-    return stored - min(expired, quota or 0)
+    return stored if quota is None or stored < quota else stored - min(expired, quota)
 
 
 def over_quota(policy: PolicyRow, stored: int, active: int, expired: int = 0) -> Refused | None:

@@ -28,7 +28,6 @@ from foresail.selfservice.access.observe import (
 from foresail.selfservice.access.rules import Authorized, Options
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import location_named, owner_of
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
 from foresail.selfservice.requests.observe import RequestView
@@ -37,6 +36,7 @@ from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs import annotations
+from foresail.tenancy.policies import PolicyRow
 
 FRESH = timedelta(seconds=60)
 """How old an answer about access may be when Velero gets the object."""

@@ -1,9 +1,7 @@
 """Objects for a tenant in Velero's namespace: names, labels and ownership records."""
 
-import uuid
 from collections.abc import Mapping
 from datetime import datetime
-from functools import lru_cache
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
@@ -22,32 +20,12 @@ from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.policy.locations import location_named
 from foresail.selfservice.records.signature import Record, sign
 from foresail.selfservice.requests.observe import RequestView
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.records import nacuuid
 
-_LONGEST = 63  # the name is the value of a label too
-_UUID = 36
 _FINALIZERS = "/metadata/finalizers"
-_SPACE = uuid.UUID("5f0b1d0c-8f5b-5d1e-9a43-6f1c8b3a7e21")  # ours, drawn once: the seed of every name below
-
-
-def nacuuid(request: RequestRow) -> str:
-    """Return the name of the Velero object of a request: `<namespace>-<name>-<uuid>`, cut to 63 characters.
-
-    The UUID comes from the request's own: whoever asks, and however often, the name is the same, and a request that
-    is made again under its old name gets another. The Velero Backup of an adopted request has the name that it had.
-    """
-    return request.adopted or nacuuid_of(request.key.namespace, request.key.name, request.uid)
-
-
-@lru_cache(maxsize=4096)  # a reconcile calls it a dozen times with the same arguments
-def nacuuid_of(namespace: str, name: str, uid: str) -> str:
-    """Return that name for a request that is known by its names and its UID alone."""
-    name = name.replace(".", "-")
-    room = _LONGEST - _UUID - 1
-    stem = f"{namespace}-{name}"[:room] if len(namespace) < room else namespace[: room - 1]
-    return f"{stem.rstrip('-')}-{uuid.uuid5(_SPACE, uid)}"
 
 
 def record(family: Family, request: RequestRow, namespace: NamespaceRow) -> dict[str, str]:

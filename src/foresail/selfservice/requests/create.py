@@ -38,8 +38,9 @@ from foresail.selfservice.requests.status import (
     remove_condition,
 )
 from foresail.selfservice.requests.update import remove_from_history, update_from_velero, velero_object_deleted
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, Status
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.records import nacuuid
 
 
 def create_or_update(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
@@ -100,7 +101,7 @@ def wait_for_access(view: RequestView, spec: dict[str, Any], now: datetime) -> P
 
 def accept(view: RequestView, now: datetime) -> Plan:
     """Write down the nacuuid, in the very version of the request that was validated: from here on the spec is fixed."""
-    before, name = view.request.status, build.nacuuid(view.request)
+    before, name = view.request.status, nacuuid(view.request)
     copy = Copy(name, name, view.velero_namespace)
     position = shown_position(before.position, view.position.number)
     after = msgspec.structs.replace(before, phase=forward(before.phase, NEW), velero=copy, position=position)

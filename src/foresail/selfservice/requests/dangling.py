@@ -8,8 +8,8 @@ from foresail.plan import Delete, Key, Level, Note, Plan, Subject
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import UNSEEN
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
 
 WORD = "dangling"
 

@@ -9,7 +9,7 @@ from foresail.api import velero
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, SUCCEEDED, TRUE, NewCondition
-from foresail.selfservice.rows.namespaces import ClaimRow
+from foresail.selfservice.rows.claims import ClaimRow
 from foresail.selfservice.rows.velero import glimpse
 
 _NAMED = 5

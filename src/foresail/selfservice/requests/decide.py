@@ -20,7 +20,7 @@ from foresail.selfservice.requests.delete import (
 )
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.protection import protection
-from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.tenancy.namespaces import NamespaceRow
 
 Path = Callable[[RequestView, NamespaceRow, datetime], Plan]
 

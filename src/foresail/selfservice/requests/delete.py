@@ -32,9 +32,9 @@ from foresail.selfservice.requests.status import (
     forward,
     remove_condition,
 )
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
 
 
 def api_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:

@@ -18,7 +18,6 @@ from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.plan import Delete, Key, Kind, Note, Plan, Subject
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.build import nacuuid_of
 from foresail.selfservice.requests.dangling import is_recorded
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
@@ -26,6 +25,7 @@ from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.tenant_locations import ApprovalRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
 from foresail.selfservice.specs.location import READ_ONLY, access_patch
+from foresail.tenancy.records import nacuuid_of
 
 WORD = "garbage"
 """How the names of the keys of objects that may have no owner begin."""

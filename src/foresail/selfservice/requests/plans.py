@@ -29,6 +29,7 @@ from foresail.selfservice.requests.status import (
     set_condition,
 )
 from foresail.selfservice.rows.requests import Copy, Status
+from foresail.tenancy.records import nacuuid
 
 _WITHOUT_EVENT = ((ACCEPTED, TRUE), (QUEUED, FALSE), (AUTHORIZED, FALSE))
 
@@ -112,7 +113,7 @@ def shown_position(before: int | None, after: int | None) -> int | None:
 
 def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> Status:
     """Return the status of a request that mirrors its Velero object."""
-    before, family, name = view.request.status, view.family, build.nacuuid(view.request)
+    before, family, name = view.request.status, view.family, nacuuid(view.request)
     status = msgspec.structs.replace(
         before,
         phase=forward(before.phase, CREATED),

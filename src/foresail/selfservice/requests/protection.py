@@ -9,7 +9,6 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.cron.duration import length_of
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.force_deleted import forced_at, is_busy
 from foresail.selfservice.requests.observe import RequestView
@@ -18,6 +17,7 @@ from foresail.selfservice.requests.status import FALSE, IN_DELETION
 from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow, glimpse
 from foresail.selfservice.specs.kinds import NEVER_BACKED_UP
+from foresail.tenancy.policies import PolicyRow
 
 _EXCLUDED = "excludedNamespaceScopedResources"
 _FILTERS = ("labelSelector", "orLabelSelectors", "includedNamespaceScopedResources", _EXCLUDED)

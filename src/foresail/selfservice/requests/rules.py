@@ -15,11 +15,9 @@ from foresail.plan import Key
 from foresail.selfservice.access.rules import requester_problem
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.policy.locations import closed, is_administrators, missing, not_restorable, own_location
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quotas import over_quota, over_restore_quota
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import (
     ACCEPTED,
@@ -33,12 +31,13 @@ from foresail.selfservice.requests.status import (
     UNKNOWN,
 )
 from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse, location_of
 from foresail.selfservice.specs import annotations
 from foresail.selfservice.specs.build import backup_spec, limited, restore_spec
 from foresail.selfservice.specs.values import shown
+from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.records import is_owned, nacuuid
 
 UNSEEN = timedelta(seconds=10)
 """How long a Velero object that an earlier leader created may be missing from the store."""
@@ -60,16 +59,6 @@ WAITS = (
 def has_nacuuid(request: RequestRow) -> bool:
     """Whether the name of its Velero object is recorded; any other name there is not ours."""
     return request.status.velero.nacuuid == nacuuid(request)
-
-
-def is_owned(request: RequestRow, namespace: NamespaceRow, row: VeleroRow) -> bool:
-    """Whether a Velero object belongs to this request, by the names and UIDs of its record."""
-    return (
-        row.key.name == nacuuid(request)
-        and row.owner == request.key
-        and row.request_uid == request.uid
-        and row.namespace_uid == namespace.uid
-    )
 
 
 def own(view: RequestView) -> VeleroRow | None:

@@ -10,14 +10,15 @@ from datetime import datetime, timedelta
 
 from foresail.api import velero
 from foresail.plan import Key, Patch, Plan, Subject
-from foresail.selfservice.requests import build, outcome, rules
+from foresail.selfservice.requests import build, outcome
 from foresail.selfservice.requests.file_requests import FileRequests, ask, delete_file_request, file_name, silent_at
 from foresail.selfservice.requests.status import SUCCEEDED, NewCondition, patch_body, set_condition
 from foresail.selfservice.results.cause import explained, reported_cause, unreadable
 from foresail.selfservice.results.observe import ResultsView, Wanted
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.records import is_owned, nacuuid
 
 PAUSES = (timedelta(seconds=5), timedelta(seconds=20), timedelta(minutes=1))
 """Delays before the next attempt to read results; there is none after the last."""
@@ -79,7 +80,7 @@ def unexplained(view: ResultsView) -> NewCondition | None:
     request, namespace, row = view.request, view.namespace, view.velero
     if request is None or namespace is None or row is None or _is_leaving(request, namespace):
         return None
-    if row.phase not in FAILED or not rules.is_owned(request, namespace, row):
+    if row.phase not in FAILED or not is_owned(request, namespace, row):
         return None
     if view.backup is None or view.backup.namespace_uid != namespace.uid:
         return None
@@ -104,7 +105,7 @@ def file_requests(view: ResultsView) -> FileRequests:
 
 def file_of(view: ResultsView, request: RequestRow) -> File:
     """Return the file that Velero is asked for."""
-    return File(f"{view.family.velero.name}Results", build.nacuuid(request))
+    return File(f"{view.family.velero.name}Results", nacuuid(request))
 
 
 def cause_of(

@@ -6,9 +6,9 @@ from foresail.plan import Key, ReadResult
 from foresail.selfservice.families import Family
 from foresail.selfservice.results.file import Lines
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
 
 
 class Wanted(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.records.signature import LONGEST as LONGEST_SIGNATURE
 from foresail.selfservice.rows.text import interned
+from foresail.tenancy.records import owner_of
 
 Counts = tuple[tuple[str, int], ...]
 """How many volumes are how far, by the names that the status has for it; only what is not zero."""
@@ -122,7 +123,7 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         key=Key(sys.intern(meta.namespace), sys.intern(meta.name)),
         uid=meta.uid,
         created=meta.creation_timestamp,
-        owner=_owner(annotations, family),
+        owner=owner_of(annotations, family.short),
         request_uid=annotations.get(REQUEST_UID, ""),
         namespace_uid=sys.intern(annotations.get(NAMESPACE_UID, "")),
         is_orphaned=ORPHANED in annotations,
@@ -162,7 +163,7 @@ def deletion_row(wire: mirrored.MirroredDeletion) -> DeletionRow:
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
         created=meta.creation_timestamp,
-        owner=_owner(annotations, BACKUPS),
+        owner=owner_of(annotations, BACKUPS.short),
         request_uid=annotations.get(REQUEST_UID, ""),
         attempt=int(attempt) if attempt.isdigit() else 1,
         phase=status.phase,
@@ -170,11 +171,6 @@ def deletion_row(wire: mirrored.MirroredDeletion) -> DeletionRow:
         mirror=interned(wire.status),
         stalls_at=velero.stalls_at(status.phase, meta.last_write or meta.creation_timestamp),
     )
-
-
-def _owner(annotations: dict[str, str], family: Family) -> Key | None:
-    name, namespace = annotations.get(family.origin_name), annotations.get(family.origin_namespace)
-    return Key(sys.intern(namespace), name) if name and namespace else None
 
 
 def movement_row(wire: mirrored.Movement, label: str) -> MovementRow:

@@ -4,11 +4,11 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.selfservice.policy.observe import PolicyRow
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow
 
 
 class ScheduleView(msgspec.Struct, frozen=True):

@@ -16,7 +16,6 @@ from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
 from foresail.cron.tz.zone_name import is_zone
 from foresail.selfservice.policy.locations import missing
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests import outcome
@@ -35,6 +34,7 @@ from foresail.slots.interval import COMPARED_FIRES, shortest_gap, stable_delay
 from foresail.slots.policies import closed_text, never_open_text, timing_problem, timing_under
 from foresail.slots.rules import RARE_RECHECK, WINDOW_RECHECK, Evaluation, evaluate, is_edited, is_settling
 from foresail.slots.timing import NotRun, Placed, Timing, place, start_of_last
+from foresail.tenancy.policies import PolicyRow
 
 DIALECT = Dialect.ROBFIG
 """In which tenants' expressions are read: that of CronJobs, whichever Velero is installed."""

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.tenancy.policies import PolicyRow
 
 MODIFIER = "foresail-remove-velero-annotations"
 """The ConfigMap in Velero's namespace with the resource modifier; the chart creates it."""

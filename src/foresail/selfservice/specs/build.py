@@ -15,7 +15,6 @@ from foresail.api.specs import (
     BackupSpec,
     RestoreSpec,
 )
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs import kinds
 from foresail.selfservice.specs.fields import all_of, config_map_of, free, one_of, settle_all, uploader, within
@@ -30,6 +29,7 @@ from foresail.selfservice.specs.values import (
     selectors,
     shown,
 )
+from foresail.tenancy.policies import PolicyRow
 
 NO_EXPIRY = "876000h"
 """The ttl of a backup in a tenant's own bucket, 100 years.

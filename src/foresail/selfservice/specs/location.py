@@ -15,11 +15,11 @@ from foresail.api.policy import Bounds, LocationPolicy
 from foresail.api.specs import BackupStorageLocationSpec, CredentialSelector, ObjectStorageLocation
 from foresail.api.velero import LOCATION
 from foresail.plan import Key, Patch
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.specs.endpoints import endpoint, is_allowed
 from foresail.selfservice.specs.values import Refusal, Violation, as_json, duration, few_enough, listed, read, shown
+from foresail.tenancy.policies import PolicyRow
 
 CREDENTIALS_KEY = "cloud"
 """The key of the Secret in Velero's namespace; the tenant's own key is free to have any name."""

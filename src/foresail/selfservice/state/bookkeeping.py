@@ -8,12 +8,13 @@ from foresail.api import velero
 from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.plan import Key
-from foresail.selfservice.requests import build, rules
+from foresail.selfservice.requests import rules
 from foresail.selfservice.requests.status import CREATED, DELETING
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState, lacks_quota
+from foresail.tenancy.records import nacuuid
 
 
 class Bookkeeping:
@@ -36,7 +37,7 @@ class Bookkeeping:
             family.quota_queue.enter(new.key, new.created)
         else:
             family.quota_queue.leave(change.key)
-        name, namespace = build.nacuuid(row), change.key.namespace
+        name, namespace = nacuuid(row), change.key.namespace
         if (new is None or not rules.has_nacuuid(new)) and not family.is_in_velero(name):
             family.velero_queue.leave(name)  # it never came to Velero, and will not
             family.reports.forget(name)
@@ -49,7 +50,7 @@ class Bookkeeping:
 
     def _update_lingering(self, row: RequestRow, *, is_deleted: bool) -> None:
         """Count a backup that was deleted by force until Velero no longer has it, even if its request is deleted."""
-        name = build.nacuuid(row)
+        name = nacuuid(row)
         self._cluster.force_deleted.take(name, row)
         if is_deleted:
             self._cluster.force_deleted.forget_if_lost(name, self._cluster.all_locations())

@@ -7,22 +7,22 @@ from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
-from foresail.selfservice.policy.rules import policy_for
 from foresail.selfservice.queue.window import Limits, Window
 from foresail.selfservice.records.keyring import NO_KEYS, Keyring, secret_key
-from foresail.selfservice.requests import build
 from foresail.selfservice.requests.force_deleted import ForceDeletedBackups
 from foresail.selfservice.requests.observe import Source
+from foresail.selfservice.rows.claims import ClaimRow
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.namespaces import ClaimRow, NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
 from foresail.selfservice.state.family import FamilyState
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow, policy_for
+from foresail.tenancy.records import nacuuid
 
 
 class ClusterState:
@@ -108,7 +108,7 @@ class ClusterState:
 
     def velero_rows(self, family: FamilyState, request: RequestRow) -> tuple[VeleroRow | None, VeleroRow | None]:
         """Return Velero's object of a request by its name, and the Velero Backup behind it."""
-        row = family.velero.get(family.velero_key(build.nacuuid(request)))
+        row = family.velero.get(family.velero_key(nacuuid(request)))
         if row is None or family is self.backups:
             return row, row
         return row, self.backups.velero.get(self.backups.velero_key(row.source))
@@ -118,7 +118,7 @@ class ClusterState:
         backup = self.backups.requests.get(Key(request.key.namespace, request.source))
         if backup is None:
             return Source(None, None)
-        return Source(backup, self.backups.velero.get(self.backups.velero_key(build.nacuuid(backup))))
+        return Source(backup, self.backups.velero.get(self.backups.velero_key(nacuuid(backup))))
 
     def source_location(self, request: RequestRow) -> LocationRow | None:
         """Return the location of the Velero Backup that a restore is made from, as that Backup names it."""

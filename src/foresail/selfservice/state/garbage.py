@@ -7,7 +7,7 @@ from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.access.observe import PREFIXES
-from foresail.selfservice.requests import build, garbage
+from foresail.selfservice.requests import garbage
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.garbage import WORD, GarbageView
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
@@ -17,6 +17,7 @@ from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocati
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState
+from foresail.tenancy.records import nacuuid, nacuuid_of
 
 
 class Garbage:
@@ -31,7 +32,7 @@ class Garbage:
     def keys_for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key]:
         """Return what was made for a request that is deleted."""
         if change.new is None and change.old is not None:
-            name = build.nacuuid(change.old)
+            name = nacuuid(change.old)
             is_restore = family is self._cluster.restores
             yield _key(change.key.namespace, family.family.velero.plural if is_restore else _DELETIONS, name)
 
@@ -64,7 +65,7 @@ class Garbage:
     def keys_for_tenant_location(self, change: Change[TenantLocationRow]) -> Iterator[Key]:
         """Return what was made for a tenant's location that is deleted."""
         if change.new is None and change.old is not None:
-            name = build.nacuuid_of(change.key.namespace, change.key.name, change.old.uid)
+            name = nacuuid_of(change.key.namespace, change.key.name, change.old.uid)
             yield _key("", _LOCATIONS, name)
             yield _key("", _APPROVALS, name)
 

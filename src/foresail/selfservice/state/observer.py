@@ -11,7 +11,7 @@ from foresail.selfservice.access.observe import PREFIXES, AccessView
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.queue.window import WindowView
-from foresail.selfservice.requests import build, data_incomplete, outcome, protection, rules
+from foresail.selfservice.requests import data_incomplete, outcome, protection, rules
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.force_deleted import forced_at
@@ -21,6 +21,7 @@ from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of, movements
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState
+from foresail.tenancy.records import nacuuid
 
 
 class Observer:
@@ -51,7 +52,7 @@ class Observer:
         request = family.requests.get(key)
         if request is None:
             return None
-        name, cluster = build.nacuuid(request), self._cluster
+        name, cluster = nacuuid(request), self._cluster
         at, namespace = family.velero_key(name), cluster.namespace(key.namespace)
         uid = namespace.uid if namespace is not None else ""
         transfers, copies = family.movements.values()
@@ -100,7 +101,7 @@ class Observer:
 
     def _with_claims(self, family: FamilyState, view: RequestView) -> RequestView:
         """Add the volumes that a namespace has, and those whose data is in a backup that has just ended."""
-        name = build.nacuuid(view.request)
+        name = nacuuid(view.request)
         saved = frozenset(each.claim for store in family.movements.values() for each in store.by("of", name))
         claims = tuple(self._cluster.claims.by("namespace", view.request.key.namespace))
         return msgspec.structs.replace(view, claims=claims, saved=saved)
@@ -121,7 +122,7 @@ class Observer:
         namespace, ledger = request.key.namespace, self._cluster.backups.ledger
         policy = self._cluster.policy(namespace)
         most = policy.spec.quotas.stored if policy is not None else None
-        if most is None or ledger.stored(namespace_uid, namespace, build.nacuuid(request)) < most:
+        if most is None or ledger.stored(namespace_uid, namespace, nacuuid(request)) < most:
             return ()
         return self._cluster.expirations(namespace_uid)
 

@@ -8,11 +8,12 @@ from datetime import datetime
 
 from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key, Plan
-from foresail.selfservice.requests import authorization, build, rules
+from foresail.selfservice.requests import authorization, rules
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plan_effects import authorizes, creates, reserves_quota
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState
+from foresail.tenancy.records import nacuuid
 
 
 class Reservations:
@@ -25,7 +26,7 @@ class Reservations:
     def reserve(self, view: RequestView, plan: Plan, now: datetime) -> list[Key]:
         """Reserve what a Plan takes; return which requests may proceed."""
         family, request = self._cluster.of(view.family), view.request
-        name = build.nacuuid(request)
+        name = nacuuid(request)
         family.window.queue.replay()
         if view.position.report_at is not None:
             family.reports.book(name, view.position.report_at, now)
@@ -78,7 +79,7 @@ class Reservations:
         if result.outcome is Outcome.DONE:
             return []
         family, request = self._cluster.of(view.family), view.request
-        name = build.nacuuid(request)
+        name = nacuuid(request)
         if family.is_in_velero(name):
             return []
         stored = family.requests.get(request.key)

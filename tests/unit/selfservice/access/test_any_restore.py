@@ -24,9 +24,9 @@ from foresail.selfservice.access.contents import Contents, contents_of
 from foresail.selfservice.access.observe import Check, Checked
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.access.rules import Options
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Refused
 from foresail.selfservice.specs.build import restore_spec
+from foresail.tenancy.policies import PolicyRow
 from tests.selfservice_invariant import Held, HeldVolume, breaches_of_contents, breaches_of_restore
 
 T = TypeVar("T")

@@ -16,14 +16,14 @@ from foresail.selfservice.downloads.contents import RETRY
 from foresail.selfservice.downloads.decide import PREFIX, SILENCE, decide
 from foresail.selfservice.downloads.observe import DownloadRow, DownloadView, download_row
 from foresail.selfservice.downloads.targets import SERVED
-from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.requests.status import CREATED
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File, download_request_row
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, Status
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.records import nacuuid
 from tests.unit.selfservice.request_rows import NOW, new_request
 
 RED = NamespaceRow("red-uid", {}, is_terminating=False)

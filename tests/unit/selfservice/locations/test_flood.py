@@ -10,8 +10,8 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.locations.reader import SecretReader
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.tenant_locations import TenantLocationRow, tenant_location_row
+from foresail.tenancy.namespaces import NamespaceRow
 from tests.unit.selfservice.policies import policy
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)

@@ -8,8 +8,9 @@ import pytest
 from foresail.api.selectors import problem_of, selects
 from foresail.api.specs import LabelSelector
 from foresail.selfservice.policy.quotas import over_quota
-from foresail.selfservice.policy.rules import no_policy, policy_for
+from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason
+from foresail.tenancy.policies import policy_for
 from tests.unit.selfservice.policies import policy
 
 TEAM = {"matchLabels": {"team": "web"}}

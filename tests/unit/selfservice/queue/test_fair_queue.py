@@ -16,9 +16,9 @@ from foresail.plan import Key
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.queue.fair_queue import FairQueue, PastHandOver
 from foresail.selfservice.queue.window import Limits, Window
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
 from tests.unit.selfservice.policies import policy
 from tests.unit.selfservice.requests.test_decide import accepted, backup, request
 

@@ -13,16 +13,16 @@ from foresail.api.policy import SelfServicePolicySpec
 from foresail.api.specs import LabelSelector
 from foresail.plan import Create, Delete, JsonPatch, Key, Patch, Plan
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.requests import create, delete
-from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.decide import decide, path_of
 from foresail.selfservice.requests.observe import RequestView, Source
 from foresail.selfservice.requests.rules import UNSEEN
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.records import nacuuid
 from tests.unit.selfservice.request_rows import NOW, new_request
 
 HERE = NamespaceRow("ns-uid", {}, is_terminating=False)

@@ -12,7 +12,6 @@ from foresail.api import mirrored, velero
 from foresail.api.marks import BACKUP_UID, NAMESPACE_UID, REQUEST_UID
 from foresail.plan import Delete, Key
 from foresail.selfservice.families import BACKUPS, RESTORES
-from foresail.selfservice.requests.build import nacuuid_of
 from foresail.selfservice.requests.garbage import (
     CYCLE,
     GRACE,
@@ -26,6 +25,7 @@ from foresail.selfservice.requests.garbage import (
 )
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, download_request_row
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, velero_row
+from foresail.tenancy.records import nacuuid_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = nacuuid_of("red", "undo", "u1")

@@ -14,12 +14,12 @@ from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import status
-from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.outcome import outcome
 from foresail.selfservice.requests.rules import next_attempt_at
 from foresail.selfservice.requests.status import NewCondition, difference, forward, patch_body, set_condition
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status, request_row
 from foresail.selfservice.rows.velero import DeletionRow, velero_row
+from foresail.tenancy.records import nacuuid
 from tests.unit.selfservice.request_rows import NOW, new_request
 from tests.worlds.documents import merged
 

@@ -43,6 +43,7 @@ def long_requester(turn: int) -> dict[str, Any]:
     return {"metadata": {"annotations": {REQUESTER: f"{turn}" * MEGABYTE, REQUESTER_GROUPS: f"{turn}\n" * MEGABYTE}}}
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("parts", [many_finalizers, large_spec, long_requester])
 def test_nothing_large_stays_of_a_request_that_is_patched_again_and_again(parts: Any) -> None:  # noqa: ANN401
     row(**parts(0))

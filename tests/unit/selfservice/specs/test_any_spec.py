@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from foresail.api.policy import SelfServicePolicySpec
 from foresail.api.specs import BackupSpec, RestoreSpec
 from foresail.plan import Key
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs.build import backup_spec, restore_spec
+from foresail.tenancy.policies import PolicyRow
 from tests.selfservice_invariant import BACKUP, RESTORE, breaches_of_backup, breaches_of_restore
 
 NAMESPACE = "shop"
@@ -260,6 +260,7 @@ def is_a_good_refusal(refused: Refused, invalid: Reason) -> bool:
     return refused.reason is reason and 10 < len(refused.message) < 700 and refused.message.isprintable()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("policy", POLICIES, ids=["open", "wide", "strict"])
 def test_any_backup_spec_keeps_to_the_invariant_or_is_refused(policy: Mapping[str, Any]) -> None:
     accepted: list[dict[str, Any]] = []
@@ -279,6 +280,7 @@ def test_any_backup_spec_keeps_to_the_invariant_or_is_refused(policy: Mapping[st
     assert len(accepted) > 20, "too few were accepted for the invariant to mean anything"
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("policy", POLICIES, ids=["open", "wide", "strict"])
 def test_any_restore_spec_keeps_to_the_invariant_or_is_refused(policy: Mapping[str, Any]) -> None:
     accepted: list[dict[str, Any]] = []
@@ -298,6 +300,7 @@ def test_any_restore_spec_keeps_to_the_invariant_or_is_refused(policy: Mapping[s
     assert len(accepted) > 20, "too few were accepted for the invariant to mean anything"
 
 
+@pytest.mark.repeats
 @EXAMPLES
 @given(anything.filter(lambda value: isinstance(value, dict)))
 def test_json_of_any_shape_is_no_reason_to_fail(tenant: Any) -> None:  # noqa: ANN401

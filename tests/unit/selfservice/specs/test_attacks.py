@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quotas import over_quota
-from foresail.selfservice.policy.rules import policy_for
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs.build import backup_spec, restore_spec
+from foresail.tenancy.policies import PolicyRow, policy_for
 from tests.unit.selfservice.policies import policy
 
 OPEN = policy()

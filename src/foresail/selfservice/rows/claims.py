@@ -1,4 +1,4 @@
-"""Rows of namespaces and of the claims in them."""
+"""Rows of PersistentVolumeClaims."""
 
 import sys
 from datetime import datetime
@@ -6,14 +6,6 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import core
-
-
-class NamespaceRow(msgspec.Struct, frozen=True, gc=False):
-    """A namespace."""
-
-    uid: str
-    labels: dict[str, str]
-    is_terminating: bool
 
 
 class ClaimRow(msgspec.Struct, frozen=True):
@@ -24,12 +16,6 @@ class ClaimRow(msgspec.Struct, frozen=True):
     uid: str
     created: datetime
     is_bound: bool
-
-
-def namespace_row(wire: core.Namespace) -> NamespaceRow:
-    """Return what is kept of a namespace."""
-    meta = wire.metadata
-    return NamespaceRow(meta.uid, meta.labels or {}, meta.deletion_timestamp is not None)
 
 
 def claim_row(wire: core.Claim) -> ClaimRow:
