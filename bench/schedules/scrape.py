@@ -33,13 +33,12 @@ from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.metrics import SelfServiceMetrics
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
-from foresail.selfservice.policy.rules import policy_for
 from foresail.selfservice.requests.status import QUEUED, SUCCEEDED, TRUE
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.policies import PolicyRow, policy_for
 from tests.unit.primers import rows as primer_rows
 from tests.unit.schedules import rows as schedule_rows
 

@@ -47,7 +47,7 @@ from foresail.schedules.policies import (
     settings_under,
 )
 from foresail.schedules.reasons import Reason
-from foresail.schedules.retention import is_waiting_for_velero
+from foresail.schedules.retention import backup_of, deletion_name, is_waiting_for_velero, unusable_deletion
 from foresail.schedules.rules import MOST_NAMED, Verdict, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.velero_server import (
@@ -252,10 +252,11 @@ class Schedules:
 
     def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
         """Return the Schedule of the Backup, and the one that waits longest to delete if Velero has room again."""
-        row = change.new or change.old
-        backup = self.backups.get(Key(change.key.namespace, row.backup)) if row is not None else None
-        if backup is not None:
-            yield Key(change.key.namespace, backup.schedule)
+        names = {backup_of(change.key.name), *(row.backup for row in (change.old, change.new) if row is not None)}
+        for name in names:
+            backup = self.backups.get(Key(change.key.namespace, name))
+            if backup is not None:
+                yield Key(change.key.namespace, backup.schedule)
         if change.new is None or not change.new.is_open:
             yield from islice(self._waits_to_delete, 1)
 
@@ -328,6 +329,8 @@ class Schedules:
         """Add what retention depends on, which only a Schedule with such rules needs."""
         names = [each.key.name for each in view.backups]
         deletions = tuple(each for name in names for each in self.deletions.by("backup", name))
+        unusable = {name: found for name in names if (found := self._unusable_deletion(name)) is not None}
+        requested = {*(each.backup for each in deletions), *unusable}
         from_schedule = any(self.restores.by("schedule", view.schedule.key.name))
         return msgspec.structs.replace(
             view,
@@ -335,9 +338,15 @@ class Schedules:
             locations=locations,
             deletions=deletions,
             open_deletions=sum(each.is_pending(now) for each in self.deletions.by("state", "open")),
-            unrequested=self._unrequested_of(view, {each.backup for each in deletions}, now),
+            unusable=unusable,
+            unrequested=self._unrequested_of(view, requested, now),
             restored=frozenset(name for name in names if from_schedule or any(self.restores.by("backup", name))),
         )
+
+    def _unusable_deletion(self, backup: str) -> Unread | None:
+        key = Key(self.namespace, deletion_name(backup))
+        unread = self.deletions.unread.get(key)
+        return unusable_deletion(backup, self.deletions.get(key), Unread(key, unread.problem) if unread else None)
 
     def _unrequested_of(self, view: ScheduleView, requested: set[str], now: datetime) -> dict[str, datetime]:
         """Return the Backups in phase Deleting without a request, by when that was first observed."""

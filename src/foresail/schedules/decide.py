@@ -11,7 +11,7 @@ from foresail.schedules.build import create_backup
 from foresail.schedules.groups import RECHECK, RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import delete_first, failed_deletions, lifetime, next_deletion_check
+from foresail.schedules.retention import delete_first, lifetime, next_deletion_check
 from foresail.schedules.retries import repeating
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
@@ -53,9 +53,8 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
             create_backup(schedule, repeated.slot, view.settings, lifetime_of(view, verdict), attempt=repeated.made),
         )
     deleted = delete_first(view, verdict.retained, now) if verdict.retained is not None else None
-    reports = reasons_to_report(verdict) + ([deleted[1]] if deleted else [])
-    failed = failed_deletions(view, verdict.retained, now) if verdict.retained is not None else None
-    reports += [failed] if failed else []
+    failed = verdict.retained.failed if verdict.retained is not None else None
+    reports = reasons_to_report(verdict) + ([deleted[1]] if deleted else []) + ([failed] if failed else [])
     return Plan(
         actions=(*made, deleted[0]) if deleted else made,
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,

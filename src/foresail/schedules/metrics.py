@@ -55,6 +55,7 @@ class Figures(NamedTuple):
     held: str  # the reason
     invalid: str  # the reason
     retention_blocked: str = ""  # the reason why nothing is deleted
+    is_retention_failed: bool = False  # Velero could not delete a Backup
     objective: float | None = None  # seconds
     good_since: float = 0.0  # when the newest good Backup started, or the Schedule was created
     attempts: float | None = None  # at the last slot, if failed runs are repeated
@@ -180,6 +181,7 @@ class _Snapshot(NamedTuple):
         blocked = Counter(
             (key.namespace, each.retention_blocked) for key, each in self.figures.items() if each.retention_blocked
         )
+        failed = Counter(key.namespace for key, each in self.figures.items() if each.is_retention_failed)
         exceeded = Counter(key.namespace for key, each in self.figures.items() if each.exceeds_objective(instant))
         next_runs: dict[str, float] = {}
         successes: dict[str, float] = {}
@@ -200,6 +202,12 @@ class _Snapshot(NamedTuple):
             "Schedules with Backups to delete by retention of which none is deleted, by reason.",
             ("namespace", "reason"),
             blocked.items(),
+        )
+        yield _gauge(
+            "foresail_schedules_retention_failed",
+            "Schedules with a Backup to delete by retention whose deletion failed.",
+            ("namespace",),
+            (((namespace,), float(failed[namespace])) for namespace in counts),
         )
         yield _gauge(
             "foresail_schedules_objective_exceeded",
@@ -341,6 +349,7 @@ def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
         held=verdict.blocked_by.reason.value if verdict.blocked_by is not None and not verdict.is_settling else "",
         invalid=blocker.reason.value if blocker is not None else "",
         retention_blocked=_retention_blocked(verdict),
+        is_retention_failed=verdict.retained is not None and verdict.retained.failed is not None,
         objective=rpo.total_seconds() if rpo is not None else None,
         good_since=good_since(view).timestamp(),
         attempts=float(verdict.attempts.made) if verdict.attempts is not None else None,

@@ -169,6 +169,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     locations: tuple[LocationRow, ...] = ()  # all of them
     deletions: tuple[DeletionRow, ...] = ()  # of its Backups
     open_deletions: int = 0  # of all Schedules, that Velero works on or will
+    unusable: Mapping[str, Unread] = {}  # by Backup: a request with the name of its deletion that does not delete it
     unrequested: Mapping[str, datetime] = {}  # its Backups in phase Deleting without a request, by when that was seen
     restored: frozenset[str] = frozenset()  # its Backups that a Restore reads
     group: GroupView | None = None  # if its policy limits concurrent Backups

@@ -86,6 +86,8 @@ def problem_with(policy: PolicyRow) -> str | None:
         return problem
     if spec.retention is not None and spec.retention.keep_within and _within(spec.retention) is None:
         return f"spec.retention.keepWithin {spec.retention.keep_within!r} is not a duration above zero, such as 720h"
+    if spec.retention is not None and retention_rules(policy, "UTC") is None:
+        return "spec.retention keeps nothing: set keepLast, hourly, daily, weekly, monthly, yearly or keepWithin"
     backoff = length_in_policy(spec.retry.backoff) if spec.retry is not None else timedelta()
     if spec.retry is not None and (backoff is None or not timedelta() <= backoff <= MOST_BACKOFF):
         return f"spec.retry.backoff {spec.retry.backoff!r} is not a duration of at most 24h, such as 5m"

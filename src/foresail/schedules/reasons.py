@@ -95,8 +95,8 @@ class Reason(StrEnum):
     """
 
     RETENTION_FAILED = "RetentionFailed"
-    """Velero could not delete a Backup, or was stopped amid it. Foresail tries again after Velero has removed the
-    request, within a day.
+    """Velero could not delete a Backup, or was stopped amid it: Foresail tries again after Velero has removed the
+    request, within a day. Or a request of that name cannot be read or is for another Backup: delete it.
     """
 
     RETRYING = "Retrying"

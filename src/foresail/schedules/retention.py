@@ -19,7 +19,7 @@ from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.plan import Create, Key, Level
 from foresail.retention import Copy, Rule, Rules, horizon, kept, oldest_first, why_not_kept
 from foresail.schedules.expression import parse_expression
-from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView, location_of
+from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, ScheduleView, Unread, location_of
 from foresail.schedules.policies import retention_rules
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.slots import timing_of
@@ -50,6 +50,7 @@ class Retained(msgspec.Struct, frozen=True):
     blocked_by: Because | None = None
     deleting: tuple[str, ...] = ()  # Backups that Velero has begun to delete
     again: tuple[str, ...] = ()  # those of them to request again, for their deletion has ended without success
+    failed: Because | None = None  # a deletion that failed or cannot be requested
 
     @property
     def deletes(self) -> dict[str, str]:
@@ -77,7 +78,8 @@ def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
     blocked_by = _in_doubt(view, now) if goes or again else None
     if goes and blocked_by is None and not is_approved:
         blocked_by = _not_approved(view, len(goes), len(copies))
-    return Retained(digest, reasons, goes, is_approved, blocked_by, tuple(each.key.name for each in deleting), again)
+    found = Retained(digest, reasons, goes, is_approved, blocked_by, tuple(each.key.name for each in deleting), again)
+    return msgspec.structs.replace(found, failed=_failed_deletion(view, found, now))
 
 
 def counts(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
@@ -115,7 +117,7 @@ def delete_first(view: ScheduleView, retained: Retained, now: datetime) -> tuple
     """Return the deletion of the oldest Backup that goes, one at a time; None if none is deleted now."""
     if retained.blocked_by is not None or is_waiting_for_velero(view, now):
         return None
-    requested = {each.backup for each in view.deletions}
+    requested = {each.backup for each in view.deletions} | view.unusable.keys()
     for name, why in retained.deletes.items():
         if name not in requested:
             reason = Because(Reason.RETENTION_DELETED, f"deleted Backup {name}: {why}.", Level.NORMAL)
@@ -138,8 +140,27 @@ def is_waiting_for_velero(view: ScheduleView, now: datetime) -> bool:
     return view.open_deletions >= MOST_OPEN_DELETIONS or any(each.is_pending(now) for each in view.deletions)
 
 
-def failed_deletions(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
-    """Return which deletion Velero failed or abandoned; it removes such a request after a day."""
+def deletion_name(backup: str) -> str:
+    """Return the name of our DeleteBackupRequest for a Backup."""
+    return f"{backup}{_SUFFIX}"
+
+
+def backup_of(deletion: str) -> str:
+    """Return the name of the Backup for which a DeleteBackupRequest of ours has this name."""
+    return deletion.removesuffix(_SUFFIX)
+
+
+def unusable_deletion(backup: str, row: DeletionRow | None, unread: Unread | None) -> Unread | None:
+    """Return why a request with the name of a Backup's deletion does not delete it; None if nothing is in the way."""
+    if unread is not None:
+        return Unread(unread.key, f"cannot be read ({unread.problem})")
+    if row is not None and row.backup != backup:
+        return Unread(row.key, f"is for Backup {row.backup or '<none>'}")
+    return None
+
+
+def _failed_deletion(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
+    """Return which deletion failed, was abandoned or cannot be requested; Velero removes such requests after a day."""
     for each in view.deletions:
         if each.backup not in retained.goes and each.backup not in retained.deleting:
             continue
@@ -150,7 +171,17 @@ def failed_deletions(view: ScheduleView, retained: Retained, now: datetime) -> B
             text = f"Velero has not finished the deletion of Backup {each.backup} for an hour. Check its log."
             again = "If it was restarted amid it, the next try follows within a day."
             return Because(Reason.RETENTION_FAILED, f"{text} {again}")
-    return _not_repeated(view, retained, now)
+    return _not_requested(view, retained) or _not_repeated(view, retained, now)
+
+
+def _not_requested(view: ScheduleView, retained: Retained) -> Because | None:
+    """Return why a deletion cannot be requested."""
+    for name in (*retained.deleting, *retained.goes):
+        if name in view.unusable:
+            request, problem = view.unusable[name].key, view.unusable[name].problem
+            text = f"DeleteBackupRequest {request} {problem}, so Backup {name} is not deleted. Delete that request."
+            return Because(Reason.RETENTION_FAILED, text)
+    return None
 
 
 def _not_repeated(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
@@ -179,7 +210,7 @@ def _deletion(schedule: ScheduleRow, backup: str, why: str) -> Create:
     }
     return Create(
         velero.DELETE_REQUEST,
-        Key(schedule.key.namespace, f"{backup}{_SUFFIX}"),
+        Key(schedule.key.namespace, deletion_name(backup)),
         body,
         {SCHEDULE_UID: schedule.uid},
     )

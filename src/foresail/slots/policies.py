@@ -16,6 +16,8 @@ from foresail.slots.windows import AHEAD, MINUTE, Window, Windows, next_opening
 
 _WINDOW_DIALECT = Dialect.ROBFIG  # of windows, whichever Velero is installed
 _LONGEST_SPREAD = timedelta(hours=24)
+_LONGEST_WINDOW = timedelta(hours=744)
+_LONGEST_DEADLINE = timedelta(hours=8760)
 
 
 class PolicyRow(Keyed, frozen=True):
@@ -78,8 +80,8 @@ def timing_problem(spec: SchedulePolicySpec) -> str | None:
         if within is None or within > _LONGEST_SPREAD:
             return f"spec.spread.within {spec.spread.within!r} is not a duration from 1s to 24h, such as 2h"
     deadline = spec.starting_deadline
-    if deadline is not None and _positive(deadline) is None:
-        return f"spec.startingDeadline {deadline!r} is not a duration above zero, such as 4h"
+    if deadline is not None and not MINUTE <= (_positive(deadline) or timedelta()) <= _LONGEST_DEADLINE:
+        return f"spec.startingDeadline {deadline!r} is not a duration from 1m to 8760h, such as 4h"
     windows = _windows(spec.windows, spec.time_zone or "UTC") if spec.windows is not None else None
     return windows if isinstance(windows, str) else None
 
@@ -87,6 +89,8 @@ def timing_problem(spec: SchedulePolicySpec) -> str | None:
 @lru_cache(1_000)
 def _windows(wire: ScheduleWindows, zone: str) -> Windows | str:
     """Return the windows of a policy, or what is wrong with them."""
+    if wire.allowed is None and wire.excluded is None:
+        return "spec.windows has no window: set allowed or excluded, or leave windows out"
     parts: dict[str, tuple[Window, ...]] = {}
     for field, windows in (("allowed", wire.allowed or ()), ("excluded", wire.excluded or ())):
         found = []
@@ -101,8 +105,8 @@ def _windows(wire: ScheduleWindows, zone: str) -> Windows | str:
 
 def _window(wire: ScheduleWindow, zone: str) -> Window | str:
     length, zone = _positive(wire.duration), wire.time_zone or zone
-    if length is None:
-        return f"duration {wire.duration!r} is not a duration above zero, such as 8h"
+    if length is None or length > _LONGEST_WINDOW:
+        return f"duration {wire.duration!r} is not a duration from 1m to 744h, such as 8h"
     if length % MINUTE:
         return f"duration {wire.duration!r} is not a whole number of minutes, such as 90m"
     if not is_zone(zone):

@@ -12,6 +12,7 @@ def oracle() -> Oracle:
     return Oracle()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("dialect", Dialect)
 def test_the_engine_agrees_with_the_go_library_on_a_fixed_sample(oracle: Oracle, dialect: Dialect) -> None:
     report = compare(oracle, dialect, SAMPLE, seed=2026)

@@ -62,6 +62,7 @@ def fires_of(text: str, dialect: Dialect, name: str) -> list[datetime]:
     return list(takewhile(lambda fire: fire < end, fires_after(parse(text, dialect, name), at("2023-01-01T00:00Z"))))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", ZONES)
 @pytest.mark.parametrize("dialect", Dialect)
 def test_previous_is_the_last_fire_of_a_chain_that_was_walked_in_full(dialect: Dialect, name: str) -> None:
@@ -77,6 +78,7 @@ def test_previous_is_the_last_fire_of_a_chain_that_was_walked_in_full(dialect: D
             assert schedule.previous(before) == expected, (text, before)
 
 
+@pytest.mark.repeats
 def test_previous_and_outlook_agree_with_chains_of_random_schedules_walked_in_full() -> None:
     random = Random(2026)  # noqa: S311  a reproducible sample
     specs, starts = SpecMaker(random), StartMaker(random)

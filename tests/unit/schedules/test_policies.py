@@ -74,6 +74,7 @@ def test_change_of_the_zone_makes_nothing_due_that_has_passed() -> None:
     ("spec", "problem"),
     [
         ({"timeZone": "Mars/Phobos"}, "'Mars/Phobos' is not a time zone"),
+        ({"retention": {"daily": 0}}, "spec.retention keeps nothing"),
         ({"retention": {"keepWithin": "0h"}}, "'0h' is not a duration above zero"),
         ({"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}}, "has no values"),
     ],

@@ -182,6 +182,17 @@ def test_unfinished_deletion_in_a_location_that_is_gone_is_reported_and_blocks_n
     assert f"the deletion of Backup {name}, which failed, is not repeated" in reported.message
 
 
+@pytest.mark.parametrize("problem", ["cannot be read (Expected `array`)", "is for Backup other"])
+def test_request_in_the_place_of_a_deletion_is_reported_and_blocks_no_other(problem: str) -> None:
+    rows = copies(4)
+    oldest = rows[-1].key.name
+    view = seen(*rows, unusable={oldest: Unread(Key("velero", f"{oldest}-retention"), problem)})
+    assert [each.body["spec"] for each in deletions(view)] == [{"backupName": rows[-2].key.name}]
+    (reported,) = [each for each in decide(view, NOON).notes if each.reason == Reason.RETENTION_FAILED.value]
+    expected = f"DeleteBackupRequest velero/{oldest}-retention {problem}, so Backup {oldest} is not deleted."
+    assert reported.message == f"{expected} Delete that request."
+
+
 def begun(name: str, at: datetime, created: datetime = LONG_AGO) -> DeletionRow:
     """Return a deletion that Velero has begun, as it is read from the API server."""
     writes = [{"manager": "foresail", "time": stamp(created)}, {"manager": "velero-server", "time": stamp(at)}]

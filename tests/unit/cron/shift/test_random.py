@@ -1,11 +1,14 @@
 """A fixed sample of what `make cron-shift` checks in full."""
 
+import pytest
+
 from bench.cron_shift import run
 from bench.shift_brute import inexpressible
 
 SAMPLE = 400
 
 
+@pytest.mark.repeats
 def test_random_shifts_fire_at_each_minute_wanted_and_at_no_other() -> None:
     report = run(SAMPLE, seed=2026)
     assert report.wrong == []
