@@ -22,7 +22,7 @@ import msgspec
 
 from bench.coverage_worlds import EXCLUDE, MARK, POLICIES, VELERO, Document, Objects, Specs, definitions, namespaces
 from foresail.api.specs import BackupSpec
-from foresail.scope.coverage import Scope, covered, scope_of
+from foresail.scope.coverage import Namespaces, Scope, covered, scope_of
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES, Discovery, kinds_of
 from foresail.scope.policies import Conditions, Policies, PolicyError, policies_of
 from foresail.scope.releases import LATEST, Release
@@ -295,7 +295,7 @@ def compare(score: Score, name: str, spec: Document, world: "Bodies", outcome: O
     found: list[str] = []
     try:
         policies = world.policy(typed)
-        scope = scope_of(typed, world.items.discovery, world.items.namespaces, policies, world.release)
+        scope = scope_of(typed, world.items.discovery, Namespaces.of(world.items.namespaces), policies, world.release)
         expected, is_refused = covered(typed, world.items, policies, world.release), bool(scope.refused)
     except PolicyError:
         policies, scope, expected, is_refused = None, None, frozenset(), True

@@ -10,7 +10,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from bench.restore_drill import API, GROUP, LABEL, Body, Drill, define, install, undefine, usual, wait, widget, widgets
@@ -176,10 +176,62 @@ def killed(drill: Drill, operator: Operator, count: int) -> list[Body]:
     return results
 
 
+# Parts
+
+
+def faults(drill: Drill, _operator: Operator, _size: float) -> Body:
+    """Plant each fault, and count those that are found with the right reason."""
+    found = 0
+    for name, (plant, _, _) in FAULTS.items():
+        result = plant(drill)
+        say(f"{name}: {result['result']} {result['reason']}: {result['message']}")
+        found += is_found(name, result)
+    return {"faults": len(FAULTS), "found": found}
+
+
+def side_effects(drill: Drill, _operator: Operator, _size: float) -> Body:
+    """Check a hostile backup, and count what got out."""
+    out, result = escapes(drill)
+    say(f"side effects: {result['reason']}: {result['message']}; escaped: {out}")
+    return {"escapes": len(out)}
+
+
+def namespaces(drill: Drill, _operator: Operator, size: float) -> Body:
+    """Check many namespaces in one run."""
+    whole = many(drill, max(round(NAMESPACES * size), 1))
+    say(f"many namespaces: {whole['result']} {whole['message']} in {whole.get('restoreSeconds')} s")
+    figures = {"namespaces": whole["namespaces"], "restore_seconds": whole.get("restoreSeconds")}
+    return {"false_alarms": int(whole["result"] != "Pass"), **figures}
+
+
+def kills(drill: Drill, operator: Operator, size: float) -> Body:
+    """Kill the operator at random moments of checks."""
+    count = max(round(KILLS * size), 1)
+    failed = [each for each in killed(drill, operator, count) if each["result"] != "Pass"]
+    for each in failed:
+        say(f"false alarm: {each['reason']}: {each['message']}")
+    return {"false_alarms": len(failed), "kills": count}
+
+
+def month(_drill: Drill, _operator: Operator, _size: float) -> Body:
+    """Simulate a month without faults."""
+    return {"false_alarms": false_alarms_of_a_month()}
+
+
+PARTS: dict[str, Callable[[Drill, Operator, float], Body]] = {
+    "faults": faults,
+    "side-effects": side_effects,
+    "namespaces": namespaces,
+    "kills": kills,
+    "month": month,
+}
+
+
 def main() -> int:
-    """Run everything, and print the figures as JSON on the last line."""
+    """Run everything, or some parts, and print the figures as JSON on the last line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=float, default=float(os.environ.get("SIZE") or 1))
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
     args = parser.parse_args()
     options = Options(velero="velero", nodes=1)
     with (
@@ -187,46 +239,25 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
     ):
         install(cluster)
-        figures = measure(Drill(cluster), Operator(cluster, Path(folder), *FLAGS), args.size)
+        operator = Operator(cluster, Path(folder), *FLAGS)
+        figures = measure(Drill(cluster), operator, args.size, args.part or list(PARTS))
     print(json.dumps(figures))
-    is_good = figures["found"] == figures["faults"] and not (
-        figures["false_alarms"] or figures["escapes"] or figures["leftovers"]
-    )
-    return 0 if is_good else 1
+    bad = (figures.get(each, 0) for each in ("false_alarms", "escapes", "leftovers"))
+    return 0 if figures.get("found") == figures.get("faults") and not any(bad) else 1
 
 
-def measure(drill: Drill, operator: Operator, size: float) -> Body:
-    """Plant faults and side effects, kill, and count."""
+def measure(drill: Drill, operator: Operator, size: float, parts: Iterable[str]) -> Body:
+    """Run the parts, and add up their figures."""
+    figures: Body = {}
     operator.start()
     try:
-        found = []
-        for name, (plant, _, _) in FAULTS.items():
-            result = plant(drill)
-            say(f"{name}: {result['result']} {result['reason']}: {result['message']}")
-            found.append(is_found(name, result))
-        out, result = escapes(drill)
-        say(f"side effects: {result['reason']}: {result['message']}; escaped: {out}")
-        whole = many(drill, max(round(NAMESPACES * size), 1))
-        say(f"many namespaces: {whole['result']} {whole['message']} in {whole.get('restoreSeconds')} s")
-        results = killed(drill, operator, max(round(KILLS * size), 1))
-        good = [whole, *results]
-        for each in good:
-            if each["result"] != "Pass":
-                say(f"false alarm: {each['reason']}: {each['message']}")
+        for part in parts:
+            for name, value in PARTS[part](drill, operator, size).items():
+                figures[name] = figures[name] + value if name in figures else value
         wait(lambda: not drill.leftovers(), "the removal of everything")
-        month = false_alarms_of_a_month()
     finally:
         operator.kill()
-    return {
-        "faults": len(FAULTS),
-        "found": sum(found),
-        "false_alarms": sum(each["result"] != "Pass" for each in good) + month,
-        "escapes": len(out),
-        "leftovers": len(drill.leftovers()),
-        "namespaces": whole["namespaces"],
-        "restore_seconds": whole.get("restoreSeconds"),
-        "kills": max(round(KILLS * size), 1),
-    }
+    return {**figures, "leftovers": len(drill.leftovers())}
 
 
 def say(line: str) -> None:

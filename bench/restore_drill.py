@@ -23,11 +23,11 @@ _PATIENCE = 600.0
 Body = dict[str, Any]
 
 
-def install(cluster: Cluster) -> None:
-    """Install both charts with restore checks as the only capability."""
+def install(cluster: Cluster, *more: str) -> None:
+    """Install both charts with restore checks as the only capability, and more values."""
     for chart, values in (
         ("foresail-crds", "veleroNamespace=velero"),
-        ("foresail", "proof.restoreChecks=true,schedules.enabled=false"),
+        ("foresail", ",".join(("proof.restoreChecks=true,schedules.enabled=false", *more))),
     ):
         command = [str(program("helm", "helm")), "template", "foresail", str(CHARTS / chart), "--namespace=velero"]
         settings = [f"--set={values}"] if chart == "foresail" else []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bench.restore_drill import GROUP, Body, Drill, config_map, define, undefine, usual, wait, widget, widgets
+from foresail.api.restore_check import MOST_OBJECTS
 
 Fault = Callable[[Drill], Body]
 
@@ -306,6 +307,14 @@ def many_namespaces(drill: Drill) -> Body:
     return drill.check("crowd")
 
 
+def many_objects(drill: Drill) -> Body:
+    """Have more objects in a backup than one check takes."""
+    drill.make("heap", *usual())
+    drill.back_up("heap", "--include-namespaces=heap")
+    drill.add_to_list("heap", "v1/ConfigMap", *(f"heap/{number}" for number in range(MOST_OBJECTS)))
+    return drill.check("heap")
+
+
 def frozen_velero(drill: Drill) -> Body:
     """Freeze Velero, so that nothing is restored before the deadline."""
     drill.make("frozen", *usual())
@@ -359,6 +368,7 @@ FAULTS: dict[str, tuple[Fault, tuple[str, ...], str]] = {
     "lost list": (lost_list, ("ContentsUnreadable",), ""),
     "unreadable list": (unreadable_list, ("ContentsUnreadable",), "format"),
     "many namespaces": (many_namespaces, ("TooManyNamespaces",), "251 namespaces"),
+    "many objects": (many_objects, ("TooManyObjects",), f"one check takes {MOST_OBJECTS}"),
     "frozen Velero": (frozen_velero, ("DeadlineExceeded",), "1m"),
     "only partial backups": (partial_backups, ("NoBackup",), "No Completed Backup"),
 }  # fmt: skip

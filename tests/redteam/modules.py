@@ -2,6 +2,7 @@
 
 from tests.redteam import (
     annotations,
+    checks,
     direct,
     exhaustion,
     fence,
@@ -13,4 +14,4 @@ from tests.redteam import (
     schedules,
 )
 
-MODULES = (annotations, direct, exhaustion, fence, identity, locations, namespaces, records, replays, schedules)
+MODULES = (annotations, checks, direct, exhaustion, fence, identity, locations, namespaces, records, replays, schedules)

@@ -18,11 +18,13 @@ from subprocess import Popen
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from bench.restore_checks import FLAGS
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from testbed import Cluster, Options
 from testbed.api import Answer, trust
 from testbed.pki import client_certificate
 from tests.cluster import tenants
+from tests.cluster.operators import running
 from tests.selfservice_invariant import breaches_of_backup, breaches_of_restore
 
 Json = dict[str, Any]
@@ -37,6 +39,9 @@ CLOSED = "closed"
 
 SCARCE, PROTECTED, IDLE = "scarce", "protected", "idle"
 """More of the hostile tenant's namespaces: a quota of one, protected backups, and no restores."""
+
+CHECKED = "checked"
+"""The hostile tenant's namespace whose policy allows RestoreChecks."""
 
 LOCATED, NEIGHBOUR, REBORN = "located", "neighbour", "reborn"
 """The hostile tenant's namespace with a bucket, the victim's, and one that is deleted and created again."""
@@ -53,10 +58,11 @@ OLD = "old"
 
 OPERATOR = f"system:serviceaccount:{VELERO}:foresail"
 EXCEPTIONS = "policyexceptions"
+RESTORE_CHECKS = "restorechecks"
 _GROUPS = {
     "oadp.openshift.io/v1alpha1": (NAB, NAR, NADR, NAS, NABSL, NABSLR),
     "velero.io/v1": ("backups", "restores", "deletebackuprequests", "downloadrequests", "backupstoragelocations"),
-    "foresail.dev/v1alpha1": ("selfservicepolicies",),
+    "foresail.dev/v1alpha1": ("selfservicepolicies", RESTORE_CHECKS),
     "rbac.authorization.k8s.io/v1": ("roles", "rolebindings", "clusterroles", "clusterrolebindings"),
     "apps/v1": ("deployments", "statefulsets", "daemonsets", "replicasets"),
     "batch/v1": ("jobs", "cronjobs"),
@@ -91,6 +97,7 @@ POLICIES: Mapping[str, Json] = {
     LOCATED: {"adoption": "Automatic", "locations": {"allowed": True}},
     NEIGHBOUR: {"locations": {"allowed": True}},
     REBORN: {"adoption": "Automatic"},
+    CHECKED: {"restoreChecks": {"maximum": 2, "minimumInterval": "10m"}},
 }
 """The policies beside the chart's default, each for the namespace of its name."""
 
@@ -167,6 +174,7 @@ def body_of(plural: str, name: str, spec: object = None, **metadata: object) -> 
         NAS: "NonAdminSchedule",
         NABSL: "NonAdminBackupStorageLocation",
         NABSLR: "NonAdminBackupStorageLocationRequest",
+        RESTORE_CHECKS: "RestoreCheck",
     }
     velero = {"backups": "Backup", "restores": "Restore", "downloadrequests": "DownloadRequest"}
     kind = kinds.get(plural) or velero.get(plural, plural)
@@ -426,13 +434,16 @@ def attacked(folder: Path) -> Iterator[World]:
     """Build the cluster with everybody in it, and take it down when the block ends."""
     with Cluster.create("redteam", Options(velero="velero", nodes=1), owned=True) as cluster:
         _before_self_service(cluster)
-        tenants.install(cluster, locations=True)
+        tenants.install(cluster, locations=True, checks=True)
         for name, spec in POLICIES.items():
             cluster.apply(_policy(name, _with_servers(cluster, name, spec)))
         admin = Caller(cluster.server, cluster.site.admin_trust)
         log = folder / "operator.log"
         _open_buckets(cluster)
-        with tenants.operator(cluster, log, 0, "--tenant-locations") as process:
+        with (
+            running(cluster, folder, *FLAGS, "--tenant-checks"),
+            tenants.operator(cluster, log, 0, "--tenant-locations") as process,
+        ):
             world = World(cluster, admin, _user(cluster, "mallory"), _user(cluster, "vic"), process, log)
             _furnish(world)
             yield world
@@ -541,7 +552,7 @@ def location_spec(cluster: Cluster, space: str, **changes: Any) -> Json:  # noqa
 
 def _before_self_service(cluster: Cluster) -> None:
     """Create the namespaces, and what tenants had in them before any admission policy looked."""
-    for name in (HOSTILE, FIELDS, SCARCE, PROTECTED, IDLE, LOCATED, REBORN):
+    for name in (HOSTILE, FIELDS, SCARCE, PROTECTED, IDLE, LOCATED, REBORN, CHECKED):
         cluster.apply(namespace(name), may_edit(name, "mallory"), config(name))
     cluster.apply(namespace(CLOSED, opted_in=False), may_edit(CLOSED, "mallory"))
     for name in (VICTIM, NEIGHBOUR):

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -12,22 +12,23 @@ import msgspec
 from foresail.api import core, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.instants import stamp
-from foresail.api.marks import CHECK_LABEL, CHECK_NOW
-from foresail.api.pods import RESOURCE_QUOTA
+from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED, CHECK_LABEL, CHECK_NOW
+from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Kind
-from foresail.proof.checks.build import NETWORK_POLICY
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.kinds import Served
 from foresail.proof.checks.observe import Files, FilesFound
-from foresail.proof.checks.reader import compared
+from foresail.proof.checks.pod_rows import Pods, PodsFound, PodWire, pod_row
+from foresail.proof.checks.reader import compared, with_volumes
+from foresail.proof.checks.settings import DataSettings
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.process import Moment, Process
-from tests.worlds.roles import RESTORE_CHECKS, VELERO, Role
+from tests.worlds.roles import RESTORE_CHECKS, VELERO, Grant, Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
 from tests.worlds.visitor import Visitor
@@ -35,7 +36,7 @@ from tests.worlds.world import Definition, World, done
 
 CHECK = Key(VELERO, "nightly")
 CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
-SIGNED, BEGUN, LASTS = 0.05, 0.2, 3.0  # seconds
+SIGNED, COUNTED, BEGUN, LASTS = 0.05, 0.1, 0.2, 3.0  # seconds
 SERVED = Served({"apps/v1/Deployment": "deployments.apps"})
 USUAL = {
     "v1/Namespace": ["red", "blue"],
@@ -45,18 +46,36 @@ USUAL = {
 }
 
 
+DATA = DataSettings("example.com/foresail:1", Key(VELERO, "foresail-checks"), ("192.0.2.1:443",))
+"""With which depth Data is on."""
+
+IN_SANDBOXES = frozenset(
+    {
+        *(Grant("rolebindings.rbac.authorization.k8s.io", verb, everywhere=True) for verb in ("get", "create")),
+        *(Grant("pods", verb, everywhere=True) for verb in ("get", "create")),
+        *(Grant("persistentvolumes", verb, everywhere=True) for verb in ("list", "watch", "patch")),
+    }
+)
+"""What `proof.data.enabled` adds; those about pods are granted in each sandbox by the RoleBinding there."""
+
+
 class CheckScene:
     """One world with Velero, an administrator and the controller."""
+
+    capability = RESTORE_CHECKS
+    more: tuple[Definition, ...] = ()
+    never: tuple[str, ...] | None = None
 
     def __init__(self) -> None:
         self.clock = WallClock()
         kinds = (velero.BACKUP, velero.RESTORE, velero.DOWNLOAD_REQUEST, velero.LOCATION)
-        others = (core.CONFIG_MAP, RESOURCE_QUOTA, NETWORK_POLICY)
+        others = (core.CONFIG_MAP, RESOURCE_QUOTA, core.NETWORK_POLICY, core.ROLE_BINDING)
         definitions = [Definition(each, status=False) for each in kinds]
         definitions += [Definition(each, status=False, generation=False) for each in others]
-        definitions.append(Definition(DEPLOYMENT))
+        definitions += [Definition(DEPLOYMENT), Definition(POD, status=False, generation=False)]
+        definitions.append(Definition(core.VOLUME, status=False, generation=False))
         definitions.append(Definition(core.STORAGE_CLASS, status=False, generation=False))
-        self.world = World(self.clock, Definition(RESTORE_CHECK), *definitions)
+        self.world = World(self.clock, Definition(RESTORE_CHECK), *definitions, *self.more)
         self.weather = Weather()
         self.deaths = 0
         self.process: Process | None = None
@@ -65,10 +84,16 @@ class CheckScene:
         self.errors: list[str] = []
         self.phase = velero.COMPLETED
         self.works = True  # whether Velero does anything
+        self.counts = True  # whether the controller of quotas does
         self.lasts = LASTS
         self.births: list[str] = []  # Restores
         self.unfenced: list[str] = []  # sandboxes into which Velero would have restored without a fence
         self.unreadable = 0  # how many of the next reads fail
+        self.data: DataSettings | None = None  # of depth Data, if it is on
+        self.canary_code: int | None = CANARY_CLOSED  # how a canary ends; None: it does not
+        self.assertion_code = 0
+        self.become_ready = True  # the pods of the backup
+        self.started: list[str] = []  # pods, in their order
         self.world.history.listeners.append(self._heard)
         self.world.create(NAMESPACE, {"metadata": {"name": VELERO}}, "admin")
         container = {"name": "velero", "image": "example.com/velero:v1.18.0", "args": ["velero", "server"]}
@@ -112,8 +137,9 @@ class CheckScene:
     # The controller
 
     def start(self, dies: Moment | None = None, workers: int = 1) -> Process:
-        visitor = Visitor(self.world, weather=self.weather, role=Role(RESTORE_CHECKS))
-        controller = RestoreChecks(VELERO, self._read)
+        more = IN_SANDBOXES if self.data is not None else frozenset()
+        visitor = Visitor(self.world, weather=self.weather, role=Role(self.capability, more))
+        controller = RestoreChecks(VELERO, self._read, self.never, self._read_pods, self.data)
         self.process = Process(visitor, controller, dies=dies, workers=workers, timing=CALM)
         return self.process
 
@@ -132,6 +158,14 @@ class CheckScene:
         if self.process is not None:
             await self.process.kill()
             self.process = None
+
+    async def live(self, story: Awaitable[None], dies: Sequence[Moment]) -> None:
+        """Run the controller during a story, with deaths in it, and stop it at the end."""
+        running = asyncio.create_task(self.keep_running(dies))
+        await story
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await self.stop()
 
     # What is there
 
@@ -166,11 +200,22 @@ class CheckScene:
         kinds = (NAMESPACE, velero.RESTORE, velero.DOWNLOAD_REQUEST, core.CONFIG_MAP)
         return [name for kind in kinds for name in self.named(kind)]
 
-    # Velero
+    # The controller of quotas, and Velero
+
+    def count_quotas(self) -> None:
+        """Count everywhere, as after a pause."""
+        for key, each in list(self.world.history.present(RESOURCE_QUOTA).items()):
+            done(self.world.merge(RESOURCE_QUOTA, key, {"status": _counted(each)}, "quotas"))
 
     def _heard(self, happening: Happening) -> None:
-        if happening.before is not None or happening.after is None or not self.works:
+        if happening.before is not None or happening.after is None:
             return
+        if happening.kind == RESOURCE_QUOTA and self.counts:
+            self._later(COUNTED, RESOURCE_QUOTA, happening.key, _counted(happening.after))
+        if not self.works:
+            return
+        if happening.kind == POD:
+            self._start(happening.key)
         if happening.kind == velero.DOWNLOAD_REQUEST:
             target = happening.after["spec"]["target"]
             url = f"bucket:{target['kind']}:{target['name']}:{happening.after['metadata']['uid']}"
@@ -183,20 +228,53 @@ class CheckScene:
             self._later(BEGUN, velero.RESTORE, happening.key, began)
             asyncio.get_running_loop().call_later(self.lasts, self._end, happening.key)
 
+    def _start(self, key: Key) -> None:
+        """Be the kubelet."""
+        self.started.append(key.name)
+        container: Document | None = None
+        if key.name.startswith("foresail-canary-"):
+            said = "reached: API server, bucket" if self.canary_code == CANARY_REACHED else "closed"
+            container = {"exitCode": self.canary_code, "message": said} if self.canary_code is not None else None
+        elif key.name.startswith("foresail-assertion-"):
+            container = {"exitCode": self.assertion_code, "message": f"{7 - self.assertion_code} rows"}
+        elif self.become_ready:
+            self._later(2.0, POD, key, {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+        else:
+            waits = [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+            self._later(2.0, POD, key, {"phase": "Running", "containerStatuses": waits})
+        if container is not None:
+            phase = "Failed" if container["exitCode"] else "Succeeded"
+            self._later(1.0, POD, key, {"phase": phase, "containerStatuses": [{"state": {"terminated": container}}]})
+
     def _end(self, key: Key) -> None:
+        restore = self.world.history.present(velero.RESTORE).get(key)
+        if restore is not None and "pods" in restore["spec"]["includedResources"]:
+            mapping = restore["spec"]["namespaceMapping"]
+            for place in self.lists[restore["spec"]["backupName"]].get("v1/Pod", ()):
+                source, _, name = place.partition("/")
+                self.world.create(POD, {"metadata": {"name": name}}, "velero", mapping[source])
         ended = {"phase": self.phase, "completionTimestamp": stamp(self.clock())}
         self.world.merge(velero.RESTORE, key, {"status": ended}, "velero")  # gone meanwhile: nothing to be done
 
     def _fenced(self, names: Any) -> None:  # noqa: ANN401 - JSON
         for each in names:
-            fences = (RESOURCE_QUOTA, NETWORK_POLICY)
-            has = [any(key.namespace == each for key in self.world.history.present(kind)) for kind in fences]
-            if Key("", each) not in self.world.history.present(NAMESPACE) or not all(has):
+            fences = (RESOURCE_QUOTA, core.NETWORK_POLICY)
+            found = [self.world.history.present(kind) for kind in fences]
+            has = [any(key.namespace == each for key in rows) for rows in found]
+            counts = [row for key, row in found[0].items() if key.namespace == each and row.get("status")]
+            if Key("", each) not in self.world.history.present(NAMESPACE) or not all(has) or not counts:
                 self.unfenced.append(each)
 
     def _later(self, seconds: float, kind: Kind, key: Key, status: Document) -> None:
         work = partial(self.world.merge, kind, key, {"status": status}, "velero")
         asyncio.get_running_loop().call_later(seconds, work)
+
+    async def _read_pods(self, query: Pods) -> PodsFound:
+        await asyncio.sleep(0.1)
+        sandboxes = [sandbox for _, sandbox in query.sandboxes]
+        present = self.world.history.present(POD).items()
+        found = [msgspec.convert(each, PodWire) for key, each in present if key.namespace in sandboxes]
+        return PodsFound(tuple(pod_row(each) for each in found))
 
     async def _read(self, query: Files) -> FilesFound:
         await asyncio.sleep(0.1)
@@ -209,7 +287,7 @@ class CheckScene:
             gvk: [
                 f"{sandboxes[place.partition('/')[0]]}/{place.partition('/')[2]}(created)"
                 for place in places
-                if "/" in place and place not in self.lost
+                if place.partition("/")[0] in sandboxes and place not in self.lost
             ]
             for gvk, places in lists.items()
             if query.phase
@@ -217,7 +295,14 @@ class CheckScene:
         errors = {"namespaces": {"": self.errors}}
         files = (lists, restored, {"errors": errors, "warnings": {}})
         found = compared(query, SERVED, *(json.dumps(each).encode() for each in files))
+        claims = [place.split("/") for place in lists.get("v1/PersistentVolumeClaim", ()) if place not in self.lost]
+        infos = [{"pvcNamespace": each, "pvcName": name, "backupMethod": "PodVolumeBackup"} for each, name in claims]
+        found = with_volumes(found, json.dumps(infos).encode() if query.volumes else None)
         return msgspec.structs.replace(found, kubernetes="v1.36.0")
+
+
+def _counted(quota: Document) -> Document:
+    return {"used": dict.fromkeys(quota["spec"]["hard"], "0")}
 
 
 def false_alarms_of_a_month(days: int = 30) -> int:

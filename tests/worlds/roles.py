@@ -12,6 +12,8 @@ from foresail.plan import Kind
 
 VELERO = "velero"
 RESTORE_CHECKS = "restore-checks"
+TENANT_CHECKS = "tenant-checks"
+"""Restore checks where self-service is on: tenants have theirs too."""
 
 
 class Grant(NamedTuple):
@@ -25,8 +27,11 @@ class Grant(NamedTuple):
 @cache
 def granted(capability: str) -> frozenset[Grant]:
     """Return what the operator may do if this capability is the only one that is on."""
-    pieces = operators(InstallOptions((capability,), VELERO, "velero", "foresail", "pause"))
+    capabilities = ("self-service", RESTORE_CHECKS) if capability == TENANT_CHECKS else (capability,)
+    pieces = operators(InstallOptions(capabilities, VELERO, "velero", "foresail", "pause"))
     bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
+    if capability == TENANT_CHECKS:
+        bound &= {"foresail-checks"}
     return frozenset(
         Grant(_written(group, resource), verb, everywhere=piece.kind.name == "ClusterRole")
         for piece in pieces

@@ -275,15 +275,16 @@ class Tenancy:
         return self.results
 
     async def keep_running(self, dies: list[Moment], workers: int) -> None:
-        """Run the controller until cancelled; each time that it dies, the next one is there a moment later."""
-        left = list(dies)
-        process = self.start(left.pop(0) if left else None, workers)
-        while True:
+        """Run the controller; each time that it dies, the next one is there a moment later."""
+        for moment in dies:
+            died = asyncio.Event()
+            process = self.start(moment, workers)
+            process.on_death = died.set
+            await died.wait()
             await asyncio.sleep(0.05)
-            if process.died:
-                self.deaths += 1
-                await process.kill()
-                process = self.start(left.pop(0) if left else None, workers)
+            self.deaths += 1
+            await process.kill()
+        self.start(None, workers)
 
     async def stop(self) -> None:
         if self.process is not None:

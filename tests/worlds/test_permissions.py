@@ -20,6 +20,7 @@ from tests.worlds import test_selfservice_downloads as downloads
 from tests.worlds import test_selfservice_paths as paths
 from tests.worlds import test_selfservice_schedules as tenant_schedules
 from tests.worlds import test_selfservice_turns as turns
+from tests.worlds import test_tenant_checks as tenant_checks
 from tests.worlds.primer_scene import PrimerScene
 from tests.worlds.roles import Grant, circumstances, granted
 
@@ -81,6 +82,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         buffers.test_a_buffer_holds_from_the_fire_minus_the_warm_up_until_the_fire,
     ),
     "restore-checks": (restore_checks.test_a_check_passes_with_its_evidence_and_leaves_nothing,),
+    "tenant-checks": (tenant_checks.test_a_schedule_of_the_tenant_names_its_own_backups,),
 }
 ELSEWHERE = ("events.events.k8s.io", "leases.coordination.k8s.io")
 capability = pytest.mark.parametrize("capability", STORIES)
@@ -114,6 +116,7 @@ def test_with_its_own_role_alone_a_capability_works_and_uses_each_verb_of_it(cap
     assert left <= only_when_a_name_is_taken(capability)
 
 
+@pytest.mark.repeats
 @capability
 def test_without_a_verb_of_its_role_a_story_does_not_hold(capability: str) -> None:
     used = uses(capability)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.worlds.year_of_primers import Year, live_and_compare
 
 CLUSTERS = (1, 6)  # clocks change in both zones
@@ -9,6 +11,7 @@ CRON_JOBS = 2
 DAYS = 120
 
 
+@pytest.mark.repeats
 def test_each_fire_that_nothing_disturbs_is_primed_once_and_nothing_is_held_outside_of_a_window(
     figure: Callable[[str], None],
 ) -> None:

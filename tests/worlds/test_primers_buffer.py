@@ -235,6 +235,7 @@ def one_pod(scene: PrimerScene) -> None:
     scene.prime("daily", "5m")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_neither_doubles_nor_leaves_a_buffer(after: bool) -> None:
     for number, scene in deaths(one_pod, at(22), after=after, buffers=True):

@@ -55,6 +55,7 @@ def test_self_service_sets_nothing(
     check(guard, figure, f"self-service, {getattr(story, '__name__', '')}")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "life",
     [

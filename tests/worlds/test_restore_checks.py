@@ -2,15 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 
 import pytest
 
 from foresail.api import core, velero
+from foresail.api.pods import RESOURCE_QUOTA
+from foresail.api.restore_check import MOST_OBJECTS
 from foresail.plan import Key
+from foresail.proof.checks.controller import RestoreChecks
+from foresail.proof.checks.kinds import RESTORED
 from tests.worlds import virtual_time
 from tests.worlds.check_scene import CHECK, USUAL, CheckScene, false_alarms_of_a_month
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.process import Moment
+from tests.worlds.world import done
 
 CIRCUMSTANCES = {
     "kubernetes": "v1.36.0",
@@ -28,11 +34,7 @@ def lived(story: Story, dies: Sequence[Moment] = ()) -> CheckScene:
 
     async def live() -> CheckScene:
         scene = CheckScene()
-        running = asyncio.create_task(scene.keep_running(dies))
-        await story(scene)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await scene.stop()
+        await scene.live(story(scene), dies)
         return scene
 
     return virtual_time.run(live())
@@ -134,6 +136,7 @@ def test_a_check_beyond_its_deadline_has_failed_and_leaves_nothing() -> None:
     assert scene.leftovers() == []
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("story", [passes, fails, is_deleted_meanwhile, takes_too_long])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_leaves_nothing_behind(story: Story, after: bool, figure: Callable[[str], None]) -> None:
@@ -175,6 +178,46 @@ def test_an_empty_backup_fails_without_a_restore() -> None:
 
     scene = lived(story)
     assert (scene.result(), scene.births, scene.leftovers()) == (("Fail", "BackupEmpty"), [], [])
+
+
+def test_a_backup_with_more_objects_than_a_check_takes_fails_before_anything_is_made() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.make_check()
+        scene.back_up("nightly-1", lists={"v1/ConfigMap": [f"red/{number}" for number in range(MOST_OBJECTS + 1)]})
+        await asyncio.sleep(60)
+
+    scene = lived(story)
+    assert (scene.result(), scene.births, scene.leftovers()) == (("Fail", "TooManyObjects"), [], [])
+
+
+def test_a_sandbox_bounds_how_many_objects_of_each_kind_it_takes() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.lasts = 20.0
+        scene.make_check()
+        scene.back_up("nightly-1", lists={"v1/ConfigMap": ["red/a", "red/b"], "v1/Secret": ["red/c"]})
+        await asyncio.sleep(5)
+        (quota,) = scene.world.history.present(RESOURCE_QUOTA).values()
+        hard = quota["spec"]["hard"]
+        assert (hard["pods"], hard["persistentvolumeclaims"]) == ("0", "0")
+        bounds = {hard[f"count/{each}"] for each in RESTORED.values()}
+        assert bounds == {"106"}, "twice what the backup has, and 100 that controllers may add"
+
+    lived(story)
+
+
+def test_nothing_is_restored_before_every_quota_counts() -> None:
+    """The API server refuses whatever a quota bounds until its controller has counted once."""
+
+    async def story(scene: CheckScene) -> None:
+        scene.counts = False
+        scene.make_check(deadline="10m")
+        scene.back_up("nightly-1")
+        await asyncio.sleep(300)
+        assert scene.births == []
+        scene.count_quotas()
+        await asyncio.sleep(60)
+
+    assert lived(story).result() == ("Pass", "Complete")
 
 
 def test_only_the_newest_completed_backup_is_checked_and_each_once() -> None:
@@ -249,6 +292,40 @@ def test_a_backup_that_is_deleted_meanwhile_is_no_failure() -> None:
     assert (scene.result(), scene.leftovers()) == (("", ""), [])
 
 
+def test_the_clock_of_an_overdue_check_stands_when_its_backup_goes_and_the_operator_starts_again() -> None:
+    def pass_due(scene: CheckScene) -> datetime | None:
+        controller = scene.process.loop.controller if scene.process is not None else None
+        assert isinstance(controller, RestoreChecks)
+        return controller.pass_due[CHECK]
+
+    async def live() -> None:
+        scene = CheckScene()
+        scene.lost = {"red/settings"}
+        scene.make_check(deadline="30m")
+        scene.start()
+        scene.back_up("nightly-1")
+        await asyncio.sleep(600)
+        due = pass_due(scene)
+        assert due is not None
+        for number in (2, 3):
+            scene.back_up(f"nightly-{number}")
+            done(scene.world.delete(velero.BACKUP, Key(CHECK.namespace, f"nightly-{number - 1}")))
+            await asyncio.sleep(600)
+            assert (scene.result()[0], pass_due(scene)) == ("Fail", due)
+            await scene.stop()
+            scene.start()
+            await asyncio.sleep(1)
+            assert pass_due(scene) == due
+        scene.lost = set()
+        scene.back_up("nightly-4")
+        await asyncio.sleep(60)
+        assert (scene.result()[0], pass_due(scene)) == ("Pass", None)
+        assert "waitingSince" not in scene.status()
+        await scene.stop()
+
+    virtual_time.run(live())
+
+
 def test_a_storage_class_that_the_cluster_lacks_fails_the_check_until_it_exists() -> None:
     async def story(scene: CheckScene) -> None:
         lists = {**USUAL, "v1/PersistentVolumeClaim": ["red/data"], "storage.k8s.io/v1/StorageClass": ["fast"]}
@@ -310,5 +387,6 @@ def test_a_namespace_that_only_has_the_label_is_left_alone() -> None:
     assert scene.named(NAMESPACE) == ["production"]
 
 
+@pytest.mark.repeats
 def test_a_month_without_a_fault_has_no_false_alarm() -> None:
     assert false_alarms_of_a_month() == 0

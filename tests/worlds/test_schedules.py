@@ -101,6 +101,7 @@ def test_a_death_at_any_write_loses_no_slot_and_repeats_none(after: bool, figure
     figure(f"schedules: {came} deaths {'after' if after else 'before'} a write, no slot lost or repeated")
 
 
+@pytest.mark.repeats
 def test_two_deaths_at_any_two_writes_lose_no_slot_and_repeat_none(figure: Callable[[str], None]) -> None:
     came = 0
     for first in range(1, WRITES):

@@ -7,10 +7,11 @@ import pytest
 from foresail.api import velero
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.plan import Key
+from foresail.schedules.controller import Schedules
 from foresail.schedules.retention import MOST_OPEN_DELETIONS
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
-from tests.worlds.process import Moment
+from tests.worlds.process import Moment, Process
 from tests.worlds.schedule_scene import HOME, ScheduleScene
 from tests.worlds.velero_stand_in import in_a_moment
 from tests.worlds.virtual_time import BEGINNING
@@ -28,6 +29,15 @@ def slots_left(scene: ScheduleScene) -> list[int]:
     """Return the slots that still have a Backup, in minutes."""
     stamps = [datetime.strptime(f"{name.split('-')[1]}+0000", "%Y%m%d%H%M%S%z") for name in backups(scene)]
     return [int((each - BEGINNING) / MINUTE) for each in stamps]
+
+
+def failing(process: Process) -> float:
+    """Return how many Schedules have a deletion that failed, as a scrape shows it."""
+    controller = process.loop.controller
+    assert isinstance(controller, Schedules)
+    families = {each.name: each for each in controller.metrics.collect()}
+    (sample,) = families["foresail_schedules_retention_failed"].samples
+    return sample.value
 
 
 def live(dies: Moment | None = None) -> ScheduleScene:
@@ -180,13 +190,15 @@ def fails_for_a_day(error: str | None) -> ScheduleScene:
         scene.velero.deleting = lambda name: next(
             (failures.pop(each) for each in failures if name.startswith(each)), ""
         )
-        scene.start()
+        process = scene.start()
         await scene.until(BEGINNING + 23 * HOUR + 55 * MINUTE)
         first, *others = slots_left(scene)
         assert first == 10, "a deletion that failed is not requested again while the request exists"
         assert others == [23 * 60 + 40, 23 * 60 + 50], "it blocks no other deletion"
+        assert failing(process) == 1
         scene.write("often", schedule="0 0 1 1 *")
         await scene.until(BEGINNING + 25 * HOUR)
+        assert failing(process) == 0
         await scene.stop()
         return scene
 
@@ -207,3 +219,40 @@ def test_deletion_amid_which_velero_is_killed_is_reported_and_requested_again_af
     assert slots_left(scene) == [23 * 60 + 40, 23 * 60 + 50]
     (message,) = {note.message for note in scene.notes if note.reason == "RetentionFailed"}
     assert "has not finished the deletion of Backup often-" in message
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        ({"status": {"phase": "Processed", "errors": "none"}}, "cannot be read"),
+        ({"spec": {"backupName": "another"}, "status": {"phase": "Processed"}}, "is for Backup another"),
+    ],
+    ids=["unreadable", "another"],
+)
+def test_odd_request_in_the_place_of_a_deletion_is_reported_and_blocks_no_other(
+    odd: dict[str, object], words: str
+) -> None:
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.rule("short", {}, retention={"keepLast": 2})
+        scene.make("often", EVERY_TEN)
+        process = scene.start()
+        await scene.until(BEGINNING + 15 * MINUTE)
+        (first,) = backups(scene)
+        scene.velero.is_running = False
+        place = {"metadata": {"name": f"{first}-retention"}, "spec": {"backupName": first}, **odd}
+        done(scene.world.create(velero.DELETE_REQUEST, place, "someone", HOME))
+        scene.velero.is_running = True
+        await scene.until(BEGINNING + 65 * MINUTE)
+        assert slots_left(scene) == [10, 50, 60], "it blocks no other deletion"
+        (message,) = {note.message for note in scene.notes if note.reason == "RetentionFailed"}
+        assert message.startswith(f"DeleteBackupRequest {HOME}/{first}-retention {words}")
+        assert failing(process) == 1
+        assert not [note for note in scene.notes if note.reason == "NameTaken"]
+        done(scene.world.delete(velero.DELETE_REQUEST, Key(HOME, f"{first}-retention")))
+        await scene.until(BEGINNING + 66 * MINUTE)
+        assert failing(process) == 0
+        await scene.stop()
+        return scene
+
+    assert slots_left(virtual_time.run(story())) == [50, 60]

@@ -432,6 +432,7 @@ SHARE = 50  # of the restores in each world
 WORLDS = 20
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_a_thousand_restores_with_random_kinds_and_random_rights_bring_back_what_a_model_allows(seed: int) -> None:
     """Each world has its own rights and one backup for each restore; together they are a thousand."""

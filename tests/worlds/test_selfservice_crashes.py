@@ -136,6 +136,7 @@ def writes_of(story: Story) -> int:
     raise AssertionError("it never ends")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "story", [whole, made_and_deleted, made_and_taken_for_running, changed_their_mind_at_once, left, crowded]
 )
@@ -149,6 +150,7 @@ def test_a_death_at_any_write_is_made_good(story: Story, after: bool, figure: Ca
     figure(f"self-service, {name}: {number} deaths {'after' if after else 'before'} a write")
 
 
+@pytest.mark.repeats
 def test_two_deaths_in_a_row_at_any_two_writes_are_made_good(figure: Callable[[str], None]) -> None:
     count = writes_of(made_and_deleted)
     came = 0
@@ -160,6 +162,7 @@ def test_two_deaths_in_a_row_at_any_two_writes_are_made_good(figure: Callable[[s
     figure(f"self-service: {came} deaths in pairs")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("lag", [0.0, 0.5, 3.0, 8.0])
 def test_watches_that_lag_behind_leave_nothing_behind(lag: float) -> None:
     """Whatever a tenant does while the operator sees only the past: one Velero object at most, and none in the end."""

@@ -458,6 +458,7 @@ async def deleted_at_once(tenancy: Tenancy) -> None:
     assert asked(tenancy) == []
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("story", [served_and_expired, deleted_at_once])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_of_a_download_is_made_good(

@@ -303,6 +303,7 @@ async def left(tenancy: Tenancy) -> None:
     assert asked(tenancy) == []
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("story", [explained, unexplained, left])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_is_made_good(story: Story, after: bool, figure: Callable[[str], None]) -> None:

@@ -64,6 +64,7 @@ def test_run_waits_for_the_opening_and_keeps_the_name_of_its_slot() -> None:
     assert scene.found()["status"]["nextRun"] == stamp(BEGINNING + timedelta(hours=46))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("text", ["0 1 * * *", "CRON_TZ=Asia/Tokyo 0 10 * * *", "* * * * *", "@every 1m"])
 def test_no_expression_starts_a_run_outside_the_windows(text: str) -> None:
     async def story(scene: TenantScene) -> None:
@@ -161,6 +162,7 @@ def test_schedule_that_is_never_inside_is_refused_and_evaluated_again() -> None:
     tell(story, schedulePolicy=NAMED)
 
 
+@pytest.mark.repeats
 def test_death_at_any_write_runs_and_records_the_same_slots() -> None:
     async def story(scene: TenantScene) -> None:
         rule(scene, windows=EARLY)

@@ -53,6 +53,7 @@ def played(row: Row) -> TenantScene:
     return virtual_time.run(live())
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("row", TENANTS_ROWS, ids=lambda row: row.says)
 def test_the_table_of_skip_immediately_holds_for_tenants_too(row: Row) -> None:
     scene = played(row)
@@ -398,6 +399,7 @@ def test_a_forged_run_that_is_deleted_in_another_namespace_takes_no_slot() -> No
     tell(story)
 
 
+@pytest.mark.repeats
 def test_a_flood_of_schedules_of_one_tenant_runs_no_more_than_the_policy_allows(figure: Callable[[str], None]) -> None:
     async def story(scene: TenantScene) -> None:
         assert scene.process is not None
@@ -446,6 +448,7 @@ def test_flapping_of_skip_immediately_and_edits_never_run_a_slot_twice() -> None
     assert scene.slots()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("is_before", [True, False], ids=["before a write", "after a write"])
 def test_no_slot_is_lost_or_run_twice_whenever_the_operator_dies(is_before: bool) -> None:
     async def story(scene: TenantScene) -> None:

@@ -289,6 +289,7 @@ def test_a_hand_over_that_is_never_seen_frees_its_turn_though_nothing_happens() 
     virtual_time.run(live())
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_with_a_window_a_death_at_any_write_hands_over_each_request_once(after: bool) -> None:
     async def live(write: int) -> int:

@@ -15,6 +15,7 @@ def sample(every: list[Point]) -> list[Point]:
     return every[:: -(-len(every) // MOST)]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
 def test_a_follower_takes_over_at_any_point_and_nobody_is_left_waiting(
     life: Life, figure: Callable[[str], None]
@@ -26,6 +27,7 @@ def test_a_follower_takes_over_at_any_point_and_nobody_is_left_waiting(
     figure(f"{life.name}: {len(tried)} of {len(points(whole))} takeovers, nobody is stuck")
 
 
+@pytest.mark.repeats
 def test_a_leader_that_remembers_its_question_alone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new leader did not know what its predecessor had asked Velero, and held DialectUnknown for ever."""
     server = Schedules._velero_server  # noqa: SLF001 - as it was

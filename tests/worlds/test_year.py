@@ -52,6 +52,7 @@ def slots(first: datetime, every: timedelta, end: datetime) -> list[datetime]:
     return [first + number * every for number in range(int((end - first) / every) + 1)]
 
 
+@pytest.mark.repeats
 def test_a_year_of_instants_is_handled_each_once_and_none_early_or_late(figure: Callable[[str], None]) -> None:
     first = BEGINNING + timedelta(minutes=30)
 

@@ -11,6 +11,8 @@ SECRET = Kind("", "v1", "secrets", "Secret")
 CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUME = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+NETWORK_POLICY = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False

@@ -162,9 +162,10 @@ DEFINITIONS = (
         policy.SelfServicePolicy,
         (
             ("Priority", "integer", ".spec.priority"),
-            ("Namespaces", "string", ".spec.namespaceSelector"),
+            ("Weight", "integer", ".spec.weight"),
             ("Stored", "integer", ".spec.quotas.stored"),
             ("Active", "integer", ".spec.quotas.active"),
+            ("Restores", "integer", ".spec.quotas.restores.stored"),
             _AGE,
         ),
     ),
@@ -174,10 +175,22 @@ DEFINITIONS = (
         schedule_policy.SchedulePolicy,
         (
             ("Priority", "integer", ".spec.priority"),
-            ("Schedules", "string", ".spec.selector"),
             ("Zone", "string", ".spec.timeZone"),
-            ("Retention", "string", ".spec.retention"),
+            ("Spread", "string", ".spec.spread.within"),
+            ("Deadline", "string", ".spec.startingDeadline"),
+            ("Max", "integer", ".spec.concurrency.max"),
+            ("Retries", "integer", ".spec.retry.attempts"),
+            ("RPO", "string", ".spec.objective.rpo"),
             _AGE,
+        ),
+        wide=(
+            ("Keep-Last", "integer", ".spec.retention.keepLast"),
+            ("Hourly", "integer", ".spec.retention.hourly"),
+            ("Daily", "integer", ".spec.retention.daily"),
+            ("Weekly", "integer", ".spec.retention.weekly"),
+            ("Monthly", "integer", ".spec.retention.monthly"),
+            ("Yearly", "integer", ".spec.retention.yearly"),
+            ("Keep-Within", "string", ".spec.retention.keepWithin"),
         ),
     ),
     Definition(
@@ -218,6 +231,7 @@ DEFINITIONS = (
             ("Seconds", "integer", ".status.last.restoreSeconds"),
             ("Message", "string", ".status.last.message"),
         ),
+        rules=restore_check.RULES,
     ),
 )
 

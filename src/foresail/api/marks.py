@@ -103,11 +103,23 @@ CHECK = "foresail.dev/check"
 CHECK_RUN = "foresail.dev/check-run"
 """On the same objects: the name of the RestoreCheck, and the ID of the run."""
 
+CHECK_NAMESPACE = "foresail.dev/check-namespace"
+"""On the same objects of a tenant's RestoreCheck: its namespace. Without it, that is Velero's."""
+
 CHECK_SOURCE = "foresail.dev/check-source"
 """On a sandbox: the namespace of the backup that is restored into it."""
 
+CHECK_DEPTH = "foresail.dev/restore-check-depth"
+"""On a sandbox in which pods may start: Data."""
+
+SANDBOX_ROLE = "foresail-checks-sandbox"
+"""The ClusterRole that the operator has in sandboxes of depth Data only."""
+
+CANARY_CLOSED, CANARY_REACHED = 40, 41
+"""Exit codes of `foresail canary`; others, and 0 of an image without it, say nothing about the fence."""
+
 CHECK_NOW = "foresail.dev/check-now"
-"""On a RestoreCheck, by an administrator: any new value starts a check."""
+"""On a RestoreCheck, by its owner: any new value starts a check."""
 
 CHECKS_LEASE = "foresail-checks"
 """The name of the Lease of RestoreChecks, which run in their own Deployment."""

@@ -250,6 +250,27 @@ class SchedulesPolicy(Wire, frozen=True):
     ) = None
 
 
+class RestoreChecksPolicy(Wire, frozen=True):
+    """What holds for RestoreChecks in tenants' namespaces; they check backups of their own namespace only."""
+
+    maximum: Annotated[
+        Count, _described("RestoreChecks of a namespace that are served, the oldest; 0 allows none.")
+    ] = 0
+    minimum_interval: Annotated[
+        Duration,
+        _described(
+            "Shortest time between two checks of a RestoreCheck. A namespace starts up to maximum checks in it."
+        ),
+    ] = "1h"
+    maximum_objects: Annotated[
+        int, msgspec.Meta(ge=1, le=20_000, description="Objects of a backup that one check restores into a sandbox.")
+    ] = 1_000
+    custom_resources: Annotated[
+        Names,
+        _described("Custom resources that a check may restore, as plural.group. Their operators act on the copies."),
+    ] = ()
+
+
 class DeletionPolicy(Wire, frozen=True):
     """Protection of backups from deletion by their tenants."""
 
@@ -351,6 +372,7 @@ class SelfServicePolicySpec(Wire, frozen=True):
             }
         ),
     ] = SchedulesPolicy()
+    restore_checks: RestoreChecksPolicy = RestoreChecksPolicy()
     locations: LocationPolicy = LocationPolicy()
     adoption: Annotated[
         Adoption,

@@ -4,7 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE
 from foresail.cli.errors import UnreachableError, UsageError
 from foresail.cli.options.booleans import add_switch
 from foresail.cli.options.parser import examples
@@ -111,6 +111,28 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     )
     own = "let policies allow tenants buckets of their own; needs selfService.locations.enabled of the chart"
     add_switch(tenants, "--tenant-locations", own, default=False)
+    allowed = "serve RestoreChecks in tenants' namespaces, as policies allow; needs --restore-checks"
+    add_switch(tenants, "--tenant-checks", allowed, default=False)
+    checks = run.add_argument_group("restore checks")
+    checks.add_argument(
+        "--check-canary-image",
+        metavar="IMAGE",
+        help="image with `foresail canary`, for RestoreChecks with depth Data; without it that depth is off;"
+        " needs proof.data.enabled of the chart",
+    )
+    checks.add_argument(
+        "--check-canary-target",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="what the canary must not reach either; may be repeated",
+    )
+    checks.add_argument(
+        "--check-account",
+        metavar="NAMESPACE/NAME",
+        help="the operator's ServiceAccount, which gets its rights in sandboxes (default: foresail-checks in its own or"
+        " Velero's namespace)",
+    )
     add_primer_settings(run)
     run.add_argument("--dry-run", action="store_true", help="print planned actions without writes, Events or a Lease")
     traces = (
@@ -142,6 +164,30 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _data_settings(args: argparse.Namespace, namespace: str) -> Any:  # noqa: ANN401 - imported late, see above
+    """Return how pods of backups start; None if depth Data is off."""
+    from foresail.plan import Key  # noqa: PLC0415
+    from foresail.proof.checks.settings import DataSettings  # noqa: PLC0415
+
+    if not args.check_canary_image:
+        return None
+    wrong = next((each for each in args.check_canary_target if not _is_target(each)), None)
+    if wrong is not None:
+        raise UsageError(f"--check-canary-target {wrong}: not HOST:PORT", hint="write for example 192.0.2.1:443")
+    account = args.check_account or f"{namespace}/{CHECKS_LEASE}"
+    where, slash, name = account.partition("/")
+    if not (where and slash and name):
+        raise UsageError(
+            f"--check-account {account}: not NAMESPACE/NAME", hint="write for example velero/foresail-checks"
+        )
+    return DataSettings(args.check_canary_image, Key(where, name), tuple(args.check_canary_target))
+
+
+def _is_target(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isdecimal() and "=" not in text and "," not in text
+
+
 def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
     from importlib.util import find_spec  # noqa: PLC0415
 
@@ -163,12 +209,15 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
     schedules = ScheduleSettings(skip_immediately=args.schedule_skip_immediately, zone=zone)
     if args.not_copied:
         schedules = ScheduleSettings(args.schedule_skip_immediately, zone, tuple(args.not_copied))
+    if args.check_canary_image and not args.restore_checks:
+        raise UsageError("--check-canary-image needs --restore-checks", hint="add --restore-checks")
+    own_namespace = os.environ.get("POD_NAMESPACE", "")
     return Settings(
         identity=args.identity,
         velero_namespace=args.velero_namespace,
         lease_namespace=args.lease_namespace or args.velero_namespace,
         lease_name=args.lease_name,
-        own_namespace=os.environ.get("POD_NAMESPACE", ""),
+        own_namespace=own_namespace,
         kubeconfig=args.kubeconfig,
         context=args.context,
         host=args.host,
@@ -180,6 +229,8 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         runs_self_service=args.self_service,
         runs_primers=args.primers,
         runs_restore_checks=args.restore_checks,
+        serves_tenant_checks=args.tenant_checks,
+        check_data=_data_settings(args, own_namespace or args.velero_namespace),
         self_service_window=args.self_service_window,
         self_service_restore_window=args.self_service_restore_window,
         serves_locations=args.tenant_locations,

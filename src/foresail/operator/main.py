@@ -17,6 +17,7 @@ from foresail.primers.controller import Primers
 from foresail.primers.volume_lookup import locate_volumes_with
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.reader import FileReader
+from foresail.proof.checks.sandbox_reader import SandboxReader
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
@@ -88,7 +89,9 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
     if settings.runs_primers:
         found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
     if settings.runs_restore_checks:
-        found.append(RestoreChecks(settings.velero_namespace, FileReader(client).run))
+        others = (settings.lease_namespace, settings.own_namespace) if settings.serves_tenant_checks else None
+        read_files, read_pods = FileReader(client).run, SandboxReader(client).run
+        found.append(RestoreChecks(settings.velero_namespace, read_files, others, read_pods, settings.check_data))
     return found
 
 

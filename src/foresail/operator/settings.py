@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from foresail.api.marks import OPERATORS_LEASE
 from foresail.cron import Dialect
 from foresail.primers.settings import Settings as PrimerSettings
+from foresail.proof.checks.settings import DataSettings
 from foresail.schedules.settings import Settings as ScheduleSettings
 
 
@@ -28,6 +29,8 @@ class Settings:
     runs_self_service: bool = False
     runs_primers: bool = False
     runs_restore_checks: bool = False
+    serves_tenant_checks: bool = False
+    check_data: DataSettings | None = None  # how pods of backups start; None if depth Data is off
     self_service_window: int | None = None  # None: Velero's concurrency and one more
     self_service_restore_window: int = 1
     serves_locations: bool = False  # of tenants

@@ -9,7 +9,7 @@ from foresail.api.specs import BackupSpec
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.runs import good_backups, in_order, last_run_gaps
-from foresail.scope.coverage import EXCLUDE_LABEL, Scope, is_covered, scope_of
+from foresail.scope.coverage import EXCLUDE_LABEL, Namespaces, Scope, is_covered, scope_of
 from foresail.scope.discovery import CLAIMS, NAMESPACES, PODS, STANDARD_KINDS
 from foresail.scope.globs import has_wildcard
 from foresail.scope.policies import Policies
@@ -56,9 +56,10 @@ def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
 class _Judgement:
     def __init__(self, view: CoverageView, now: datetime) -> None:
         self.view, self.now = view, now
-        self.rows = [Item(ItemKey(NAMESPACES, "", each.name), each.labels) for each in view.namespaces]
-        self.names = frozenset(each.name for each in view.namespaces)
+        items = (Item(ItemKey(NAMESPACES, "", each.name), each.labels) for each in view.namespaces)
+        self.namespaces = Namespaces.of(items)
         self.scopes: dict[tuple[object, ...], tuple[Scope, frozenset[str]]] = {}
+        self.covered: dict[tuple[object, ...], frozenset[str]] = {}
         runs: dict[str, list[BackupRow]] = defaultdict(list)
         for each in view.backups:
             runs[each.schedule].append(each)
@@ -87,12 +88,19 @@ class _Judgement:
         """Return what a spec covers and the namespaces in it; specs that cover the same are judged once."""
         key = _key(spec, (*_DECIDING_NAMESPACES, *_DECIDING_DATA), policies)
         if key not in self.scopes:
-            scope = scope_of(spec, STANDARD_KINDS, self.rows, policies, self.view.release)
-            covered = scope.namespaces.covered(self.names)
-            if "*" in (spec.excluded_namespace_scoped_resources or ()):
-                covered = frozenset()
-            self.scopes[key] = scope, covered
+            scope = scope_of(spec, STANDARD_KINDS, self.namespaces, policies, self.view.release)
+            self.scopes[key] = scope, self._covered(spec)
         return self.scopes[key]
+
+    def _covered(self, spec: BackupSpec) -> frozenset[str]:
+        """Return the namespaces in a spec; there are as many specs as backups, so nothing else is judged."""
+        if "*" in (spec.excluded_namespace_scoped_resources or ()):
+            return frozenset()
+        key = spec.included_namespaces, spec.excluded_namespaces
+        if key not in self.covered:
+            chosen = self.namespaces.chosen_by(spec, self.view.release)
+            self.covered[key] = chosen.covered(self.namespaces.names)
+        return self.covered[key]
 
     def _health(self, schedule: ScheduleRow) -> list[Gap]:
         """Return why a schedule protects nothing at the moment; none if it does."""
@@ -117,7 +125,7 @@ class _Judgement:
         found: dict[str, BackupRow] = {}
         seen: set[int] = set()
         for each in good:
-            covered = self._scope(each.spec)[1]
+            covered = self._covered(each.spec)
             if id(covered) in seen:  # a newer one with the same spec was there for every namespace that this one has
                 continue
             seen.add(id(covered))
@@ -205,7 +213,7 @@ class _Judgement:
         named: dict[str, list[str]] = defaultdict(list)
         for each in self.view.schedules:
             for name in each.spec.included_namespaces or ():
-                if name and name not in self.names and not has_wildcard(name):
+                if name and name not in self.namespaces.names and not has_wildcard(name):
                     named[name].append(each.title)
         found = []
         for name, titles in named.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from foresail.api.selectors import selects
 from foresail.api.specs import BackupSpec, LabelSelector
@@ -57,29 +58,42 @@ class Scope:
         return kind is not None and self.kinds.includes(kind) and _is_listed(self, kind, item)
 
 
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The names of a cluster's namespaces, and of those with the label that excludes them: read once for all specs."""
+
+    names: frozenset[str]
+    labelled: tuple[str, ...]
+
+    @classmethod
+    def of(cls, items: Iterable[Item]) -> Self:
+        """Return those of the Namespace objects."""
+        rows = list(items)
+        labelled = (each.key.name for each in rows if each.labels.get(EXCLUDE_LABEL) == "true")
+        return cls(frozenset(each.key.name for each in rows), tuple(labelled))
+
+    def chosen_by(self, spec: BackupSpec, release: Release = LATEST) -> NamespaceFilter:
+        """Return the filter of a spec among them."""
+        excluded = (*(spec.excluded_namespaces or ()), *self.labelled)
+        return namespace_filter(spec.included_namespaces or (), excluded, self.names, release)
+
+
 def scope_of(
     spec: BackupSpec,
     discovery: Discovery,
-    namespaces: Iterable[Item],
+    namespaces: Namespaces,
     policies: Policies | None = None,
     release: Release = LATEST,
 ) -> Scope:
     """Return what a spec covers in a cluster with these kinds and namespaces."""
-    rows = list(namespaces)
-    labelled = [each.key.name for each in rows if each.labels.get(EXCLUDE_LABEL) == "true"]
-    names = namespace_filter(
-        spec.included_namespaces or (),
-        (*(spec.excluded_namespaces or ()), *labelled),
-        [each.key.name for each in rows],
-        release,
-    )
+    names = namespaces.chosen_by(spec, release)
     kinds: KindFilter
     if uses_old_lists(spec):
         kinds = global_kinds(spec, discovery, names)
     else:
         lists = policies.include_exclude_policy if policies else None
         kinds = combined(scoped_kinds(spec, discovery, names), lists, discovery)
-    refused = tuple(problems(spec, labelled, policies, release))
+    refused = tuple(problems(spec, namespaces.labelled, policies, release))
     return Scope(spec, discovery, names, kinds, ObjectFilters(policies, discovery), refused, release)
 
 
@@ -87,7 +101,7 @@ def covered(
     spec: BackupSpec, world: World, policies: Policies | None = None, release: Release = LATEST
 ) -> frozenset[ItemKey]:
     """Return the objects that a Backup with this spec has in its archive."""
-    scope = scope_of(spec, world.discovery, world.namespaces, policies, release)
+    scope = scope_of(spec, world.discovery, Namespaces.of(world.namespaces), policies, release)
     if scope.refused:
         return frozenset()
     collected = _collected(scope, world)

@@ -198,3 +198,18 @@ def test_five_thousand_namespaces_and_five_hundred_schedules_take_less_than_five
     print(f"judged in {seconds:.2f} s")
     assert len(found) == 5000
     assert seconds <= 5
+
+
+def test_namespaces_are_read_once_however_many_specs_there_are() -> None:
+    class Counted(dict[str, str]):
+        reads = 0
+
+        def get(self, *of: Any) -> Any:  # noqa: ANN401  as a dict has it
+            Counted.reads += 1
+            return super().get(*of)
+
+    rows = tuple(NamespaceRow(f"team-{number:02}", OLD, Counted()) for number in range(50))
+    specs = [schedule(each.name, includedNamespaces=[each.name]) for each in rows]
+    found = judge(CoverageView(rows, (), (), tuple(run(each, 5) for each in specs)), NOW)
+    assert all(each.newest_good for each in found)
+    assert Counted.reads <= 3 * len(rows)  # and not once per spec

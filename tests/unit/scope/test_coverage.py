@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from foresail.api.specs import BackupSpec
-from foresail.scope.coverage import covered, scope_of
+from foresail.scope.coverage import Namespaces, covered, scope_of
 from foresail.scope.discovery import Discovery, ResourceKind
 from foresail.scope.policies import PolicyError, policies_of
 from foresail.scope.releases import Release, release_of
@@ -257,8 +257,8 @@ def test_velero_1_17_lists_no_objects_by_a_pattern() -> None:
     spec = msgspec.convert({"includedNamespaces": ["sh*"]}, BackupSpec)
     assert {each.kind for each in covered(spec, world(), release=Release.V1_17)} == {"namespaces"}
     refused = msgspec.convert({"includedNamespaces": ["sho?"]}, BackupSpec)
-    assert scope_of(refused, KINDS, world().namespaces, release=Release.V1_17).refused
-    assert not scope_of(refused, KINDS, world().namespaces).refused
+    assert scope_of(refused, KINDS, Namespaces.of(world().namespaces), release=Release.V1_17).refused
+    assert not scope_of(refused, KINDS, Namespaces.of(world().namespaces)).refused
 
 
 def test_velero_1_17_takes_excluded_namespaces_without_their_objects() -> None:

@@ -19,8 +19,14 @@ def add_check(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     check = commands.add_parser(
         "check",
         help="show and start RestoreChecks",
-        description="Shows RestoreChecks, which restore backups into fenced sandboxes and compare, and starts them.",
-        epilog=examples("foresail check get", "foresail check run nightly --wait", "foresail check explain nightly"),
+        description="Shows RestoreChecks, which restore backups into fenced sandboxes and compare, and starts them."
+        " -n shows those of a tenant's namespace.",
+        epilog=examples(
+            "foresail check get",
+            "foresail check get -n my-namespace",
+            "foresail check run nightly --wait",
+            "foresail check explain nightly",
+        ),
     )
     check.fill = _fill
 

@@ -27,6 +27,9 @@ from foresail.plan import Key
 
 _SHORT = ("NAME", "RESULT", "REASON", "BACKUP", "FOUND", "SECONDS", "CHECKED", "PASSED", "STATUS")
 _PAUSE = 2.0
+_REFUSED, _WAITS = ("NotAllowed", "QuotaExceeded"), ("TooSoon", "WaitingForTurn", "SandboxTerminating")
+"""The reasons why a check does not start, at all or yet."""
+
 Check = Mapping[str, Any]
 
 
@@ -102,15 +105,31 @@ def facts(check: Check) -> list[tuple[str, str]]:
             ("Checked", f"{last['started']} to {last['completed']}"),
             ("Restore", f"{last.get('restoreSeconds', '-')} s into {last.get('namespaces', 0)} sandboxes"),
             ("Objects", f"{_counts(last)}, {last.get('itemsNotChecked', 0)} not checked"),
-            ("Evidence", f"ConfigMap {last.get('evidence', '-')}"),
+            *_data_facts(last),
+            ("Evidence", f"ConfigMap {last.get('evidence', '-')} in Velero's namespace"),
         ]
+    return found
+
+
+def _data_facts(last: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what only a check with depth Data found."""
+    found = []
+    if "fence" in last:
+        reached = f": a pod reached {', '.join(last['reached'])}" if last.get("reached") else ""
+        found.append(("Fence", ("NOT ENFORCED" if last["fence"] == "NotEnforced" else "enforced") + reached))
+    if "podsReady" in last:
+        after = f" after {last['readySeconds']} s" if "readySeconds" in last else ""
+        found.append(("Pods", f"{last['podsReady']} ready{after}"))
+    if "assertionExitCode" in last:
+        found.append(("Assertion", f"exit code {last['assertionExitCode']}"))
     return found
 
 
 def problems(check: Check, record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return each problem of the last result with its reason; how many are left out comes last, without one."""
     last = _last(check)
-    found = [(str(each.get("reason")), str(each.get("message"))) for each in record.get("problems") or ()]
+    listed = record.get("problems") or last.get("problems") or ()
+    found = [(str(each.get("reason")), str(each.get("message"))) for each in listed]
     if last and not found and last["result"] == "Fail":
         found = [(str(last["reason"]), str(last["message"]))]
     more = record.get("problemCount", 0) - len(found)
@@ -137,11 +156,17 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
     print(f"Check {key} {'would be requested (server dry run)' if args.dry_run else 'requested'}.", file=sys.stderr)
     if args.dry_run or not args.wait:
         return 0
+    said = ""
     while True:
         found = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
-        status = found.get("status") or {}
+        status, ready = found.get("status") or {}, _condition(found, "Ready")
         if status.get("handledRequest") == value and not status.get("run"):
             return report_result(key, _last(found))
+        if ready.get("reason") in _REFUSED:
+            raise CommandError(f"check {key} does not start: {ready.get('message')}", "ask a cluster administrator")
+        if ready.get("reason") in _WAITS and ready.get("message") != said:
+            said = str(ready.get("message"))
+            print(f"{said}.", file=sys.stderr)
         await asyncio.sleep(_PAUSE)
 
 
@@ -171,7 +196,7 @@ async def read_checks(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
 
 async def read_evidence(cluster: Cluster, namespace: str, check: Check) -> str:
     """Return the record of the last run as it was written; empty if there is none."""
-    name = _last(check).get("evidence", "")
+    name = "" if is_of_tenant(check) else _last(check).get("evidence", "")
     found = await cluster.if_there(CONFIG_MAP, Key(namespace, name), _Evidence) if name else None
     return (found.data or {}).get("record.json", "") if found is not None else ""
 
@@ -182,6 +207,12 @@ async def read_history(cluster: Cluster, namespace: str, check: Check) -> list[d
     maps = [msgspec.json.decode(each, type=_Evidence) for each in await cluster.listed(CONFIG_MAP, namespace, labels)]
     found = [read_record((each.data or {}).get("record.json", "")) for each in maps]
     return sorted(filter(None, found), key=lambda each: str(each.get("started", "")), reverse=True)
+
+
+def is_of_tenant(check: Check) -> bool:
+    """Whether a check is of a tenant: its evidence is in Velero's namespace, which tenants cannot read."""
+    chosen = (check.get("spec") or {}).get("backups") or {}
+    return "nonAdminSchedule" in chosen or "nonAdminBackups" in chosen
 
 
 def read_record(text: str) -> dict[str, Any]:

@@ -5,43 +5,47 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from foresail.api import core, velero
-from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_RUN, CHECK_SOURCE, NOT_BACKED_UP
+from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE, NOT_BACKED_UP
 from foresail.api.pods import RESOURCE_QUOTA
-from foresail.api.restore_check import CheckRun
+from foresail.api.restore_check import SANDBOX_PREFIX, CheckRun
 from foresail.plan import Create, Delete, Key, Kind
+from foresail.proof.checks import data_build
 from foresail.proof.checks.contents import included_resources
-from foresail.proof.checks.kinds import LEFT_OUT
-from foresail.proof.checks.kinds import RESTORED as RESTORED_KINDS
+from foresail.proof.checks.kinds import left_out
+from foresail.proof.checks.kinds import restored as restored_kinds
 from foresail.proof.checks.observe import CheckRow, DownloadTarget, Piece
-
-NETWORK_POLICY = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
-PREFIX = "foresail-check-"
-"""The names of sandboxes begin with it; the chart reserves it."""
+from foresail.proof.checks.settings import DataSettings
 
 FENCE = "foresail-fence"
-CONTENTS, RESTORED, RESULTS = "contents", "restored", "results"
-_EVIDENCE = "-evidence"
+CONTENTS, RESTORED, RESULTS, VOLUMES = "contents", "restored", "results", "volumes"
+_EVIDENCE, _START = "-evidence", "-start"
 _OPERATION_TIMEOUT = "10m0s"
+_CLUSTERS_OWN = 100
+"""Room for what controllers add: some clusters create two Secrets for each ServiceAccount."""
 
 
-def run_id(check_uid: str, backup_uid: str, started: str) -> str:
-    """Return the ID of a run, derived from what it is."""
-    return sha256(f"{check_uid} {backup_uid} {started}".encode()).hexdigest()[:10]
+def run_id(check: CheckRow, backup_uid: str) -> str:
+    """Return the ID of a run, derived from the check as it was before: recording the run changes its version.
+
+    So a start that a crash kept from being recorded gets the same ID again, and any other one never does.
+    """
+    return sha256(f"{check.uid} {backup_uid} {check.version}".encode()).hexdigest()[:10]
 
 
 def sandbox_name(run: str, source: str) -> str:
     """Return the name of the sandbox for a namespace of the backup."""
-    return f"{PREFIX}{run}-{sha256(source.encode()).hexdigest()[:6]}"
+    return f"{SANDBOX_PREFIX}{run}-{sha256(source.encode()).hexdigest()[:6]}"
 
 
 def restore_key(check: CheckRow, run: str) -> Key:
     """Return the key of the Velero Restore."""
-    return Key(check.key.namespace, f"check-{run}")
+    return Key(check.velero_namespace, f"check-{run}")
 
 
 def marks(check: CheckRow, run: str) -> dict[str, str]:
     """Return the annotations by which an object is recognised as one of this run."""
-    return {CHECK: check.key.name, CHECK_RUN: run}
+    whose = {CHECK_NAMESPACE: check.key.namespace} if check.is_tenants else {}
+    return {CHECK: check.key.name, **whose, CHECK_RUN: run}
 
 
 def _labels(check: CheckRow) -> dict[str, str]:
@@ -51,42 +55,68 @@ def _labels(check: CheckRow) -> dict[str, str]:
 # The sandbox
 
 
-def sandbox(check: CheckRow, run: str, source: str) -> tuple[Create, ...]:
-    """Return a namespace in which nothing starts and from which nothing is reached, with its fence."""
+def sandbox(
+    check: CheckRow, run: str, source: str, objects: int, data: DataSettings | None = None
+) -> tuple[Create, ...]:
+    """Return a namespace for so many objects from which nothing is reached; nothing starts in it, unless for data.
+
+    The quota comes last: the restore waits for it, and then the rest of the fence exists too.
+    """
     name, mark = sandbox_name(run, source), marks(check, run)
     labels = {**_labels(check), NOT_BACKED_UP: "true", "pod-security.kubernetes.io/enforce": "restricted"}
-    fence = f"{FENCE}-{run}"  # no object of the backup has this name
-    no_pods = {"metadata": {"labels": _labels(check)}, "spec": {"hard": {"pods": "0"}}}
+    fence = fence_key(run, source)
+    source_mark = {**mark, CHECK_SOURCE: source}
+    if data is not None:
+        labels |= data_build.namespace_labels()
+        made = Create(core.NAMESPACE, Key("", name), {"metadata": {"labels": labels}}, source_mark)
+        return (made, *data_build.fence(check, data, fence, quota(objects), mark))
+    bounds = {"metadata": {"labels": _labels(check)}, "spec": {"hard": quota(objects)}}
     deny_all = {
         "metadata": {"labels": _labels(check)},
         "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
     }
     return (
-        Create(core.NAMESPACE, Key("", name), {"metadata": {"labels": labels}}, {**mark, CHECK_SOURCE: source}),
-        Create(RESOURCE_QUOTA, Key(name, fence), no_pods, mark),
-        Create(NETWORK_POLICY, Key(name, fence), deny_all, mark),
+        Create(core.NAMESPACE, Key("", name), {"metadata": {"labels": labels}}, source_mark),
+        Create(core.NETWORK_POLICY, fence, deny_all, mark),
+        Create(RESOURCE_QUOTA, fence, bounds, mark),
     )
+
+
+def fence_key(run: str, source: str) -> Key:
+    """Return the key of the quota and the NetworkPolicy of a sandbox; no object of the backup has this name."""
+    return Key(sandbox_name(run, source), f"{FENCE}-{run}")
+
+
+def quota(objects: int) -> dict[str, str]:
+    """Return the bounds of a sandbox for so many objects: no pods and volumes, and of each kind not many more."""
+    most = str(2 * objects + _CLUSTERS_OWN)
+    return {
+        "pods": "0",
+        "persistentvolumeclaims": "0",
+        **{f"count/{each}": most for each in restored_kinds(has_data=False).values()},
+    }
 
 
 # The restore
 
 
-def modifiers(check: CheckRow, run: str) -> Create:
+def modifiers(check: CheckRow, run: str, *, has_data: bool = False) -> Create:
     """Return the ConfigMap with the resource modifiers."""
-    rules = {"version": "v1", "resourceModifierRules": [*_rules()]}
+    rules = {"version": "v1", "resourceModifierRules": [*_rules(has_data=has_data)]}
     body = {"metadata": {"labels": _labels(check)}, "data": {"modifiers.yaml": json.dumps(rules, indent=1)}}
-    return Create(core.CONFIG_MAP, Key(check.key.namespace, f"check-{run}-modifiers"), body, marks(check, run))
+    return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}-modifiers"), body, marks(check, run))
 
 
 def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequence[str]) -> Create:
-    """Return the Velero Restore: only into the sandboxes, only listed kinds, no volumes."""
+    """Return the Velero Restore: only into the sandboxes, only listed kinds, no PersistentVolumes."""
+    has_data = run.depth == "Data"
     mapping = {each: sandbox_name(run.id, each) for each in sources}
     spec = {
         "backupName": run.backup,
         "includedNamespaces": sorted(mapping),
         "namespaceMapping": mapping,
-        "includedResources": included_resources(custom),
-        "excludedResources": [*LEFT_OUT],
+        "includedResources": included_resources(custom, has_data=has_data),
+        "excludedResources": [*left_out(has_data=has_data)],
         "includeClusterResources": False,
         "restorePVs": False,
         "preserveNodePorts": False,
@@ -97,14 +127,16 @@ def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequ
     return Create(velero.RESTORE, restore_key(check, run.id), body, marks(check, run.id))
 
 
-def _rules() -> Iterable[dict[str, object]]:
+def _rules(*, has_data: bool) -> Iterable[dict[str, object]]:
     yield _rule("**", {"metadata": {"finalizers": None, "ownerReferences": None}})
-    for each in sorted(set(RESTORED_KINDS.values()) - {"secrets"}):
+    yield _rule("secrets", {"type": "Opaque"}, {"/type": _TOKEN})  # it would need an annotation, and get a token
+    for each in sorted(restored_kinds(has_data=has_data).values()):
         yield _rule(each, {"metadata": {"annotations": None}})  # controllers of all namespaces act on annotations
-    for each in _PLAIN_SECRETS:
-        yield _rule("secrets", {"metadata": {"annotations": None}}, {"/type": each})
-    for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
-        yield _rule(each, {"spec": {"replicas": 0}})
+    if has_data:
+        yield from (_rule(*each) for each in data_build.patches())
+    else:
+        for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
+            yield _rule(each, {"spec": {"replicas": 0}})
     for each in ("cronjobs.batch", "jobs.batch"):
         yield _rule(each, {"spec": {"suspend": True}})
     nowhere = {"nodeSelector": {"foresail.dev/no-such-node": "true"}}
@@ -115,15 +147,7 @@ def _rules() -> Iterable[dict[str, object]]:
         yield _rule("services", {"spec": _INTERNAL}, {"/spec/type": each})
 
 
-_PLAIN_SECRETS = (
-    "Opaque",
-    "kubernetes.io/basic-auth",
-    "kubernetes.io/dockercfg",
-    "kubernetes.io/dockerconfigjson",
-    "kubernetes.io/ssh-auth",
-    "kubernetes.io/tls",
-)
-"""Types of Secrets whose validity does not depend on an annotation."""
+_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret
 
 _INTERNAL = {
     "type": "ClusterIP",
@@ -149,14 +173,15 @@ def _rule(resource: str, patch: object, matches: Mapping[str, str] | None = None
 def target(run: CheckRun, file: str) -> DownloadTarget:
     """Return the file that Velero is asked for."""
     kinds = {CONTENTS: "BackupResourceList", RESTORED: "RestoreResourceList", RESULTS: "RestoreResults"}
-    return DownloadTarget(kinds[file], run.backup if file == CONTENTS else f"check-{run.id}")
+    kinds |= {VOLUMES: "BackupVolumeInfos"}
+    return DownloadTarget(kinds[file], run.backup if file in (CONTENTS, VOLUMES) else f"check-{run.id}")
 
 
 def download(check: CheckRow, run: CheckRun, file: str) -> Create:
     """Return the DownloadRequest for a file of a run."""
     wanted = target(run, file)
     spec = {"target": {"kind": wanted.kind, "name": wanted.name}}
-    key = Key(check.key.namespace, f"check-{run.id}-{file}")
+    key = Key(check.velero_namespace, f"check-{run.id}-{file}")
     return Create(
         velero.DOWNLOAD_REQUEST, key, {"metadata": {"labels": _labels(check)}, "spec": spec}, marks(check, run.id)
     )
@@ -164,7 +189,7 @@ def download(check: CheckRow, run: CheckRun, file: str) -> Create:
 
 def evidence_key(check: CheckRow, run: str) -> Key:
     """Return the key of the evidence of a run."""
-    return Key(check.key.namespace, f"check-{run}{_EVIDENCE}")
+    return Key(check.velero_namespace, f"check-{run}{_EVIDENCE}")
 
 
 def evidence(check: CheckRow, run: str, record: Mapping[str, object]) -> Create:
@@ -173,6 +198,22 @@ def evidence(check: CheckRow, run: str, record: Mapping[str, object]) -> Create:
     data = {"record.json": text, "sha256": sha256(text.encode()).hexdigest()}
     body = {"metadata": {"labels": _labels(check)}, "data": data, "immutable": True}
     return Create(core.CONFIG_MAP, evidence_key(check, run), body, marks(check, run))
+
+
+def start(check: CheckRow, run: str) -> Create:
+    """Return the ConfigMap by which a start of a tenant's check counts, even if the tenant deletes the check."""
+    body = {"metadata": {"labels": _labels(check)}}
+    return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}{_START}"), body, marks(check, run))
+
+
+def is_start(piece: Piece) -> bool:
+    """Whether a ConfigMap is the start of a tenant's check."""
+    return piece.key.name == f"check-{piece.run}{_START}"
+
+
+def outlives_its_run(piece: Piece) -> bool:
+    """Whether a ConfigMap stays after its run: evidence, and the start of a tenant's check."""
+    return is_evidence(piece) or is_start(piece)
 
 
 def is_evidence(piece: Piece) -> bool:

@@ -4,12 +4,21 @@ The file comes from a bucket and may hold anything.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 
 import msgspec
 
-from foresail.proof.checks.kinds import COMPLETED_ARE_SKIPPED, LEFT_OUT, RESTORED, Served, group_of, kind_of
+from foresail.proof.checks.kinds import (
+    COMPLETED_ARE_SKIPPED,
+    NETWORK_GROUPS,
+    Served,
+    group_of,
+    kind_of,
+    left_out,
+    restored,
+)
 from foresail.proof.checks.reasons import Problem, Reason
 
 MOST_BYTES = 16 << 20
@@ -43,6 +52,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
     namespaces: tuple[str, ...] = ()
     custom: tuple[str, ...] = ()
+    has_data: bool = False
 
 
 class Contents(msgspec.Struct, frozen=True):
@@ -61,7 +71,12 @@ class Contents(msgspec.Struct, frozen=True):
     @property
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces with something to restore."""
-        return tuple(sorted({each.namespace for each in (*self.expected, *self.optional)}))
+        return tuple(sorted(self.objects))
+
+    @property
+    def objects(self) -> Counter[str]:
+        """How many objects to restore each of these namespaces has."""
+        return Counter(each.namespace for each in (*self.expected, *self.optional))
 
 
 def lists_of(file: bytes) -> Lists | None:
@@ -86,6 +101,7 @@ def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[s
     problems: list[Problem] = []
     not_checked = not_served = 0
     custom: set[str] = set()
+    kinds, excluded = restored(has_data=wanted.has_data), left_out(has_data=wanted.has_data)
     if any("/" in each and not _NAMESPACE.fullmatch(each.partition("/")[0]) for of in lists.values() for each in of):
         return None
     defined = {name.partition(".")[2] for name in lists.get(_DEFINITIONS, ())}
@@ -93,14 +109,15 @@ def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[s
         items = [_item(gvk, each) for each in names if "/" in each]
         items = [each for each in items if not wanted.namespaces or each.namespace in wanted.namespaces]
         not_checked += sum("/" not in each for each in names)
-        resource = _resource(gvk, served)
-        is_listed = resource in wanted.custom or _names_kind(gvk, wanted.custom)
-        is_restored = kind_of(gvk) in RESTORED or is_listed
+        resource = kinds.get(kind_of(gvk)) or served.resources.get(gvk, "")
+        opens_network = wanted.has_data and group_of(gvk) in NETWORK_GROUPS
+        is_listed = (resource in wanted.custom or _names_kind(gvk, wanted.custom)) and not opens_network
+        is_restored = kind_of(gvk) in kinds or is_listed
         if items and not served.has(gvk) and (is_listed or group_of(gvk) not in defined):
             problems.append(_not_served(gvk, items))
             not_served += len(items)
-        elif is_restored and resource not in LEFT_OUT:
-            (optional if kind_of(gvk) == COMPLETED_ARE_SKIPPED else expected).extend(items)
+        elif is_restored and resource not in excluded:
+            (optional if kind_of(gvk) in COMPLETED_ARE_SKIPPED else expected).extend(items)
             custom |= {resource} if is_listed else set()
         else:
             not_checked += len(items)
@@ -117,18 +134,15 @@ def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[s
     )
 
 
-def included_resources(custom: Sequence[str]) -> list[str]:
+def included_resources(custom: Sequence[str], *, has_data: bool) -> list[str]:
     """Return what the restore includes: nothing beyond this list reaches the sandbox."""
-    return sorted({*RESTORED.values(), *(each for each in custom if each not in LEFT_OUT)})
+    excluded = left_out(has_data=has_data)
+    return sorted({*restored(has_data=has_data).values(), *(each for each in custom if each not in excluded)})
 
 
 def _item(gvk: str, place: str) -> Item:
     namespace, _, name = place.partition("/")
     return Item(gvk, namespace, name)
-
-
-def _resource(gvk: str, served: Served) -> str:
-    return RESTORED.get(kind_of(gvk)) or served.resources.get(gvk, "")
 
 
 def _names_kind(gvk: str, custom: Sequence[str]) -> bool:

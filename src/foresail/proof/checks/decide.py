@@ -13,17 +13,26 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail import __version__
-from foresail.api.instants import stamp, whole
-from foresail.api.restore_check import MOST_NAMESPACES, RESTORE_CHECK, CheckResult, CheckRun, RestoreCheckStatus
+from foresail.api.instants import whole
+from foresail.api.restore_check import (
+    MOST_PROBLEMS,
+    RESTORE_CHECK,
+    CheckProblem,
+    CheckResult,
+    CheckRun,
+    RestoreCheckStatus,
+)
 from foresail.api.velero import DOWNLOAD_REQUEST
 from foresail.plan import Action, Level, Note, Patch, Plan, Subject
-from foresail.proof.checks import build, rules
-from foresail.proof.checks.build import CONTENTS, RESTORED, RESULTS
-from foresail.proof.checks.contents import Wanted
+from foresail.proof.checks import build, data, rules, tenants
+from foresail.proof.checks.build import CONTENTS, RESTORED, RESULTS, VOLUMES
+from foresail.proof.checks.contents import Contents, Wanted
 from foresail.proof.checks.judge import Verdict, failed, verdict_without_restore
 from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, DownloadRow, Files, FilesFound, RestoreRow
 from foresail.proof.checks.reasons import Reason
+from foresail.proof.checks.settings import DataSettings
 from foresail.proof.checks.status import patch_body, with_conditions
+from foresail.proof.checks.tenants import Turn
 
 PAUSE = timedelta(seconds=20)
 """After files could not be read."""
@@ -32,18 +41,29 @@ SILENCE = timedelta(minutes=2)
 """After which a DownloadRequest that Velero has not answered is replaced."""
 
 _MARGIN = timedelta(seconds=30)
-_LONGEST_MESSAGE = 1024
+_LONGEST_MESSAGE, _LONGEST_PROBLEM = 1024, 512
 
 
 def decide(view: CheckView, now: datetime) -> Plan:
     """Return what to do about a check now, and when to reconcile next."""
-    removed = rules.leftovers(view, now)
-    check = view.check
+    refused = tenants.refusal(view.check, view.tenant) if view.check is not None and view.tenant is not None else None
+    view = tenants.bounded(view)
+    removed, check = rules.leftovers(view, now), view.check
     if check is None:
-        return Plan(removed)
+        return Plan(removed, wake_at=rules.starts_until(view, now))
     run = check.status.run
-    plan = start(view, check, now) if run is None else proceed(view, check, run, now)
-    return replace(plan, actions=(*removed, *plan.actions), wake_at=_earliest(plan.wake_at, _kept_until(check, now)))
+    if refused is not None:
+        plan = refuse(check, refused, now)
+    else:
+        plan = start(view, check, now) if run is None else proceed(view, check, run, now)
+    wake_at = _earliest(plan.wake_at, _kept_until(check, now), rules.starts_until(view, now))
+    return replace(plan, actions=(*removed, *plan.actions), wake_at=wake_at)
+
+
+def refuse(check: CheckRow, refused: tuple[Reason, str], now: datetime) -> Plan:
+    """Report why a tenant's check is not served, and give up its run: what it has made is then removed."""
+    status = msgspec.structs.replace(check.status, run=None, next_run=None)
+    return _report(check, status, (False, *refused), now)
 
 
 # Between two checks
@@ -52,26 +72,43 @@ def decide(view: CheckView, now: datetime) -> Plan:
 def start(view: CheckView, check: CheckRow, now: datetime) -> Plan:
     """Record a run, if one is due; nothing is made before it is recorded."""
     status, newest = check.status, rules.newest_good(view)
+    if check.spec.depth == "Data" and view.data is None:
+        text = "spec.depth is Data, which is off: set proof.data.enabled in the chart's values"
+        return _report(check, msgspec.structs.replace(status, next_run=None), (False, Reason.DATA_DISABLED, text), now)
     found = rules.due(check, newest, now)
-    status = msgspec.structs.replace(status, next_run=found.upcoming)
+    since = rules.waiting_since(check, view.backups)
+    status = msgspec.structs.replace(status, next_run=found.upcoming, waiting_since=since)
     if check.spec.suspend:
         suspended = msgspec.structs.replace(status, next_run=None)
         return _report(check, suspended, (True, Reason.SUSPENDED, "No check starts: spec.suspend is true"), now)
     if found.is_due and newest is not None:
-        return begin(check, status, newest, now)
+        return begin(view, check, status, newest, now)
     if found.problem:
         return _report(check, status, (False, Reason.INVALID_SCHEDULE, found.problem), now)
     if newest is None:
         text = "No Completed Backup is selected; check spec.backups"
-        return _report(check, status, (False, Reason.NO_BACKUP, text), now, found.upcoming)
+        idle = msgspec.structs.replace(status, next_run=None)  # a Backup wakes it, not the schedule
+        return _report(check, idle, (False, Reason.NO_BACKUP, text), now)
     return _report(check, status, (True, Reason.WAITING, "Waiting for the next run"), now, found.upcoming)
 
 
-def begin(check: CheckRow, status: RestoreCheckStatus, backup: BackupRow, now: datetime) -> Plan:
-    """Record that this backup is being checked."""
-    run = CheckRun(build.run_id(check.uid, backup.uid, stamp(now)), backup.key.name, backup.uid, whole(now))
+def begin(view: CheckView, check: CheckRow, status: RestoreCheckStatus, backup: BackupRow, now: datetime) -> Plan:
+    """Record that this backup is being checked, unless it must wait; the start of a tenant's check is counted first."""
+    tenant, blocking = view.tenant, rules.blocking_sandbox(view, now)
+    if blocking is not None:
+        whose = "remove what its conditions name" if tenant is None else "ask a cluster administrator"
+        text = f"Namespace {blocking.key.name} of an earlier run is still being deleted; if it stays, {whose}"
+        return _report(check, status, (False, Reason.SANDBOX_TERMINATING, text), now)
+    run_id = build.run_id(check, backup.uid)
+    wait = tenants.wait(check, tenant, run_id, now) if tenant is not None else None
+    if wait is not None:
+        held = msgspec.structs.replace(status, next_run=None if wait.turn is not None else wait.until)
+        plan = _report(check, held, (True, wait.reason, wait.message), now, wait.until)
+        return replace(plan, verdict=wait.turn)
+    run = CheckRun(run_id, backup.key.name, backup.uid, whole(now), check.spec.depth)
     after = msgspec.structs.replace(status, run=run, handled_request=check.request)
-    return _report(check, after, (True, Reason.RUNNING, f"Checking Backup {run.backup}"), now)
+    plan = _report(check, after, (True, Reason.RUNNING, f"Checking Backup {run.backup}"), now)
+    return plan if tenant is None else replace(plan, actions=(build.start(check, run.id),), verdict=Turn.TAKES)
 
 
 # A check
@@ -81,7 +118,8 @@ def proceed(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> P
     """Do the next step of a run."""
     if rules.deadline(check, run) <= now:
         text = f"the check of Backup {run.backup} did not end within {check.spec.deadline}"
-        return finish(view, check, run, failed(Reason.DEADLINE_EXCEEDED, text), now)
+        verdict = data.overdue(view, check, run) or failed(Reason.DEADLINE_EXCEEDED, text)
+        return finish(view, check, run, verdict, now)
     if rules.backup_of(view, run) is None:
         return abandon(check, now)
     restore = rules.restore_of(view, run)
@@ -98,33 +136,80 @@ def proceed(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> P
 
 
 def prepare(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> Plan:
-    """Read what the backup has, fence a sandbox for each namespace, and restore into them: the Restore comes last."""
+    """Read what the backup has, and restore it, unless that alone fails the check.
+
+    With depth Data, a canary proves the fence before there is a Restore.
+    """
+    settings, canaries = _data_settings(view, run), view.pods_result
+    if settings is not None and run.fence is None and canaries is not None and canaries.query.run == run.id:
+        return follow(view, check, run, data.prove_fence(check, run, settings, canaries, now), now)
     found = read(view, check, run, None, now)
     if isinstance(found, Plan):
         return found
     contents = found.contents
     if contents is None:
-        return finish(
-            view, check, run, failed(Reason.CONTENTS_UNREADABLE, f"the list of the backup: {found.problem}"), now
-        )
-    verdict = verdict_without_restore(contents)
+        text = f"the list of the backup: {found.problem}"
+        return finish(view, check, run, failed(Reason.CONTENTS_UNREADABLE, text), now)
+    verdict = refusal(view, check, run, contents, found)
     if verdict is not None:
         return finish(view, check, run, verdict, now)
-    sources = contents.namespaces
-    if len(sources) > MOST_NAMESPACES:
-        text = f"the backup has {len(sources)} namespaces; one check takes {MOST_NAMESPACES}: set spec.namespaces"
-        return finish(view, check, run, failed(Reason.TOO_MANY_NAMESPACES, text), now)
-    fenced = [action for each in sources for action in build.sandbox(check, run.id, each)]
-    return Plan((build.modifiers(check, run.id), *fenced, build.restore(check, run, sources, contents.custom)))
+    return restore_into_sandboxes(view, check, run, contents, found)
+
+
+def refusal(view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, found: FilesFound) -> Verdict | None:
+    """Return the verdict on a backup that is not restored at all; None if it is."""
+    if run.depth == "Data" and view.data is None:
+        return failed(Reason.DATA_DISABLED, "depth Data was switched off meanwhile")
+    verdict = verdict_without_restore(contents, check.most_objects)
+    return verdict or (
+        data.verdict_before(contents, check.spec, found.claims_with_files) if run.depth == "Data" else None
+    )
+
+
+def restore_into_sandboxes(
+    view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, found: FilesFound
+) -> Plan:
+    """Fence a sandbox for each namespace, and restore into them once all their quotas count."""
+    sources, objects, settings = contents.namespaces, contents.objects, _data_settings(view, run)
+    fences = rules.fences(view, run, sources)
+    unfenced = [each for each, quota in fences.items() if quota is None]
+    if unfenced:
+        made = [each for source in unfenced for each in build.sandbox(check, run.id, source, objects[source], settings)]
+        return Plan((build.modifiers(check, run.id, has_data=settings is not None), *made))
+    if not all(quota.is_counted for quota in fences.values() if quota is not None):
+        return Plan()
+    if settings is not None and run.fence is None:
+        return Plan(reads=(data.canary_query(run, sources, found),))
+    return Plan((build.restore(check, run, sources, contents.custom),))
+
+
+def _data_settings(view: CheckView, run: CheckRun) -> DataSettings | None:
+    return view.data if run.depth == "Data" else None
 
 
 def compare(view: CheckView, check: CheckRow, run: CheckRun, restore: RestoreRow, now: datetime) -> Plan:
-    """Read what the restore did, and judge it."""
+    """Read what the restore did, and judge it; with depth Data, what its pods do too."""
+    kept = data.kept_verdict(view, run)
+    if kept is not None:
+        return follow(view, check, run, data.check_pods(view, check, run, restore, kept, now), now)
     found = read(view, check, run, restore, now)
     if isinstance(found, Plan):
         return found
     verdict = found.verdict or failed(Reason.CONTENTS_UNREADABLE, f"the files of the restore: {found.problem}")
+    if run.depth == "Data" and not verdict.problems:
+        return follow(view, check, run, data.check_pods(view, check, run, restore, verdict, now), now)
     return finish(view, check, run, verdict, now)
+
+
+def follow(view: CheckView, check: CheckRow, run: CheckRun, step: data.Step, now: datetime) -> Plan:
+    """Do what a step of depth Data says."""
+    if isinstance(step, Plan):
+        return step
+    if isinstance(step, Verdict):
+        return finish(view, check, run, step, now)
+    after = msgspec.structs.replace(check.status, run=step.run)
+    plan = _report(check, after, (True, Reason.RUNNING, f"Checking Backup {run.backup}"), now)
+    return replace(plan, notes=(step.note,) if step.note is not None else ())
 
 
 def abandon(check: CheckRow, now: datetime) -> Plan:
@@ -147,39 +232,68 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
         completed=whole(now),
         result="Pass" if has_passed else "Fail",
         reason=verdict.reason.value,
-        message=verdict.message[:_LONGEST_MESSAGE],
+        message=data.message(verdict, run)[:_LONGEST_MESSAGE],
         namespaces=len(sandboxes),
         items_expected=verdict.expected,
         items_found=verdict.found,
         items_not_checked=verdict.not_checked,
         restore_seconds=restore.seconds if restore is not None else None,
+        fence="NotEnforced" if verdict.reason is Reason.NOT_FENCED else run.fence,
+        reached=run.reached,
+        pods_ready=verdict.pods_ready,
+        ready_seconds=run.ready_seconds,
+        assertion_exit_code=verdict.exit_code,
         evidence=build.evidence_key(check, run.id).name,
         kept_until=whole(now) + keeps if keeps and not has_passed else None,
+        problems=tuple(
+            CheckProblem(each.reason.value, each.message[:_LONGEST_PROBLEM])
+            for each in verdict.problems[:MOST_PROBLEMS]
+        ),
     )
     record = {
         "format": "foresail.dev/restore-check/v1",
         "check": {"namespace": check.key.namespace, "name": check.key.name, "uid": check.uid},
-        "depth": check.spec.depth,
+        "depth": run.depth,
+        **({"dataSpec": data_spec(check)} if run.depth == "Data" else {}),
         "foresail": __version__,
-        "kubernetes": view.read_result.found.kubernetes if view.read_result is not None else "",
+        "kubernetes": _kubernetes(view),
         **msgspec.to_builtins(view.circumstances),
         "restorePhase": restore.phase if restore is not None else "",
         "sandboxes": sandboxes,
         "problemCount": verdict.count,
-        "problems": [msgspec.to_builtins(each) for each in verdict.problems],
+        "problems": [
+            msgspec.to_builtins(each) for each in verdict.problems[: MOST_PROBLEMS if check.is_tenants else None]
+        ],
         "digests": dict(verdict.digests),
-        **msgspec.to_builtins(msgspec.structs.replace(result, kept_until=None)),
+        **msgspec.to_builtins(msgspec.structs.replace(result, kept_until=None, problems=())),
     }
     after = msgspec.structs.replace(
         check.status,
         run=None,
         last=result,
         last_passed=result.completed if has_passed else check.status.last_passed,
+        waiting_since=None if has_passed else check.status.waiting_since,
     )
     level = Level.NORMAL if has_passed else Level.WARNING
     note = Note(RESTORE_CHECK, check.key, check.uid, result.reason, f"Backup {run.backup}: {result.message}", level)
     plan = _report(check, after, (True, Reason.WAITING, "Waiting for the next run"), now)
     return replace(plan, actions=(build.evidence(check, run.id, record),), notes=(note,))
+
+
+def data_spec(check: CheckRow) -> dict[str, object]:
+    """Return what the evidence says about how the data was checked."""
+    wanted = check.spec.assertion
+    return {
+        "allowUnfenced": check.spec.allow_unfenced,
+        "assertion": msgspec.to_builtins(wanted) if wanted is not None else None,
+    }
+
+
+def _kubernetes(view: CheckView) -> str:
+    files, pods = view.files_result, view.pods_result
+    if files is not None:
+        return files.found.kubernetes
+    return pods.query.kubernetes if pods is not None else ""
 
 
 # Files
@@ -189,11 +303,13 @@ def read(
     view: CheckView, check: CheckRow, run: CheckRun, restore: RestoreRow | None, now: datetime
 ) -> Plan | FilesFound:
     """Return what the files of a run say; a Plan if there is something to do or to wait for before."""
-    names = (CONTENTS,) if restore is None else (CONTENTS, RESTORED, RESULTS)
+    names: tuple[str, ...] = (CONTENTS,) if restore is None else (CONTENTS, RESTORED, RESULTS)
+    if restore is None and run.depth == "Data" and check.spec.assertion is None:
+        names += (VOLUMES,)
     rows = {each.key.name: each for each in view.downloads if each.run == run.id and not each.is_terminating}
     found = {name: rows[f"check-{run.id}-{name}"] for name in names if f"check-{run.id}-{name}" in rows}
     query = _files(view, check, run, restore, found) if len(found) == len(names) else None
-    result = view.read_result
+    result = view.files_result
     if query is not None and result is not None and result.query == query:
         if result.found.is_final or not result.found.problem:
             return result.found
@@ -212,9 +328,11 @@ def read(
 def _files(
     view: CheckView, check: CheckRow, run: CheckRun, restore: RestoreRow | None, rows: dict[str, DownloadRow]
 ) -> Files:
-    wanted = Wanted(tuple(check.spec.namespaces or ()), tuple(check.spec.custom_resources or ()))
+    listed, has_data = tuple(check.spec.custom_resources or ()), run.depth == "Data"
+    wanted = Wanted(tuple(check.spec.namespaces or ()), listed, has_data)
     if restore is None:
-        return Files(run.id, rows[CONTENTS].url, wanted, view.authority, classes=view.classes)
+        volumes = rows[VOLUMES].url if VOLUMES in rows else ""
+        return Files(run.id, rows[CONTENTS].url, wanted, view.authority, classes=view.classes, volumes=volumes)
     sandboxes = tuple(sorted((each.source, each.key.name) for each in view.sandboxes if each.run == run.id))
     return Files(
         run.id,

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import msgspec
 
+from foresail.api.restore_check import MOST_NAMESPACES, MOST_OBJECTS
 from foresail.api.velero import COMPLETED
 from foresail.proof.checks.contents import Contents, Item, lists_of
 from foresail.proof.checks.reasons import Problem, Reason
@@ -62,6 +63,8 @@ class Verdict(msgspec.Struct, frozen=True):
     found: int = 0
     not_checked: int = 0
     digests: tuple[tuple[str, str], ...] = ()
+    pods_ready: int | None = None
+    exit_code: int | None = None  # of the assertion
 
     @property
     def reason(self) -> Reason:
@@ -77,8 +80,11 @@ class Verdict(msgspec.Struct, frozen=True):
         return "; ".join(each.message for each in self.problems[:_SHOWN]) + more
 
 
-def verdict_without_restore(contents: Contents) -> Verdict | None:
-    """Return the verdict on a backup that there is nothing to restore of; None if there is."""
+def verdict_without_restore(contents: Contents, most_objects: int = MOST_OBJECTS) -> Verdict | None:
+    """Return the verdict on a backup of which nothing is restored: none of it can be, or it has too much."""
+    too_much = _too_much(contents, most_objects)
+    if too_much is not None:
+        return too_much
     if contents.namespaces:
         return None
     empty = Problem(Reason.BACKUP_EMPTY, "the backup has no object that can be checked")
@@ -86,6 +92,16 @@ def verdict_without_restore(contents: Contents) -> Verdict | None:
     shown = problems[:MOST_PROBLEMS]
     digests = (("contents", contents.digest),)
     return Verdict(shown, len(problems), contents.not_served, 0, contents.not_checked, digests)
+
+
+def _too_much(contents: Contents, most_objects: int) -> Verdict | None:
+    for reason, count, most, what in (
+        (Reason.TOO_MANY_NAMESPACES, len(contents.namespaces), MOST_NAMESPACES, "namespaces"),
+        (Reason.TOO_MANY_OBJECTS, contents.objects.total(), most_objects, "objects to restore"),
+    ):
+        if count > most:
+            return failed(reason, f"the backup has {count} {what}; one check takes {most}")
+    return None
 
 
 def judge(

@@ -39,8 +39,32 @@ LEFT_OUT = (
 )
 """Built-in kinds that would start something, reach out or open the fence, or that controllers derive."""
 
-COMPLETED_ARE_SKIPPED = ("batch", "Job")
-"""Velero does not restore Jobs that have completed, and the list of a backup does not say which have."""
+NETWORK_GROUPS = (
+    "cilium.io",
+    "crd.antrea.io",
+    "crd.projectcalico.org",
+    "policy.networking.k8s.io",
+    "projectcalico.org",
+)
+"""Policies of network plugins, which may open the fence after the canary: depth Data restores none of them."""
+
+POD = ("", "Pod")
+CLAIM = ("", "PersistentVolumeClaim")
+WITH_DATA = {POD: "pods", CLAIM: "persistentvolumeclaims"}
+"""What depth Data restores too."""
+
+COMPLETED_ARE_SKIPPED = (("batch", "Job"), POD)
+"""Velero does not restore Jobs and pods that have completed, and the list of a backup does not say which have."""
+
+
+def restored(*, has_data: bool) -> dict[tuple[str, str], str]:
+    """Return the built-in kinds that a check restores, with their resources."""
+    return {**RESTORED, **WITH_DATA} if has_data else RESTORED
+
+
+def left_out(*, has_data: bool) -> tuple[str, ...]:
+    """Return the built-in kinds that a check leaves out."""
+    return tuple(each for each in LEFT_OUT if not (has_data and each in WITH_DATA.values()))
 
 
 class Served(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The figures of RestoreChecks for Prometheus, by check: administrators make them, so they are few."""
+"""The figures of RestoreChecks for Prometheus, by check: those of administrators, which are few."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -33,11 +33,13 @@ class CheckMetrics(Collector):
                 ("last_passed_timestamp_seconds", "When a check last passed; 0 if none has."),
                 ("pass_due_timestamp_seconds", "When a check must have passed again at the latest."),
                 ("restore_seconds", "How long Velero took for the last restore."),
+                ("ready_seconds", "How long it took from the start of the last restore until all pods were ready."),
+                ("unfenced", "Whether pods of the last check ran without a closed network: 1 or 0."),
                 ("items_expected", "Objects of the backup that the sandbox had to take."),
                 ("items_found", "Objects that arrived in the sandbox."),
             )
         }
-        for row in list(self._checks.rows()):
+        for row in [each for each in self._checks.rows() if not each.is_tenants]:
             due = self._pass_due.get(row.key)
             if due is not None:
                 named["pass_due_timestamp_seconds"].add_metric([row.key.name], due.timestamp())
@@ -49,6 +51,8 @@ class CheckMetrics(Collector):
                 "last_timestamp_seconds": last.completed.timestamp(),
                 "last_passed_timestamp_seconds": passed.timestamp() if passed is not None else 0.0,
                 "restore_seconds": last.restore_seconds,
+                "ready_seconds": last.ready_seconds,
+                "unfenced": float(last.fence == "NotEnforced" and last.ready_seconds is not None),
                 "items_expected": float(last.items_expected),
                 "items_found": float(last.items_found),
             }

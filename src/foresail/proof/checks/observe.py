@@ -6,16 +6,40 @@ from typing import Any
 import msgspec
 
 from foresail.api.apps import Deployment, is_server
-from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NOW, CHECK_RUN, CHECK_SOURCE
+from foresail.api.marks import (
+    CHECK,
+    CHECK_LABEL,
+    CHECK_NAMESPACE,
+    CHECK_NOW,
+    CHECK_RUN,
+    CHECK_SOURCE,
+    NAMESPACE_UID,
+    REQUEST_UID,
+)
 from foresail.api.metadata import Metadata
-from foresail.api.restore_check import RestoreCheckSpec, RestoreCheckStatus
+from foresail.api.policy import RestoreChecksPolicy
+from foresail.api.restore_check import (
+    MOST_OBJECTS,
+    SANDBOX_PREFIX,
+    CheckedBackups,
+    RestoreCheckSpec,
+    RestoreCheckStatus,
+)
 from foresail.api.velero import BackupSpec, BackupStatus
 from foresail.plan import Key, Keyed, ReadResult
 from foresail.proof.checks.contents import Contents, Wanted
 from foresail.proof.checks.judge import Verdict
+from foresail.proof.checks.pod_rows import Pods, PodsFound
+from foresail.proof.checks.settings import DataSettings
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.records import owner_of
 
 _KUBERNETES = "velero.io/source-cluster-k8s-gitversion"
 _LONGEST_VERSION = 256
+_LONGEST_NAME = 253
+_BACKUPS = "nab"
+LARGEST_SPEC = 4 << 10
+"""Bytes of JSON that the spec of a tenant's check may have: specs stay in memory, and an honest one has below 1 KiB."""
 
 
 class CheckMetadata(Metadata, frozen=True, rename="camel"):
@@ -41,22 +65,35 @@ class CheckRow(Keyed, frozen=True):
     created: datetime
     spec: RestoreCheckSpec
     status: RestoreCheckStatus
-    request: str = ""  # by an administrator, to check now
+    velero_namespace: str = ""  # where the objects of its runs are
+    request: str = ""  # by its owner, to check now
+    most_objects: int = MOST_OBJECTS
+    is_terminating: bool = False
+    is_oversized: bool = False  # a tenant's spec is larger than LARGEST_SPEC, and is not kept
+
+    @property
+    def is_tenants(self) -> bool:
+        """Whether it is in the namespace of a tenant."""
+        return self.key.namespace != self.velero_namespace
 
 
-def check_row(wire: CheckWire) -> CheckRow:
+def check_row(wire: CheckWire, velero_namespace: str) -> CheckRow:
     """Return what is kept of a RestoreCheck."""
     meta = wire.metadata
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
+    is_oversized = meta.namespace != velero_namespace and len(msgspec.json.encode(wire.spec)) > LARGEST_SPEC
     return CheckRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
         version=meta.resource_version,
         generation=meta.generation,
         created=meta.creation_timestamp,
-        spec=wire.spec,
+        spec=RestoreCheckSpec(CheckedBackups()) if is_oversized else wire.spec,
         status=wire.status,
+        velero_namespace=velero_namespace,
+        is_terminating=meta.deletion_timestamp is not None,
+        is_oversized=is_oversized,
         request=(meta.annotations or {}).get(CHECK_NOW, "")[:256],
     )
 
@@ -78,11 +115,14 @@ class BackupRow(Keyed, frozen=True):
     location: str
     completed: datetime | None = None
     kubernetes: str = ""  # the version of the cluster that was backed up
+    owner: Key | None = None  # the NonAdminBackup by its names, and by the UIDs of it and of its namespace
+    request_uid: str = ""
+    namespace_uid: str = ""
 
 
 def backup_row(wire: BackupWire) -> BackupRow:
     """Return what is kept of a Backup; one that is being deleted is not Completed any more."""
-    meta, status = wire.metadata, wire.status
+    meta, status, annotations = wire.metadata, wire.status, wire.metadata.annotations or {}
     return BackupRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
@@ -90,7 +130,10 @@ def backup_row(wire: BackupWire) -> BackupRow:
         labels=meta.labels or {},
         location=wire.spec.storage_location,
         completed=status.completion_timestamp or status.start_timestamp,
-        kubernetes=(meta.annotations or {}).get(_KUBERNETES, "")[:_LONGEST_VERSION],
+        kubernetes=annotations.get(_KUBERNETES, "")[:_LONGEST_VERSION],
+        owner=owner_of(annotations, _BACKUPS),
+        request_uid=annotations.get(REQUEST_UID, ""),
+        namespace_uid=annotations.get(NAMESPACE_UID, ""),
     )
 
 
@@ -104,6 +147,7 @@ class Piece(Keyed, frozen=True):
     source: str = ""  # of a sandbox: the namespace of the backup
     created: datetime | None = None
     is_terminating: bool = False
+    check_namespace: str = ""  # of a tenant's RestoreCheck
 
 
 class PieceWire(msgspec.Struct, frozen=True):
@@ -115,6 +159,41 @@ class PieceWire(msgspec.Struct, frozen=True):
 def piece_row(wire: PieceWire) -> Piece:
     """Return what is kept of a namespace or a ConfigMap."""
     return Piece(**_marks(wire.metadata))
+
+
+class QuotaBounds(msgspec.Struct, frozen=True):
+    """What a ResourceQuota bounds."""
+
+    hard: dict[str, str] | None = None
+
+
+class QuotaStatus(msgspec.Struct, frozen=True):
+    """What is counted so far."""
+
+    used: dict[str, str] | None = None
+
+
+class QuotaWire(msgspec.Struct, frozen=True):
+    """A ResourceQuota."""
+
+    metadata: Metadata
+    spec: QuotaBounds = QuotaBounds()
+    status: QuotaStatus = QuotaStatus()
+
+
+class QuotaRow(Piece, frozen=True):
+    """The ResourceQuota of a sandbox."""
+
+    is_counted: bool = False  # before everything is, the API server refuses every object that it bounds
+
+
+def quota_row(wire: QuotaWire) -> QuotaRow:
+    """Return what is kept of a ResourceQuota; outside of sandboxes, where tenants may write, only its key."""
+    meta = wire.metadata
+    if not meta.namespace.startswith(SANDBOX_PREFIX):
+        return QuotaRow(Key(meta.namespace, meta.name), uid="", check="", check_uid="", run="")
+    is_counted = (wire.spec.hard or {}).keys() <= (wire.status.used or {}).keys()
+    return QuotaRow(**_marks(meta), is_counted=is_counted)
 
 
 class RestoreStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -140,6 +219,7 @@ class RestoreRow(Piece, frozen=True):
     phase: str = ""
     problem: str = ""
     seconds: int | None = None
+    started: datetime | None = None
 
 
 def restore_row(wire: RestoreWire) -> RestoreRow:
@@ -149,7 +229,9 @@ def restore_row(wire: RestoreWire) -> RestoreRow:
     if status.start_timestamp is not None and status.completion_timestamp is not None:
         seconds = int((status.completion_timestamp - status.start_timestamp).total_seconds())
     problem = "; ".join(status.validation_errors or ()) or status.failure_reason
-    return RestoreRow(**_marks(wire.metadata), phase=status.phase, problem=problem[:1024], seconds=seconds)
+    marks = _marks(wire.metadata)
+    began = status.start_timestamp
+    return RestoreRow(**marks, phase=status.phase, problem=problem[:1024], seconds=seconds, started=began)
 
 
 class DownloadTarget(msgspec.Struct, frozen=True):
@@ -255,6 +337,7 @@ class Files(msgspec.Struct, frozen=True):
     results: str = ""
     sandboxes: tuple[tuple[str, str], ...] = ()
     classes: tuple[str, ...] = ()  # storage classes of this cluster
+    volumes: str = ""  # with depth Data and without an assertion
 
 
 class FilesFound(msgspec.Struct, frozen=True):
@@ -265,6 +348,24 @@ class FilesFound(msgspec.Struct, frozen=True):
     problem: str = ""
     is_final: bool = False
     kubernetes: str = ""  # the version of this cluster
+    outside: str = ""  # with depth Data: the address of the bucket
+    claims_with_files: tuple[tuple[str, str], ...] | None = None  # None if it was not asked for
+
+
+Query = Files | Pods
+Found = FilesFound | PodsFound
+
+
+class Tenant(msgspec.Struct, frozen=True):
+    """What holds for a check in the namespace of a tenant."""
+
+    namespace: NamespaceRow | None  # None if it is deleted
+    policy: RestoreChecksPolicy | None  # None if no SelfServicePolicy applies
+    rank: int = 0  # how many checks of the namespace are older
+    starts: tuple[Piece, ...] = ()  # the recorded starts of checks of the namespace
+    is_free: bool = True  # whether no other tenant's check runs or comes first
+    busy_until: datetime | None = None  # when the one that runs must have ended
+    sandboxes: tuple[Piece, ...] = ()  # of all checks of the namespace
 
 
 class CheckView(msgspec.Struct, frozen=True):
@@ -272,15 +373,35 @@ class CheckView(msgspec.Struct, frozen=True):
 
     key: Key
     check: CheckRow | None  # None if it is deleted; what was made for it may still be there
+    tenant: Tenant | None = None  # None if it is the administrator's
     backups: tuple[BackupRow, ...] = ()  # those that it selects
     sandboxes: tuple[Piece, ...] = ()
+    quotas: tuple[QuotaRow, ...] = ()  # of the sandboxes
     restores: tuple[RestoreRow, ...] = ()
     config_maps: tuple[Piece, ...] = ()
     downloads: tuple[DownloadRow, ...] = ()
+    taken_volumes: tuple[str, ...] = ()  # which claims in the sandboxes have, and were not provisioned for them
     authority: str = ""
     classes: tuple[str, ...] = ()  # the names of all storage classes
     circumstances: Circumstances = Circumstances()
-    read_result: ReadResult[Files, FilesFound] | None = None
+    data: DataSettings | None = None  # None if depth Data is off
+    read_result: ReadResult[Query, Found] | None = None
+
+    @property
+    def files_result(self) -> ReadResult[Files, FilesFound] | None:
+        """What the files say, if they were read last."""
+        result = self.read_result
+        if result is None or not (isinstance(result.query, Files) and isinstance(result.found, FilesFound)):
+            return None
+        return ReadResult(result.query, result.found, result.started, result.attempts)
+
+    @property
+    def pods_result(self) -> ReadResult[Pods, PodsFound] | None:
+        """What the pods in the sandboxes do, if they were read last."""
+        result = self.read_result
+        if result is None or not (isinstance(result.query, Pods) and isinstance(result.found, PodsFound)):
+            return None
+        return ReadResult(result.query, result.found, result.started, result.attempts)
 
 
 def _marks(meta: Metadata) -> dict[str, Any]:
@@ -288,10 +409,11 @@ def _marks(meta: Metadata) -> dict[str, Any]:
     return {
         "key": Key(meta.namespace, meta.name),
         "uid": meta.uid,
-        "check": annotations.get(CHECK, ""),
+        "check": annotations.get(CHECK, "")[:_LONGEST_NAME],
         "check_uid": (meta.labels or {}).get(CHECK_LABEL, ""),
-        "run": annotations.get(CHECK_RUN, ""),
-        "source": annotations.get(CHECK_SOURCE, ""),
+        "run": annotations.get(CHECK_RUN, "")[:_LONGEST_NAME],
+        "source": annotations.get(CHECK_SOURCE, "")[:_LONGEST_NAME],
         "created": meta.creation_timestamp,
         "is_terminating": meta.deletion_timestamp is not None,
+        "check_namespace": annotations.get(CHECK_NAMESPACE, "")[:_LONGEST_NAME],
     }

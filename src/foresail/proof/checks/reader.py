@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +17,7 @@ from foresail.proof.checks.contents import MOST_BYTES, contents_of
 from foresail.proof.checks.judge import judge
 from foresail.proof.checks.kinds import Served, served_kinds
 from foresail.proof.checks.observe import Files, FilesFound
+from foresail.proof.checks.volume_infos import claims_with_files
 
 _log = logging.getLogger(__name__)
 _SECONDS = 60.0
@@ -48,6 +51,18 @@ async def fetch(url: str, authority: str) -> bytes:
     return b"".join([each async for each in pieces])
 
 
+async def address(url: str) -> str:
+    """Return the address of a bucket as host:port, which a pod without DNS can try; empty if it is not found."""
+    parts = urlsplit(url)
+    port = parts.port or (80 if parts.scheme == "http" else 443)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(parts.hostname or "", port, type=socket.SOCK_STREAM)
+    except OSError:
+        return ""
+    host = found[0][4][0] if found else ""
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
+
+
 class FileReader:
     """Reads the files of a run and compares them."""
 
@@ -61,10 +76,11 @@ class FileReader:
         discovery = await self._server.discover(Discovery)
         if isinstance(discovery, Failure):
             return FilesFound(problem=f"the API server did not list its resources: {discovery.cause.value}")
-        urls = (query.contents, query.restored, query.results)
+        urls = (query.contents, query.restored, query.results, query.volumes)
         try:
-            files = [await self._fetch(each, query.authority) if each else None for each in urls]
+            *files, volumes = [await self._fetch(each, query.authority) if each else None for each in urls]
             found = await asyncio.to_thread(compared, query, served_kinds(discovery), *files)
+            found = with_volumes(found, volumes)
         except (MissingFileError, TooLargeError) as error:
             return FilesFound(problem=str(error), is_final=True)
         except DownloadError as error:
@@ -72,8 +88,20 @@ class FileReader:
         except Exception as error:  # noqa: BLE001 - whatever one file does to us must not end the work on all others
             _log.warning("reading the files of run %s failed: %s", query.run, type(error).__name__)
             return FilesFound(problem="internal error, see the operator's log", is_final=True)
+        if query.wanted.has_data:
+            found = replace(found, outside=await address(query.contents))
         version = await self._server.version(_Version)  # of the evidence only: a check does not fail without it
         return found if isinstance(version, Failure) else replace(found, kubernetes=version.git_version)
+
+
+def with_volumes(found: FilesFound, volumes: bytes | None) -> FilesFound:
+    """Add which claims have their data in the backup, if that was asked for."""
+    if volumes is None or found.problem:
+        return found
+    claims = claims_with_files(volumes)
+    if claims is None:
+        return FilesFound(problem="its list of volumes is not in Velero's format", is_final=True)
+    return replace(found, claims_with_files=claims)
 
 
 def compared(

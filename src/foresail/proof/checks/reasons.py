@@ -41,6 +41,33 @@ class Reason(StrEnum):
     TOO_MANY_NAMESPACES = "TooManyNamespaces"
     """The backup has more namespaces than one check takes. Set spec.namespaces, and use several RestoreChecks."""
 
+    TOO_MANY_OBJECTS = "TooManyObjects"
+    """The backup has more objects than one check takes. Set spec.namespaces, and use several RestoreChecks."""
+
+    DATA_MISSING = "DataMissing"
+    """The backup has claims without a file-system backup, so their volumes would be empty. Back up their files, or set
+    spec.assertion, which then decides."""
+
+    NOT_FENCED = "NotFenced"
+    """A pod in the sandbox reached what a NetworkPolicy forbids, so no pod of the backup started. Use a network plugin
+    that enforces NetworkPolicies, or set spec.allowUnfenced."""
+
+    CANARY_FAILED = "CanaryFailed"
+    """The canary pod did not run, so nobody knows whether the sandbox is closed. The message says why."""
+
+    VOLUME_NOT_PROVISIONED = "VolumeNotProvisioned"
+    """A claim in the sandbox has a PersistentVolume that was not provisioned for it, so it may be somebody's. It is
+    left as it is. See whose it is."""
+
+    PODS_NOT_READY = "PodsNotReady"
+    """Pods of the backup did not become ready within spec.deadline. The message has the first ones."""
+
+    ASSERTION_FAILED = "AssertionFailed"
+    """The command of spec.assertion did not run, or ended with another exit code than 0. The message has its output."""
+
+    DATA_DISABLED = "DataDisabled"
+    """spec.depth is Data, and the operator may not start pods. Set proof.data.enabled in the chart's values."""
+
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     """The check did not end within spec.deadline. Velero may be busy or down."""
 
@@ -55,6 +82,21 @@ class Reason(StrEnum):
 
     INVALID_SCHEDULE = "InvalidSchedule"
     """spec.schedule cannot be used. The message says why."""
+
+    NOT_ALLOWED = "NotAllowed"
+    """The SelfServicePolicy of the namespace does not allow the check or one of its fields. See the message."""
+
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    """The namespace has more RestoreChecks than its SelfServicePolicy serves. Delete one, or ask for more."""
+
+    TOO_SOON = "TooSoon"
+    """The SelfServicePolicy asks for more time between checks. The check starts by itself."""
+
+    WAITING_FOR_TURN = "WaitingForTurn"
+    """Another tenant's check is running. The check starts by itself."""
+
+    SANDBOX_TERMINATING = "SandboxTerminating"
+    """A sandbox of an earlier run is not deleted yet, so no run starts. Its conditions name what blocks that."""
 
     NO_BACKUP = "NoBackup"
     """No Completed Backup is selected. Check spec.backups, and whether the Schedule runs."""

@@ -12,8 +12,8 @@ from foresail.api.velero import COMPLETED, SCHEDULE_LABEL
 from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
 from foresail.plan import Delete, Kind
-from foresail.proof.checks import build
-from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, LocationRow, Piece, RestoreRow
+from foresail.proof.checks import build, tenants
+from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, LocationRow, Piece, QuotaRow, RestoreRow
 from foresail.slots.expression import Unusable, read_expression
 
 ENDED = frozenset({"Completed", "PartiallyFailed", "Failed", "FailedValidation"})
@@ -76,12 +76,23 @@ def pass_due(check: CheckRow, backups: Iterable[BackupRow]) -> datetime | None:
     if spec.suspend:
         return None
     if spec.schedule is None:
-        waiting = [each.completed for each in backups if each.phase == COMPLETED and each.completed]
-        first = min((each for each in waiting if passed is None or each > passed), default=None)
-        return None if first is None else max(first, check.created) + length(spec.deadline)
+        first = waiting_since(check, backups)
+        return None if first is None else first + length(spec.deadline)
     cron = expression(spec.schedule)
     fire = None if isinstance(cron, Unusable) else cron.next(since)
     return None if fire is None else fire + length(spec.deadline)
+
+
+def waiting_since(check: CheckRow, backups: Iterable[BackupRow]) -> datetime | None:
+    """Return when the first backup since the last pass completed, as recorded: it may be deleted by now."""
+    passed, recorded = check.status.last_passed, check.status.waiting_since
+    if check.spec.schedule is not None:
+        return None
+    if recorded is not None and (passed is None or recorded > passed):
+        return recorded
+    completed = [each.completed for each in backups if each.phase == COMPLETED and each.completed]
+    first = min((each for each in completed if passed is None or each > passed), default=None)
+    return None if first is None else max(first, check.created)
 
 
 def expression(text: str) -> Schedule | Unusable:
@@ -109,6 +120,12 @@ def backup_of(view: CheckView, run: CheckRun) -> BackupRow | None:
     return next((each for each in view.backups if each.uid == run.backup_uid and each.phase == COMPLETED), None)
 
 
+def fences(view: CheckView, run: CheckRun, sources: Iterable[str]) -> dict[str, QuotaRow | None]:
+    """Return the quota of each sandbox; None if it does not exist yet. Anyone may write one elsewhere."""
+    rows = {each.key: each for each in view.quotas if each.run == run.id}
+    return {each: rows.get(build.fence_key(run.id, each)) for each in sources}
+
+
 def leftovers(view: CheckView, now: datetime) -> tuple[Delete, ...]:
     """Return the deletion of everything that no run needs: whoever made it, and whenever the operator was killed."""
     return tuple(_leftovers(view, now))
@@ -120,13 +137,13 @@ def _leftovers(view: CheckView, now: datetime) -> Iterator[Delete]:
         (velero.RESTORE, view.restores),
         (core.NAMESPACE, tuple(each for each in view.sandboxes if build.is_sandbox(each))),
         (velero.DOWNLOAD_REQUEST, view.downloads),
-        (core.CONFIG_MAP, tuple(each for each in view.config_maps if not build.is_evidence(each))),
+        (core.CONFIG_MAP, tuple(each for each in view.config_maps if not build.outlives_its_run(each))),
     )
     for kind, pieces in families:
         for each in pieces:
             if (each.check_uid, each.run) not in kept and not each.is_terminating:
                 yield build.delete(kind, each)
-    yield from (build.delete(core.CONFIG_MAP, each) for each in _old_evidence(view))
+    yield from (build.delete(core.CONFIG_MAP, each) for each in (*_old_evidence(view), *_old_starts(view, now)))
 
 
 def kept_runs(view: CheckView, now: datetime) -> set[tuple[str, str]]:
@@ -139,6 +156,31 @@ def kept_runs(view: CheckView, now: datetime) -> set[tuple[str, str]]:
     if last is not None and last.kept_until is not None and now < last.kept_until:
         kept.add((check.uid, last.id))
     return kept
+
+
+def blocking_sandbox(view: CheckView, now: datetime) -> Piece | None:
+    """Return a sandbox of an earlier run that still exists; those that stay would become more with each run.
+
+    Of a tenant, any check of the namespace may have left it: a check is soon deleted, and another one created.
+    """
+    kept = kept_runs(view, now)
+    own = [each for each in view.sandboxes if (each.check_uid, each.run) not in kept]
+    others = [each for each in view.tenant.sandboxes if each.is_terminating] if view.tenant is not None else []
+    return next((each for each in (*own, *others) if build.is_sandbox(each)), None)
+
+
+def starts_until(view: CheckView, now: datetime) -> datetime | None:
+    """Return when the next start of a tenant's check counts no more; None if none does."""
+    lasts = tenants.interval(view.tenant)
+    ends = [each.created + lasts for each in view.config_maps if build.is_start(each) and each.created is not None]
+    return min((each for each in ends if each > now), default=None)
+
+
+def _old_starts(view: CheckView, now: datetime) -> list[Piece]:
+    """Return the starts of a tenant's check that count no more, whether it still exists or not."""
+    lasts = tenants.interval(view.tenant)
+    starts = [each for each in view.config_maps if build.is_start(each) and not each.is_terminating]
+    return [each for each in starts if each.created is None or each.created + lasts <= now]
 
 
 def _old_evidence(view: CheckView) -> list[Piece]:

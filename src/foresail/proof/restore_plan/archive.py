@@ -16,6 +16,7 @@ MOST_BYTES = 1 << 30
 
 _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)  # the types that Velero unpacks
 _NOT_NAMES = frozenset({"", ".", ".."})
+_BEFORE_VALUES = (b",", b"[", b"{")
 _CLUSTER = 4  # parts of resources/RESOURCE/cluster/NAME.json
 _NAMESPACED = 5  # parts of resources/RESOURCE/namespaces/NAMESPACE/NAME.json
 
@@ -24,7 +25,11 @@ class ArchiveError(Exception):
     """Why an archive cannot be read."""
 
 
-def read_archive(archive: bytes) -> list[Item]:
+class LargeArchiveError(ArchiveError):
+    """An archive has more values than its reader wants to hold."""
+
+
+def read_archive(archive: bytes, most_values: int | None = None) -> list[Item]:
     """Return the items of an unpacked archive in the order of their names.
 
     Velero stores an item a second time below its preferred version, which is left out here. It unpacks the archive to
@@ -32,14 +37,14 @@ def read_archive(archive: bytes) -> list[Item]:
     """
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
-            found = dict(_items(tar))
+            found = dict(_items(tar, most_values))
     except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as problem:
         raise ArchiveError(f"the archive is damaged: {problem}") from problem
     return [found[key] for key in sorted(found)]
 
 
-def _items(tar: tarfile.TarFile) -> Iterator[tuple[ItemKey, Item]]:
-    size = 0
+def _items(tar: tarfile.TarFile, most_values: int | None) -> Iterator[tuple[ItemKey, Item]]:
+    size = values = 0
     for count, member in enumerate(tar):
         if count > MOST_ITEMS:
             raise ArchiveError(f"the archive has more than {MOST_ITEMS} files")
@@ -60,7 +65,11 @@ def _items(tar: tarfile.TarFile) -> Iterator[tuple[ItemKey, Item]]:
         if size > MOST_BYTES:
             raise ArchiveError(f"the archive is larger than {MOST_BYTES >> 20} MiB")
         file = tar.extractfile(member)
-        yield key, _item(key, file.read() if file is not None else b"")
+        content = file.read() if file is not None else b""
+        values += sum(map(content.count, _BEFORE_VALUES))
+        if most_values is not None and values > most_values:
+            raise LargeArchiveError(f"the archive has more than {most_values} values")
+        yield key, _item(key, content)
 
 
 def _key_of_member(member: tarfile.TarInfo) -> ItemKey | None:

@@ -216,10 +216,12 @@ class _Judge:
     def _missing_class(self, step: Step) -> str:
         name = at(step.body, "spec", "storageClassName")
         known = self._world.storage_classes
-        if step.target.resource != "persistentvolumeclaims" or not name or known is None:
+        if step.target.resource != "persistentvolumeclaims" or not name or at(step.body, "spec", "volumeName"):
             return ""
-        if name in known or name in self._classes or at(step.body, "spec", "volumeName"):
+        if name in self._classes or (known is not None and name in known):
             return ""
+        if known is None:
+            return f"StorageClass {name} was not checked: you may not list StorageClasses"
         return f"StorageClass {name} does not exist: the claim stays pending"
 
 

@@ -1,6 +1,7 @@
 """What a backup must bring into the sandbox, and how a check is judged: values in, a verdict out."""
 
 import json
+from importlib.resources import files
 from time import process_time
 
 import pytest
@@ -15,7 +16,7 @@ from foresail.api.authorization import (
 )
 from foresail.proof.checks.contents import Contents, Item, Wanted, contents_of, included_resources
 from foresail.proof.checks.judge import MOST_PROBLEMS, Verdict, judge, verdict_without_restore
-from foresail.proof.checks.kinds import LEFT_OUT, Served, served_kinds
+from foresail.proof.checks.kinds import LEFT_OUT, NETWORK_GROUPS, Served, served_kinds
 from foresail.proof.checks.reasons import Reason
 
 SERVED = Served(
@@ -93,7 +94,9 @@ def test_a_custom_resource_is_restored_only_if_it_is_listed() -> None:
 
 
 def test_a_kind_that_a_check_leaves_out_stays_out_even_if_it_is_listed() -> None:
-    assert not set(included_resources([*LEFT_OUT, "widgets.example.com"])) & set(LEFT_OUT)
+    assert not set(included_resources([*LEFT_OUT, "widgets.example.com"], has_data=False)) & set(LEFT_OUT)
+    with_data = set(included_resources([*LEFT_OUT], has_data=True))
+    assert with_data & set(LEFT_OUT) == {"pods", "persistentvolumeclaims"}
 
 
 def test_an_api_that_this_cluster_does_not_serve_is_a_problem() -> None:
@@ -281,3 +284,20 @@ def test_a_group_whose_server_does_not_answer_counts_as_served() -> None:
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(("has_data", "expected"), [(True, ()), (False, ("ciliumnetworkpolicies.cilium.io",))])
+def test_depth_data_restores_no_policies_of_network_plugins(has_data: bool, expected: tuple[str, ...]) -> None:
+    served = Served({"cilium.io/v2/CiliumNetworkPolicy": "ciliumnetworkpolicies.cilium.io"})
+    wanted = Wanted(custom=("ciliumnetworkpolicies.cilium.io",), has_data=has_data)
+    file = json.dumps({"cilium.io/v2/CiliumNetworkPolicy": ["red/open"], "v1/Pod": ["red/a"]}).encode()
+    found = contents_of(file, wanted, served)
+    assert found is not None
+    assert (found.custom, found.problems) == (expected, ())
+    restored = included_resources(found.custom, has_data=has_data)
+    assert ("ciliumnetworkpolicies.cilium.io" in restored) is not has_data
+
+
+def test_the_chart_refuses_checks_that_list_policies_of_network_plugins() -> None:
+    rendered = (files("foresail") / "manifests" / "restore-checks.yaml").read_text()
+    assert all(f'"{each}"' in rendered for each in NETWORK_GROUPS)

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from foresail.api.restore_check import CheckedBackups, RestoreCheckSpec, RestoreCheckStatus
@@ -9,7 +10,7 @@ from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.proof.checks.metrics import CheckMetrics
 from foresail.proof.checks.observe import BackupRow, CheckRow, Piece
-from foresail.proof.checks.rules import pass_due
+from foresail.proof.checks.rules import pass_due, waiting_since
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -18,7 +19,7 @@ HOUR = timedelta(hours=1)
 def check(schedule: str | None = None, passed: datetime | None = None, *, suspend: bool = False) -> CheckRow:
     spec = RestoreCheckSpec(CheckedBackups("nightly"), schedule=schedule, deadline="30m", suspend=suspend)
     status = RestoreCheckStatus(last_passed=passed)
-    return CheckRow(Key("velero", "nightly"), "u", "1", 1, NOON, spec, status)
+    return CheckRow(Key("velero", "nightly"), "u", "1", 1, NOON, spec, status, "velero")
 
 
 def backup(completed: datetime, phase: str = "Completed") -> BackupRow:
@@ -54,6 +55,17 @@ def test_a_check_after_each_backup_must_pass_after_the_first_one_since_the_last_
 ) -> None:
     partial = backup(NOON + HOUR / 2, "PartiallyFailed")
     assert pass_due(check(passed=passed), [partial, *map(backup, completed)]) == due
+
+
+def test_deletion_of_the_backup_that_waits_moves_nothing() -> None:
+    waits = check()
+    since = waiting_since(waits, [backup(NOON + HOUR), backup(NOON + 2 * HOUR)])
+    assert since == NOON + HOUR
+    recorded = msgspec.structs.replace(waits, status=RestoreCheckStatus(waiting_since=since))
+    assert pass_due(recorded, [backup(NOON + 2 * HOUR)]) == NOON + 1.5 * HOUR
+    assert pass_due(recorded, []) == NOON + 1.5 * HOUR
+    passed = RestoreCheckStatus(waiting_since=since, last_passed=NOON + 3 * HOUR)
+    assert pass_due(msgspec.structs.replace(waits, status=passed), [backup(NOON + 2 * HOUR)]) is None
 
 
 @pytest.mark.parametrize("schedule", ["0 6 * * *", None, "nonsense"])

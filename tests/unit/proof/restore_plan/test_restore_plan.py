@@ -486,6 +486,14 @@ class TestDecide:
             "StorageClass fast does not exist: the claim stays pending",
         )
 
+    def test_a_class_that_the_caller_may_not_list_is_named_in_a_warning(self) -> None:
+        claim = item("persistentvolumeclaims", "data", spec={"storageClassName": "fast"})
+        [verdict] = judged(prepared(claim), storage_classes=None)
+        assert (verdict.outcome, verdict.warning) == (
+            Outcome.CREATE,
+            "StorageClass fast was not checked: you may not list StorageClasses",
+        )
+
     def test_a_webhook_that_takes_no_dry_runs_is_named(self) -> None:
         answer = Answer(400, "BadRequest", 'admission webhook "x.example.com" does not support dry run')
         [verdict] = judged(prepared(item("configmaps", "a")), answer=answer)

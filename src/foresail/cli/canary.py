@@ -1,0 +1,72 @@
+"""`foresail canary`: what the canary pod of a RestoreCheck runs; it tries to leave its sandbox."""
+
+import argparse
+import os
+from pathlib import Path
+
+from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED
+
+_SECONDS = 5.0
+_DNS = 53
+_RESOLVER = Path("/etc/resolv.conf")
+_API = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+
+
+def add_canary(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `foresail canary` to the command line; it has no `help`, so that people do not see it in the list."""
+    canary = commands.add_parser(
+        "canary",
+        description="Tries to connect to the API server, the DNS servers and each TARGET."
+        f" Exit code {CANARY_CLOSED}: nothing answered; {CANARY_REACHED}: something did; others: it could not try.",
+    )
+    canary.add_argument("targets", nargs="*", metavar="TARGET", help="NAME=HOST:PORT")
+    canary.set_defaults(run=_run)
+
+
+def targets(words: list[str], environment: dict[str, str], resolver: str) -> dict[str, str]:
+    """Return what to try, as host:port by a name for people; none if the API server is unknown."""
+    host, port = (environment.get(each, "") for each in _API)
+    if not host or not port:
+        return {}
+    servers = [line.split()[1] for line in resolver.splitlines() if line.startswith("nameserver ")]
+    found = {"API server": _joined(host, port)}
+    found |= {f"DNS server {each}": _joined(each, str(_DNS)) for each in servers}
+    return found | dict(each.split("=", 1) for each in words if "=" in each)
+
+
+async def reached(found: dict[str, str], seconds: float = _SECONDS) -> list[str]:
+    """Return the names of those that accept a connection."""
+    import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
+
+    answers = await asyncio.gather(*(_accepts(each, seconds) for each in found.values()))
+    return [name for name, is_reached in zip(found, answers, strict=True) if is_reached]
+
+
+async def _accepts(target: str, seconds: float) -> bool:
+    import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
+
+    host, _, port = target.rpartition(":")
+    try:
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except (OSError, TimeoutError, ValueError):
+        return False
+    writer.close()
+    return True
+
+
+def _joined(host: str, port: str) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _run(args: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
+
+    resolver = _RESOLVER.read_text() if _RESOLVER.exists() else ""
+    found = targets(args.targets, dict(os.environ), resolver)
+    if not found:
+        print(f"{' and '.join(_API)} are not set: not in a pod")
+        return 1
+    out = asyncio.run(reached(found))
+    print(f"reached: {', '.join(out)}" if out else f"closed: {', '.join(found)} did not answer")
+    return CANARY_REACHED if out else CANARY_CLOSED

@@ -1,0 +1,263 @@
+"""The steps of depth Data: prove the fence before anything of the backup starts, then wait for pods, then assert.
+
+    sandboxes → canary in each → status.run.fence → Restore → it ends → pods ready → assertion → result
+
+Pods are read in the sandboxes only, every few seconds while such a check runs.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api.instants import whole
+from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED, CHECK_LABEL
+from foresail.api.pods import SUCCEEDED
+from foresail.api.restore_check import MOST_DATA_NAMESPACES, RESTORE_CHECK, CheckRun, RestoreCheckSpec
+from foresail.api.velero import COMPLETED
+from foresail.plan import Create, Key, Level, Note, Plan, ReadResult
+from foresail.proof.checks import build, data_build, rules
+from foresail.proof.checks.contents import Contents
+from foresail.proof.checks.judge import Verdict, failed
+from foresail.proof.checks.kinds import CLAIM, POD, kind_of
+from foresail.proof.checks.observe import CheckRow, CheckView, FilesFound, RestoreRow
+from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound
+from foresail.proof.checks.reasons import Reason
+from foresail.proof.checks.settings import DataSettings
+
+POLL = timedelta(seconds=3)
+"""Between two reads of the pods."""
+
+UNFENCED = "NOT FENCED: "
+"""Before the message of every result of a check that ran without a closed network."""
+
+_SHOWN = 3
+_MOST_REACHED = 10
+_REACHED = "reached: "
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """Something to write into status.run before the next step."""
+
+    run: CheckRun
+    note: Note | None = None
+
+
+Step = Plan | Verdict | Recorded
+"""Something to do or to wait for, the end of the check, or something to record."""
+
+
+def verdict_before(
+    contents: Contents, spec: RestoreCheckSpec, claims: Iterable[tuple[str, str]] | None
+) -> Verdict | None:
+    """Return the verdict on a backup or a spec that depth Data cannot check; None if it can."""
+    sources, wanted = contents.namespaces, spec.assertion
+    if len(sources) > MOST_DATA_NAMESPACES:
+        text = f"the backup has {len(sources)} namespaces; depth Data takes {MOST_DATA_NAMESPACES}: set spec.namespaces"
+        return failed(Reason.TOO_MANY_NAMESPACES, text)
+    if not any(kind_of(each.gvk) == POD for each in contents.optional):
+        return failed(Reason.BACKUP_EMPTY, "the backup has no pods to start: use depth Objects")
+    without = _claims_without_files(contents, claims) if wanted is None else []
+    if without:
+        names = ", ".join(without[:_SHOWN]) + (f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else "")
+        text = f"the backup has no file-system backup of claim {names}: add one, or set spec.assertion"
+        return failed(Reason.DATA_MISSING, text)
+    if wanted is not None and wanted.namespace is None and len(sources) > 1:
+        text = f"set spec.assertion.namespace: the backup has {len(sources)} namespaces"
+        return failed(Reason.ASSERTION_FAILED, text)
+    if wanted is not None and wanted.namespace is not None and wanted.namespace not in sources:
+        return failed(Reason.ASSERTION_FAILED, f"the backup has no objects of namespace {wanted.namespace}")
+    return None
+
+
+def _claims_without_files(contents: Contents, claims: Iterable[tuple[str, str]] | None) -> list[str]:
+    """Return the claims that would get an empty volume: an application may start on it as if nothing were lost."""
+    found = set(claims or ())
+    rows = [each for each in contents.expected if kind_of(each.gvk) == CLAIM]
+    return [f"{each.namespace}/{each.name}" for each in rows if (each.namespace, each.name) not in found]
+
+
+# The fence
+
+
+def canary_query(run: CheckRun, sources: tuple[str, ...], found: FilesFound) -> Pods:
+    """Return what to read to see the canaries."""
+    sandboxes = tuple((each, build.sandbox_name(run.id, each)) for each in sources)
+    return Pods(run.id, sandboxes, found.outside, kubernetes=found.kubernetes)
+
+
+def prove_fence(
+    check: CheckRow, run: CheckRun, settings: DataSettings, result: ReadResult[Pods, PodsFound], now: datetime
+) -> Step:
+    """Let a canary try to get out of each sandbox, and record what it found."""
+    if result.found.problem:
+        return _again(result, now)
+    name = data_build.canary_name(run.id)
+    rows = {each.key.namespace: each for each in result.found.pods if each.key.name == name}
+    sandboxes = [sandbox for _, sandbox in result.query.sandboxes]
+    missing = [each for each in sandboxes if each not in rows]
+    if missing:
+        labels, mark = {CHECK_LABEL: check.uid}, build.marks(check, run.id)
+        outside = result.query.outside
+        made = [data_build.canary(settings, labels, Key(each, name), outside, mark) for each in missing]
+        return _created(made, result, now)
+    broken = [each for each in rows.values() if each.has_ended and not _is_answer(each)]
+    if broken:
+        return failed(Reason.CANARY_FAILED, f"the canary pod of the sandbox {_how(broken[0])}")
+    if not all(each.has_ended for each in rows.values()):
+        return _again(result, now)
+    return _judged(check, run, sorted({each for row in rows.values() for each in _reached(row)}))
+
+
+def _judged(check: CheckRow, run: CheckRun, reached: list[str]) -> Verdict | Recorded:
+    """Return what follows from what the canaries reached."""
+    if not reached:
+        return Recorded(msgspec.structs.replace(run, fence="Enforced"))
+    shown = ", ".join(reached)
+    if not check.spec.allow_unfenced:
+        text = f"a pod in the sandbox reached {shown}: this network does not enforce NetworkPolicies"
+        return failed(Reason.NOT_FENCED, text)
+    text = f"{UNFENCED}pods of Backup {run.backup} start although they can reach {shown}: spec.allowUnfenced is true"
+    note = Note(RESTORE_CHECK, check.key, check.uid, Reason.NOT_FENCED.value, text, Level.WARNING)
+    return Recorded(msgspec.structs.replace(run, fence="NotEnforced", reached=tuple(reached)), note)
+
+
+def _is_answer(row: PodRow) -> bool:
+    return row.exit_code in (CANARY_CLOSED, CANARY_REACHED)
+
+
+def _reached(row: PodRow) -> list[str]:
+    """Return what a canary reached; something, if it did not say what."""
+    if row.exit_code != CANARY_REACHED:
+        return []
+    named = row.message.rpartition(_REACHED)[2] if _REACHED in row.message else ""
+    return [each.strip() for each in named.split(",") if each.strip()][:_MOST_REACHED] or ["something outside"]
+
+
+# Pods and the assertion
+
+
+def kept_verdict(view: CheckView, run: CheckRun) -> Verdict | None:
+    """Return the verdict on the restore, if the pods were read since."""
+    result = view.pods_result
+    return result.query.verdict if result is not None and result.query.run == run.id else None
+
+
+def check_pods(
+    view: CheckView, check: CheckRow, run: CheckRun, restore: RestoreRow, verdict: Verdict, now: datetime
+) -> Step:
+    """Wait until the pods are ready, run the assertion, and return the final verdict."""
+    result = view.pods_result
+    if result is None or result.query.run != run.id or result.query.verdict is None:
+        sandboxes = tuple(sorted((each.source, each.key.name) for each in view.sandboxes if each.run == run.id))
+        files = view.files_result
+        version = files.found.kubernetes if files is not None else ""
+        return Plan(reads=(Pods(run.id, sandboxes, verdict=verdict, kubernetes=version),))
+    if result.found.problem:
+        return _again(result, now)
+    if view.taken_volumes:
+        text = f"PersistentVolume {view.taken_volumes[0]} was not provisioned for the claim in the sandbox that has it"
+        why = failed(Reason.VOLUME_NOT_PROVISIONED, f"{text}: it is left as it is; see whose it is")
+        return msgspec.structs.replace(verdict, problems=why.problems, count=why.count)
+    pods = pods_of_backup(run, result.found)
+    if run.ready_seconds is None:
+        if not pods or not all(each.is_ready for each in pods):
+            return _again(result, now)
+        since = restore.started or run.started
+        return Recorded(msgspec.structs.replace(run, ready_seconds=int((whole(now) - since).total_seconds())))
+    passed = msgspec.structs.replace(verdict, pods_ready=len(pods))
+    return passed if check.spec.assertion is None else _assert(check, run, passed, result, now)
+
+
+def pods_of_backup(run: CheckRun, found: PodsFound) -> list[PodRow]:
+    """Return the pods that must become ready: neither completed, nor being deleted, nor ours."""
+    ours = (data_build.canary_name(run.id), data_build.assertion_name(run.id))
+    return [
+        each for each in found.pods if each.key.name not in ours and each.phase != SUCCEEDED and not each.is_terminating
+    ]
+
+
+def _assert(
+    check: CheckRow, run: CheckRun, verdict: Verdict, result: ReadResult[Pods, PodsFound], now: datetime
+) -> Step:
+    wanted = check.spec.assertion
+    sandboxes = dict(result.query.sandboxes)
+    source = wanted.namespace if wanted is not None and wanted.namespace is not None else next(iter(sandboxes), "")
+    if wanted is None or source not in sandboxes:
+        return failed(Reason.ASSERTION_FAILED, f"there is no sandbox of namespace {source}")
+    key = Key(sandboxes[source], data_build.assertion_name(run.id))
+    row = next((each for each in result.found.pods if each.key == key), None)
+    if row is None:
+        left = max(int((rules.deadline(check, run) - now).total_seconds()), 1)
+        labels, mark = {CHECK_LABEL: check.uid}, build.marks(check, run.id)
+        return _created([data_build.assertion(wanted, labels, key, mark, left)], result, now)
+    if not row.has_ended:
+        return _again(result, now)
+    if row.exit_code == 0:
+        return msgspec.structs.replace(verdict, exit_code=0)
+    found = failed(Reason.ASSERTION_FAILED, f"the assertion {_how(row)}")
+    return msgspec.structs.replace(
+        verdict, problems=found.problems, count=found.count, exit_code=row.exit_code, digests=verdict.digests
+    )
+
+
+def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
+    """Return what a run with depth Data waited for at its deadline; None if for Velero."""
+    if run.depth != "Data":
+        return None
+    result, within = view.pods_result, f"within {check.spec.deadline}"
+    found = result.found if result is not None and result.query.run == run.id else None
+    if run.fence is None and found is not None:
+        waits = next((each.waits for each in found.pods if each.waits), "") or found.problem
+        return failed(Reason.CANARY_FAILED, f"the canary pod did not end {within}{_colon(waits)}")
+    restore = rules.restore_of(view, run)
+    if restore is None or restore.phase != COMPLETED:
+        return None
+    verdict = kept_verdict(view, run) or Verdict()
+    if run.ready_seconds is not None:
+        why = failed(Reason.ASSERTION_FAILED, f"the assertion did not end {within}")
+        return msgspec.structs.replace(verdict, problems=why.problems, count=why.count)
+    pods = pods_of_backup(run, found) if found is not None else []
+    late = [each for each in pods if not each.is_ready]
+    sources = {sandbox: source for source, sandbox in result.query.sandboxes} if result is not None else {}
+    shown = [f"{sources.get(each.key.namespace, '')}/{each.key.name}{_waits(each)}" for each in late[:_SHOWN]]
+    more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
+    text = f"pods of the backup were not ready {within}{_colon(', '.join(shown))}{more}"
+    why = failed(Reason.PODS_NOT_READY, text)
+    return msgspec.structs.replace(verdict, problems=why.problems, count=why.count, pods_ready=len(pods) - len(late))
+
+
+def message(verdict: Verdict, run: CheckRun) -> str:
+    """Return a result in words."""
+    text = verdict.message
+    if not verdict.problems and verdict.pods_ready is not None:
+        asserted = "; the assertion passed" if verdict.exit_code == 0 else ""
+        text = f"{text}; {verdict.pods_ready} pods became ready{asserted}"
+    return f"{UNFENCED}{text}" if run.fence == "NotEnforced" else text
+
+
+def _colon(text: str) -> str:
+    return f": {text}" if text else ""
+
+
+def _waits(row: PodRow) -> str:
+    return f" ({row.waits})" if row.waits else ""
+
+
+def _how(row: PodRow) -> str:
+    """Return how a pod of ours ended."""
+    if row.exit_code is None:
+        return f"did not run: {row.waits or row.phase}"
+    return f"ended with exit code {row.exit_code}{_colon(row.message)}"
+
+
+def _created(pods: Sequence[Create], result: ReadResult[Pods, PodsFound], now: datetime) -> Plan:
+    """Create pods of ours that a fresh read has not found."""
+    again = _again(result, now)
+    return again if again.reads else replace(again, actions=tuple(pods))
+
+
+def _again(result: ReadResult[Pods, PodsFound], now: datetime) -> Plan:
+    at = result.started + POLL
+    return Plan(reads=(result.query,)) if at <= now else Plan(wake_at=at)

@@ -1,0 +1,130 @@
+"""What is read of the pods in sandboxes: whether they are ready, and how a container ended."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api.metadata import Metadata
+from foresail.api.pods import FAILED, SUCCEEDED
+from foresail.plan import Key, Keyed
+from foresail.proof.checks.judge import Verdict
+
+_LONGEST_MESSAGE = 300
+
+
+class Ended(msgspec.Struct, frozen=True, rename="camel"):
+    """How a container ended."""
+
+    exit_code: int = 0
+    message: str = ""
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """Why a container does not run."""
+
+    reason: str = ""
+
+
+class State(msgspec.Struct, frozen=True):
+    """The state of a container."""
+
+    waiting: Waits | None = None
+    terminated: Ended | None = None
+
+
+class Container(msgspec.Struct, frozen=True):
+    """The status of a container."""
+
+    state: State = State()
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """A condition of a pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class Status(msgspec.Struct, frozen=True, rename="camel"):
+    """The status of a pod."""
+
+    phase: str = ""
+    reason: str = ""
+    conditions: list[Condition] | None = None
+    init_container_statuses: list[Container] | None = None
+    container_statuses: list[Container] | None = None
+
+
+class PodWire(msgspec.Struct, frozen=True):
+    """A pod."""
+
+    metadata: Metadata
+    status: Status = Status()
+
+
+class PodList(msgspec.Struct, frozen=True):
+    """The pods of a namespace."""
+
+    items: list[PodWire] | None = None
+
+
+class PodRow(Keyed, frozen=True):
+    """A pod in a sandbox."""
+
+    phase: str = ""
+    is_ready: bool = False
+    is_terminating: bool = False
+    exit_code: int | None = None
+    message: str = ""  # the end of the log of a container that failed
+    waits: str = ""  # why it is not ready, as one word of Kubernetes
+    created: datetime | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing in it runs any more."""
+        return self.exit_code is not None or self.phase in (SUCCEEDED, FAILED)
+
+
+def pod_row(wire: PodWire) -> PodRow:
+    """Return what is kept of a pod; what its containers wrote is cut and made printable."""
+    meta, status = wire.metadata, wire.status
+    conditions = status.conditions or ()
+    containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
+    ended = [each.state.terminated for each in status.container_statuses or () if each.state.terminated is not None]
+    waits = [each.state.waiting.reason for each in containers if each.state.waiting is not None]
+    failing = [each.reason for each in conditions if each.status == "False" and each.reason]
+    why = next((each for each in (status.reason, *waits, *failing) if each), "")
+    return PodRow(
+        key=Key(meta.namespace, meta.name),
+        phase=status.phase,
+        is_ready=any(each.type == "Ready" and each.status == "True" for each in conditions),
+        is_terminating=meta.deletion_timestamp is not None,
+        exit_code=ended[0].exit_code if ended and status.phase in (SUCCEEDED, FAILED) else None,
+        message=_printable(ended[0].message) if ended else "",
+        waits=_printable(why)[:64],
+        created=meta.creation_timestamp,
+    )
+
+
+class Pods(msgspec.Struct, frozen=True):
+    """The sandboxes whose pods are to be read, and what the steps before have found out."""
+
+    run: str
+    sandboxes: tuple[tuple[str, str], ...]  # the namespace of the backup, and its sandbox
+    outside: str = ""  # the address of the bucket, for the canary
+    verdict: Verdict | None = None  # on the restore, once it has ended
+    kubernetes: str = ""  # the version of this cluster
+
+
+class PodsFound(msgspec.Struct, frozen=True):
+    """The pods, or why they cannot be read now."""
+
+    pods: tuple[PodRow, ...] = ()
+    problem: str = ""
+
+
+def _printable(text: str) -> str:
+    """Return the end of a text in one line: a container may write anything."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return line[-_LONGEST_MESSAGE:]

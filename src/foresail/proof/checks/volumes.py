@@ -1,0 +1,63 @@
+"""Volumes of sandboxes: each is deleted with its sandbox, whatever its class or Velero says.
+
+A StorageClass may keep released volumes, and Velero gives a restored one the reclaim policy of the original.
+Only a volume that was provisioned for a claim of the sandbox is one: another may have somebody's data on it.
+"""
+
+import msgspec
+
+from foresail.api.core import VOLUME
+from foresail.api.metadata import Metadata
+from foresail.api.restore_check import SANDBOX_NAME
+from foresail.plan import Key, Keyed, Patch, Plan
+
+_DELETE = "Delete"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+"""The annotation of volumes that a provisioner has made; it names them by the UID of their claim."""
+
+
+class ClaimReference(msgspec.Struct, frozen=True):
+    """The claim of a volume."""
+
+    namespace: str = ""
+    uid: str = ""
+
+
+class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Whose a volume is, and what happens to it when its claim is deleted."""
+
+    claim_ref: ClaimReference | None = None
+    persistent_volume_reclaim_policy: str = ""
+
+
+class VolumeWire(msgspec.Struct, frozen=True):
+    """A PersistentVolume."""
+
+    metadata: Metadata
+    spec: VolumeSpec = VolumeSpec()
+
+
+class VolumeRow(Keyed, frozen=True):
+    """A PersistentVolume: its version only if it must change, so that others take no memory."""
+
+    version: str = ""
+    taken_by: str = ""  # the sandbox whose claim has it, if it was not provisioned for that claim
+
+
+def volume_row(wire: VolumeWire) -> VolumeRow:
+    """Return what is kept of a volume."""
+    spec, meta = wire.spec, wire.metadata
+    key, claim = Key("", meta.name), spec.claim_ref
+    if claim is None or SANDBOX_NAME.fullmatch(claim.namespace) is None:
+        return VolumeRow(key)
+    if not (claim.uid and meta.name.endswith(claim.uid) and PROVISIONED_BY in (meta.annotations or {})):
+        return VolumeRow(key, taken_by=claim.namespace)
+    must_change = spec.persistent_volume_reclaim_policy != _DELETE and meta.deletion_timestamp is None
+    return VolumeRow(key, meta.resource_version if must_change else "")
+
+
+def decide_volume(row: VolumeRow) -> Plan:
+    """Let the cluster delete a volume of a sandbox when its claim is deleted."""
+    if not row.version:
+        return Plan()
+    return Plan((Patch(VOLUME, row.key, {"spec": {"persistentVolumeReclaimPolicy": _DELETE}}, row.version),))

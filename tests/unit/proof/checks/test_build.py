@@ -1,0 +1,39 @@
+"""How objects of a backup are made harmless before Velero creates them."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from foresail.api.restore_check import CheckedBackups, RestoreCheckSpec, RestoreCheckStatus
+from foresail.plan import Key
+from foresail.proof.checks.build import modifiers
+from foresail.proof.checks.observe import CheckRow
+
+NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
+SPEC = RestoreCheckSpec(CheckedBackups("nightly"))
+CHECK = CheckRow(Key("velero", "nightly"), "a", "1", 1, NOW, SPEC, RestoreCheckStatus(), "velero")
+TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret
+
+
+def merged(rules: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """Return what is written into a Secret of a type, by the rules that match it."""
+    found: dict[str, Any] = {"metadata": {}, "type": kind}
+    for rule in rules:
+        conditions = rule["conditions"]
+        wanted = {each["path"]: each["value"] for each in conditions.get("matches", ())}
+        if conditions["groupResource"] not in ("**", "secrets") or wanted.get("/type", kind) != kind:
+            continue
+        patch = json.loads(rule["mergePatches"][0]["patchData"])
+        found |= {**patch, "metadata": found["metadata"] | patch.get("metadata", {})}
+    return found
+
+
+@pytest.mark.parametrize("has_data", [False, True])
+@pytest.mark.parametrize("kind", ["Opaque", "kubernetes.io/tls", "example.com/other", TOKEN])
+def test_no_secret_keeps_an_annotation_or_gets_a_token(kind: str, has_data: bool) -> None:
+    data: Any = modifiers(CHECK, "0123456789", has_data=has_data).body["data"]
+    secret = merged(json.loads(data["modifiers.yaml"])["resourceModifierRules"], kind)
+    assert secret["metadata"] == {"annotations": None, "finalizers": None, "ownerReferences": None}
+    assert secret["type"] == ("Opaque" if kind == TOKEN else kind), "the API server refuses tokens without annotations"

@@ -1,0 +1,90 @@
+"""What follows from what the canaries of depth Data reached."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED
+from foresail.api.metadata import Metadata
+from foresail.api.restore_check import CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
+from foresail.plan import Key, Level, ReadResult
+from foresail.proof.checks.data import Recorded, prove_fence
+from foresail.proof.checks.judge import Verdict
+from foresail.proof.checks.observe import CheckRow
+from foresail.proof.checks.pod_rows import (
+    Container,
+    Ended,
+    PodRow,
+    Pods,
+    PodsFound,
+    PodWire,
+    State,
+    Status,
+    Waits,
+    pod_row,
+)
+from foresail.proof.checks.settings import DataSettings
+
+NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
+RUN = CheckRun("0123456789", "nightly-1", "b", NOW, "Data")
+SETTINGS = DataSettings("foresail:1", Key("velero", "foresail-checks"))
+CANARY = "foresail-canary-0123456789"
+
+
+def check(*, allow_unfenced: bool = False) -> CheckRow:
+    spec = RestoreCheckSpec(CheckedBackups("nightly"), "Data", allow_unfenced=allow_unfenced)
+    return CheckRow(Key("velero", "nightly"), "a", "1", 1, NOW, spec, RestoreCheckStatus())
+
+
+def canaries(*codes: int, message: str = "reached: API server") -> ReadResult[Pods, PodsFound]:
+    names = [f"sandbox-{each}" for each in range(len(codes))]
+    rows = [
+        PodRow(Key(name, CANARY), "Failed", exit_code=code, message=message)
+        for name, code in zip(names, codes, strict=True)
+    ]
+    query = Pods(RUN.id, tuple((name.replace("sandbox", "source"), name) for name in names))
+    return ReadResult(query, PodsFound(tuple(rows)), NOW - timedelta(seconds=1), 1)
+
+
+def test_one_open_sandbox_of_several_is_enough_to_refuse() -> None:
+    found = prove_fence(check(), RUN, SETTINGS, canaries(CANARY_CLOSED, CANARY_REACHED), NOW)
+    assert isinstance(found, Verdict)
+    assert found.reason == "NotFenced"
+
+
+def test_an_open_sandbox_that_is_allowed_is_a_warning() -> None:
+    found = prove_fence(check(allow_unfenced=True), RUN, SETTINGS, canaries(CANARY_REACHED), NOW)
+    assert isinstance(found, Recorded)
+    assert found.note is not None
+    assert (found.note.reason, found.note.level) == ("NotFenced", Level.WARNING)
+    assert found.note.message.startswith("NOT FENCED: ")
+    assert (found.run.fence, found.run.reached) == ("NotEnforced", ("API server",))
+
+
+def test_a_canary_that_reached_something_without_a_word_has_still_reached_it() -> None:
+    found = prove_fence(check(), RUN, SETTINGS, canaries(CANARY_REACHED, message=""), NOW)
+    assert isinstance(found, Verdict)
+    assert found.reason == "NotFenced"
+
+
+def test_closed_sandboxes_are_recorded_without_a_warning() -> None:
+    found = prove_fence(check(), RUN, SETTINGS, canaries(CANARY_CLOSED, CANARY_CLOSED, message="closed"), NOW)
+    assert isinstance(found, Recorded)
+    assert (found.run.fence, found.note) == ("Enforced", None)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (Status("Failed", container_statuses=[Container(State(None, Ended(3, "a\x1b[31m\nb")))]), (3, "a [31m b", "")),
+        (Status("Running", container_statuses=[Container(State(None, Ended(3)))]), (None, "", "")),
+        (
+            Status("Pending", init_container_statuses=[Container(State(Waits("ErrPull")))]),
+            (None, "", "ErrPull"),
+        ),
+        (Status("Failed", "DeadlineExceeded"), (None, "", "DeadlineExceeded")),
+    ],
+)
+def test_a_pod_has_an_exit_code_only_when_it_has_ended(status: Status, expected: tuple[int | None, str, str]) -> None:
+    row = pod_row(PodWire(Metadata("a", "b"), status))
+    assert (row.exit_code, row.message, row.waits) == expected

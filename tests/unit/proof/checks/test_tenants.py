@@ -1,0 +1,128 @@
+"""Whose turn it is among the checks of tenants, and what an old run counts."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE
+from foresail.api.metadata import Metadata
+from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.restore_check import CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
+from foresail.kube.execute import Outcome, Result
+from foresail.plan import Key, Plan
+from foresail.proof.checks import tenants
+from foresail.proof.checks.controller import RestoreChecks
+from foresail.proof.checks.observe import CheckRow, CheckView, PieceWire, QuotaRow, QuotaWire, piece_row, quota_row
+from foresail.proof.checks.reader import FileReader
+from foresail.proof.checks.tenant_rows import RequestRow, RequestWire, request_row
+from foresail.proof.checks.tenants import Turn
+from foresail.proof.checks.turns import Turns
+
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+RED, OTHER, BLUE, GREEN = Key("red", "a"), Key("red", "b"), Key("blue", "c"), Key("green", "d")
+
+
+def check(started: datetime | None, *, is_terminating: bool = False) -> CheckRow:
+    run = CheckRun("0123456789", "b", "u", started) if started is not None else None
+    spec, status = RestoreCheckSpec(CheckedBackups()), RestoreCheckStatus(run=run)
+    return CheckRow(RED, "u", "1", 1, NOON, spec, status, "velero", is_terminating=is_terminating)
+
+
+@pytest.mark.parametrize(
+    ("row", "is_busy"),
+    [
+        (check(None), False),
+        (check(NOON), True),
+        (check(NOON - timedelta(minutes=15)), True),
+        (check(NOON - timedelta(minutes=30)), False),  # nobody ended it: it must not keep others waiting for ever
+        (check(NOON, is_terminating=True), False),
+    ],
+)
+def test_a_run_takes_the_turn_until_it_must_have_ended(row: CheckRow, is_busy: bool) -> None:
+    until = tenants.busy_until(row)
+    assert (until is not None and until > NOON) == is_busy
+
+
+def test_namespaces_take_turns_whatever_the_order_of_arrival() -> None:
+    turns = Turns()
+    assert turns.is_free(RED, is_busy=False)
+    turns.take(RED)
+    for each in (OTHER, BLUE, GREEN):
+        assert not turns.is_free(each, is_busy=False)
+        turns.wait(each)
+    turns.release(RED)
+    order = []
+    while len(turns):
+        first = turns.first
+        assert first is not None
+        assert [each for each in (OTHER, BLUE, GREEN) if turns.is_free(each, is_busy=False)] == [first]
+        turns.take(first)
+        turns.release(first)
+        order.append(first)
+    assert order == [BLUE, GREEN, OTHER]
+
+
+def test_a_check_that_leaves_lets_the_next_one_go() -> None:
+    turns = Turns()
+    for each in (RED, BLUE):
+        turns.wait(each)
+    turns.leave(RED)
+    assert (turns.first, turns.is_free(BLUE, is_busy=False), turns.is_free(BLUE, is_busy=True)) == (BLUE, True, False)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REQUEUE, Outcome.FAILED, Outcome.REFUSED])
+def test_a_check_whose_start_cannot_be_written_lets_the_next_one_go(outcome: Outcome) -> None:
+    controller = RestoreChecks("velero", FileReader(None).run, never=())
+    for each in (RED, BLUE):
+        controller.settled(each, None, Plan(verdict=Turn.WAITS), Result(Outcome.DONE), NOON)
+    taking = Plan(verdict=Turn.TAKES)
+    controller.begin(RED, CheckView(RED, None), taking, NOON)
+    assert not controller.turns.is_free(BLUE, is_busy=False)
+    assert list(controller.settled(RED, None, taking, Result(outcome), NOON)) == [BLUE]
+    assert controller.turns.is_free(BLUE, is_busy=False)
+
+
+def test_a_check_whose_reconcile_raises_lets_the_next_one_go() -> None:
+    controller = RestoreChecks("velero", FileReader(None).run, never=())
+    controller.settled(BLUE, None, Plan(verdict=Turn.WAITS), Result(Outcome.DONE), NOON)
+    controller.begin(RED, CheckView(RED, None), Plan(verdict=Turn.TAKES), NOON)
+    assert list(controller.crashed(RED)) == [BLUE]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {f"label-{number}": "x" for number in range(10_000)},
+        {f"label-{number}": "x" for number in range(33)},
+        {f"{'p' * 253}/{number:063}": "v" * 63 for number in range(6)},
+    ],
+)
+def test_a_request_with_many_or_long_labels_counts_as_one_without(labels: dict[str, str]) -> None:
+    metadata = Metadata("a", "red", annotations={"foresail.dev/schedule-uid": "u" * 100_000}, labels=labels)
+    row = request_row(RequestWire(metadata))
+    assert (row.labels, len(row.schedule_uid)) == ({}, 64)
+
+
+def test_labels_within_their_bounds_select_a_request() -> None:
+    labels = {f"label-{number}": "v" * 48 for number in range(32)}
+    assert request_row(RequestWire(Metadata("a", "red", labels=labels))).labels == labels
+
+
+def test_no_label_of_a_schedule_stays_in_memory() -> None:
+    controller = RestoreChecks("velero", FileReader(None).run, never=())
+    (spec,) = (each.spec for each in controller.informers if each.spec.kind == NON_ADMIN_SCHEDULE)
+    row = spec.row(RequestWire(Metadata("a", "red", uid="u", labels={"a": "b"})))
+    assert row == RequestRow(Key("red", "a"), "u", {})
+
+
+@pytest.mark.parametrize("name", [CHECK, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE])
+def test_of_a_long_annotation_only_so_much_stays_as_a_name_has(name: str) -> None:
+    row = piece_row(PieceWire(Metadata("a", annotations={name: "x" * 100_000})))
+    assert max(len(each) for each in (row.check, row.check_namespace, row.run, row.source)) == 253
+
+
+@pytest.mark.parametrize("namespace", ["red", "foresail-checks"])
+def test_of_a_quota_outside_of_sandboxes_only_the_key_stays(namespace: str) -> None:
+    metadata = Metadata("a", namespace, "u", labels={CHECK_LABEL: "c"}, annotations={CHECK: "own", CHECK_RUN: "1"})
+    row = quota_row(QuotaWire(metadata))
+    assert row == QuotaRow(Key(namespace, "a"), "", "", "", "")
