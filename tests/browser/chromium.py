@@ -86,9 +86,10 @@ class Page:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
         )
 
-    async def picture(self) -> bytes:
-        """Return the window as a PNG."""
-        return base64.b64decode((await self.call("Page.captureScreenshot", format="png"))["data"])
+    async def picture(self, form: str = "png", quality: int | None = None) -> bytes:
+        """Return the window as a picture, a PNG unless another form is asked for."""
+        wanted = {} if quality is None else {"quality": quality}
+        return base64.b64decode((await self.call("Page.captureScreenshot", format=form, **wanted))["data"])
 
     async def print(self) -> bytes:
         """Return the page as a PDF, as the browser prints it."""

@@ -1,7 +1,8 @@
 """Two viewers walk through the console on a real cluster with Velero, in Chromium: `make test-console`.
 
-Prints a line for each question and attack and, last, one JSON object. Exit code 1 if something went wrong; a question
-that no page answers yet is counted, and is no error.
+Prints a line for each question and, last, one JSON object. Exit code 1 unless every question is answered, no attack
+succeeds, RBAC refuses nothing, and every request of a console is its viewer's. The texts of the pages are in
+build/console.
 """
 
 import asyncio
@@ -10,10 +11,9 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,14 +21,30 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 from foresail.cli.console import guard
-from foresail.kube.clock import now
 from testbed import Cluster
-from testbed.audit import Request
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
+from tests.cluster.tenants import of_namespace, operator
 from tests.cluster.test_tenant_locations import Owner
-from tests.console.questions import ADMINISTRATOR, CONFIRM, PLAN, QUESTIONS, TENANT, WALKED, Question
+from tests.console.questions import (
+    ADMINISTRATOR,
+    ADOPT,
+    APPROVE,
+    BACK_UP,
+    CONFIRM,
+    EVIDENCE,
+    PAUSE,
+    PLAN,
+    POSITION,
+    PREVIEW,
+    PROGRESS,
+    QUESTIONS,
+    TENANT,
+    WALKED,
+    Question,
+)
+from tests.console.relay import relayed
 from tests.console.scene import ADMINISTRATOR as ADMINISTRATORS_NAME
-from tests.console.scene import SHOP, scene, served
+from tests.console.scene import SHOP, eventually, scene, served, velero_busy, without_operator
 from tests.unit.cli.test_console import ATTACKS, FORGERIES, POSTS, XSS, Browser
 
 if TYPE_CHECKING:
@@ -39,6 +55,9 @@ _LINK = "[...document.querySelectorAll('a, button')].find(each => RegExp('^' + {
 _BUTTON = "[...document.querySelectorAll('button')].find(each => each.textContent === {})"
 _LOST = "configmaps/shop/settings"
 _PATIENCE = 240.0
+_TEXTS = Path("build/console")
+_ADDRESSES = {TENANT: "127.0.0.77", ADMINISTRATOR: "127.0.0.78"}
+_NAMES = {TENANT: f"tenant-of-{SHOP}", ADMINISTRATOR: ADMINISTRATORS_NAME}
 
 
 @dataclass
@@ -50,7 +69,9 @@ class Score:
     attacks: int = 0
     succeeded: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
+    requests: int = 0  # of both consoles
     refused: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def count(self, question: Question, *, is_answered: bool) -> None:
@@ -72,7 +93,9 @@ class Score:
             {
                 "questions": len(QUESTIONS),
                 "answered": len(self.answered),
+                "requests": self.requests,
                 "refused_requests": len(self.refused),
+                "other_identities": len(self.foreign),
                 "attacks": self.attacks,
                 "succeeded": len(self.succeeded),
                 "violations": len(self.violations) if AXE.exists() else None,
@@ -83,10 +106,9 @@ class Score:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing went wrong; a question without a pattern is not answered yet."""
-        known = sum(not each.answer for each in QUESTIONS)
-        wrong = self.succeeded or self.violations or self.refused or self.problems
-        return not wrong and len(self.answered) == len(QUESTIONS) - known
+        """Whether nothing went wrong."""
+        wrong = self.succeeded or self.violations or self.refused or self.foreign or self.problems
+        return not wrong and self.requests > 0 and len(self.answered) == len(QUESTIONS)
 
 
 @dataclass
@@ -142,28 +164,49 @@ class Viewer:
             for each in found:
                 print(f"VIOLATION {each}", flush=True)
 
-    async def ask(self) -> None:
-        """Look for the answer to each question, each time from the start page."""
-        for question in (each for each in QUESTIONS if each.who == self.who and each.answer != WALKED):
-            if not question.answer:
-                self.score.count(question, is_answered=False)
-                continue
-            await self.page.open(self.start)
-            try:
-                for link in question.clicks:
-                    await self.click(_LINK, link)
-            except LookupError as error:
-                print(error, file=sys.stderr)
-            found = re.search(question.answer, await self.text())
-            self.score.count(question, is_answered=found is not None)
-            if found is None:
-                print(await self.text(), file=sys.stderr)
-            await self.inspect(question.page)
+    async def ask(self, facts: Mapping[str, str]) -> None:
+        """Look for the answer to each question that the walk does not meet on its way."""
+        for question in QUESTIONS:
+            if question.who == self.who and question.answer != WALKED and question is not POSITION:
+                await self.look_for(question, facts)
+
+    async def look_for(self, question: Question, facts: Mapping[str, str]) -> None:
+        """Look for the answer to a question, from the start page."""
+        await self.page.open(self.start)
+        try:
+            for link in question.clicks:
+                await self.click(_LINK, link)
+        except LookupError as error:
+            print(error, file=sys.stderr)
+        await self.note(question.page)
+        self.score.count(question, is_answered=question.is_answered(await self.text(), facts))
+        await self.inspect(question.page)
+
+    async def note(self, name: str) -> None:
+        """Write down what the page shows."""
+        (_TEXTS / f"{self.who}-{name}.txt".replace(" ", "-").lower()).write_text(await self.text())
 
 
 @asynccontextmanager
-async def viewing(who: str, kubeconfig: Path, score: Score) -> AsyncIterator[Viewer]:
-    """Run `foresail console` with somebody's kubeconfig, and open a browser."""
+async def viewing(who: str, cluster: Cluster, kubeconfig: Path, score: Score) -> AsyncIterator[Viewer]:
+    """Run `foresail console` with somebody's kubeconfig, and open a browser; then read the console's requests."""
+    with relayed(kubeconfig, _ADDRESSES[who], kubeconfig.with_suffix(f".{who}")) as own:
+        async with _viewing(who, own, score) as viewer:
+            yield viewer
+    found = cluster.audit_from(_ADDRESSES[who])
+    score.requests += len(found)
+    for each in found:
+        line = f"{each.user}: {each.verb} {each.resource or each.uri} in {each.namespace or 'the cluster'}"
+        if each.code == HTTPStatus.FORBIDDEN:
+            score.refused.append(line)
+            print(f"REFUSED   {line}", flush=True)
+        if each.user != _NAMES[who] or each.impersonated:
+            score.foreign.append(line)
+            print(f"NOT THE VIEWER'S  {line} {each.impersonated}", flush=True)
+
+
+@asynccontextmanager
+async def _viewing(who: str, kubeconfig: Path, score: Score) -> AsyncIterator[Viewer]:
     words = ("-m", "foresail", "console", "--no-browser", f"--kubeconfig={kubeconfig}", f"--namespace={SHOP}")
     process = await asyncio.create_subprocess_exec(sys.executable, *words, stderr=asyncio.subprocess.PIPE)
     try:
@@ -181,31 +224,50 @@ async def viewing(who: str, kubeconfig: Path, score: Score) -> AsyncIterator[Vie
         await process.wait()
 
 
-async def tenants_walk(viewer: Viewer, tenant: Owner) -> None:
-    """Back up and watch, break something, plan and restore it, pause, and ask every question."""
+async def tenants_walk(viewer: Viewer, cluster: Cluster, tenant: Owner) -> None:
+    """Back up and watch, break something, plan and restore it, ask every question, queue, and pause."""
+    score = viewer.score
     await viewer.click(_LINK, f"Namespace {SHOP}")
     await viewer.click(_BUTTON, "Back up now")
+    await viewer.page.run("window.stays = true")
     await viewer.shows("Completed")
+    stays = await viewer.page.run("window.stays") is True  # the page renewed itself, and was not loaded again
+    score.count(PROGRESS, is_answered=stays and bool(re.search(r"items\s+([1-9]\d*) of \1\s", await viewer.text())))
+    made = max((each for each in tenant.names("nonadminbackup") if "/console-" in each), default="")
+    score.count(BACK_UP, is_answered=made.rpartition("/")[2] in await viewer.page.run("document.title") and bool(made))
     tenant.kubectl("delete", "configmap", "settings")
     await viewer.page.open(viewer.start)
     await viewer.click(_LINK, f"Namespace {SHOP}")
     await viewer.click(_LINK, "Restore from a copy")
     await viewer.inspect("Restore wizard")
     await viewer.click(_BUTTON, "Show the plan")
-    shown = await viewer.text()
-    planned(viewer.score, shown)
+    await viewer.note("Restore plan")
+    planned(score, await viewer.text())
     await viewer.inspect("Restore plan")
     await viewer.click(_BUTTON, "Restore")
     await viewer.inspect("Restore")
     await viewer.shows("Completed")
     restored = "settings" in tenant.kubectl("get", "configmaps", "--output=name")
-    viewer.score.count(CONFIRM, is_answered=restored)
-    await viewer.ask()
+    score.count(CONFIRM, is_answered=restored)
+    await viewer.ask(facts_of(cluster, tenant))
+    with velero_busy(cluster, tenant):
+        await viewer.look_for(POSITION, {})
     await viewer.page.open(viewer.start)
     await viewer.click(_LINK, f"Namespace {SHOP}")
     await viewer.click(_BUTTON, "Pause nightly")
-    if "true" not in tenant.kubectl("get", "nonadminschedule", "nightly", "--output=jsonpath={.spec.paused}"):
-        viewer.score.problems.append("the schedule is not paused")
+    paused = tenant.kubectl("get", "nonadminschedule", "nightly", "--output=jsonpath={.spec.paused}")
+    score.count(PAUSE, is_answered=paused == "true")
+
+
+def facts_of(cluster: Cluster, tenant: Owner) -> dict[str, str]:
+    """Return what the cluster has, as kubectl shows it."""
+    newest = max(each.rpartition("/")[2] for each in tenant.names("nonadminbackup") if "/console-" in each)
+    return {
+        "newest": newest,
+        "newest_velero": tenant.status(f"nonadminbackup/{newest}")["veleroBackup"]["name"],
+        "broken": tenant.status("nonadminbackup/broken")["veleroBackup"]["name"],
+        "stored": str(len(of_namespace(cluster, "backups", SHOP))),
+    }
 
 
 def planned(score: Score, shown: str) -> None:
@@ -216,17 +278,45 @@ def planned(score: Score, shown: str) -> None:
         print(shown, file=sys.stderr)
 
 
-async def administrators_walk(viewer: Viewer, cluster: Cluster) -> None:
-    """Ask every question, find a gap, and approve a request."""
-    await viewer.ask()
+async def administrators_walk(viewer: Viewer, cluster: Cluster, tenant: Owner) -> None:
+    """Ask every question, preview a policy, read evidence, and approve a location and an adoption."""
+    score = viewer.score
+    facts = facts_of(cluster, tenant)
+    await viewer.ask(facts)
     await viewer.page.open(viewer.start)
-    if "bare" not in await viewer.text():
-        viewer.score.problems.append("the overview does not name the namespace without a backup")
+    for link in PREVIEW.clicks:
+        await viewer.click(_LINK, link)
+    await viewer.note("Policy preview")
+    before, _, after = (await viewer.text()).partition("With it")
+    spread = "In the same minute" in before and "In the same minute" not in after
+    score.count(PREVIEW, is_answered=spread and "would apply to 3 of 3 Schedules" in before)
+    await viewer.inspect("Policy preview")
+    await viewer.page.open(viewer.start)
+    for link in EVIDENCE.clicks:
+        await viewer.click(_LINK, link)
+    link = _LINK.format('"Download the evidence"')
+    record = await viewer.page.run(f"fetch({link}.href).then(found => found.json())")
+    score.count(EVIDENCE, is_answered=(record["result"], record["restoreSeconds"]) == ("Pass", 7))
+    await viewer.page.open(viewer.start)
     await viewer.click(_LINK, "Policies")
     await viewer.click(_BUTTON, f"Approve {SHOP}/mine")
     (found,) = cluster.get("nonadminbackupstoragelocationrequests.oadp.openshift.io", "--namespace=velero")["items"]
-    if found["spec"].get("approvalDecision") != "approve":
-        viewer.score.problems.append("the request is not approved")
+    score.count(APPROVE, is_answered=found["spec"].get("approvalDecision") == "approve")
+    await viewer.click(_BUTTON, f"Approve {_velero_name(cluster, 'kept')}")
+
+
+def _velero_name(cluster: Cluster, name: str) -> str:
+    key = "openshift.io/oadp-nab-origin-name"
+    found = of_namespace(cluster, "backups", SHOP)
+    return next(str(each["metadata"]["name"]) for each in found if each["metadata"]["annotations"][key] == name)
+
+
+async def adopted(viewer: Viewer, tenant: Owner) -> bool:
+    """Return whether the backup has its request again, and the console shows it as a copy."""
+    eventually(lambda: "nonadminbackup.oadp.openshift.io/kept" in tenant.names("nonadminbackup"), _PATIENCE)
+    await viewer.page.open(f"{viewer.start}ns/{SHOP}/backup/kept")
+    await viewer.shows("Completed")
+    return "Restore this copy" in await viewer.text()
 
 
 async def attack(viewer: Viewer) -> None:
@@ -271,36 +361,25 @@ def plant(tenant: Owner) -> None:
     tenant.kubectl("create", "--filename=-", body=body)
 
 
-def refused(found: Sequence[Request], since: datetime) -> list[str]:
-    """Return the requests that RBAC refused since then; an access review is never one of them."""
-    return [
-        f"{each.user}: {each.verb} {each.resource or each.uri} in {each.namespace or 'the cluster'}"
-        for each in found
-        if each.code == HTTPStatus.FORBIDDEN and each.at >= since
-    ]
-
-
 async def walk(cluster: Cluster, folder: Path, score: Score) -> None:
-    """Walk as the tenant while the operator runs, then as the administrator while it does not."""
+    """Walk as the tenant while the operator runs, then as the administrator while it does not, until it adopts."""
     with served(cluster, folder) as tenant:
         plant(tenant)
-        began = now()
-        async with viewing(TENANT, tenant.kubeconfig, score) as viewer:
-            await tenants_walk(viewer, tenant)
+        async with viewing(TENANT, cluster, tenant.kubeconfig, score) as viewer:
+            await tenants_walk(viewer, cluster, tenant)
             await attack(viewer)
-        score.refused += refused(cluster.audit(f"tenant-of-{SHOP}"), began)
-    tenant.back_up("waits-here")
-    async with viewing(ADMINISTRATOR, cluster.user_kubeconfig(ADMINISTRATORS_NAME), score) as viewer:
-        await administrators_walk(viewer, cluster)
+    without_operator(cluster, tenant)
+    async with viewing(ADMINISTRATOR, cluster, cluster.user_kubeconfig(ADMINISTRATORS_NAME), score) as viewer:
+        await administrators_walk(viewer, cluster, tenant)
         await attack(viewer)
-    score.refused += refused(cluster.audit(ADMINISTRATORS_NAME), began)
-    for each in score.refused:
-        print(f"REFUSED   {each}", flush=True)
+        with operator(cluster, folder / "operator.log", 0, "--tenant-locations"):
+            score.count(ADOPT, is_answered=await adopted(viewer, tenant))
 
 
 def main() -> int:
     """Run the walk."""
     began, score = time.monotonic(), Score()
+    _TEXTS.mkdir(parents=True, exist_ok=True)
     if PROGRAM is None:
         print("Chromium is not installed (apt-get install chromium)", file=sys.stderr)
         return 1

@@ -1,4 +1,7 @@
-"""The cluster of the walk: Velero, both charts, the operator, a tenant with a bucket, and an administrator."""
+"""The cluster of the walk: Velero, both charts, the operator, a tenant with a bucket, and an administrator.
+
+What the pages must show is put here: a backup that failed, one that waits, one to adopt, a pile-up, a window.
+"""
 
 import json
 import time
@@ -9,12 +12,13 @@ from typing import Any
 
 from foresail.api.marks import CHECK_LABEL
 from testbed import Cluster, Options
-from tests.cluster.tenants import VELERO, install, operator
+from tests.cluster.tenants import VELERO, install, operator, person
 from tests.cluster.test_tenant_locations import Owner, endpoint, grant, owner
 
 ADMINISTRATOR = "walking-administrator"
 SHOP = "shop"
 _OWN = "foresail.dev/v1alpha1"
+_PHASE = "--for=jsonpath={{.status.veleroBackup.status.phase}}={}"
 _RECORD = {"result": "Pass", "reason": "Complete", "started": "2026-11-16T06:00:00Z", "restoreSeconds": 7}
 
 
@@ -39,16 +43,19 @@ def scene() -> Iterator[Cluster]:
             "weight": 3,
             "locations": rules,
             "downloads": {"contents": "Allowed"},
+            "quotas": {"stored": 20, "active": 9, "restores": {"stored": 10}},
         }
         cluster.apply(_object(_OWN, "SelfServicePolicy", "console-walk", "", spec=spec))
         binding = ("create", "clusterrolebinding", ADMINISTRATOR, "--clusterrole=cluster-admin")
         cluster.kubectl(*binding, f"--user={ADMINISTRATOR}")
         cluster.kubectl("create", "namespace", "bare")
-        for name in ("velero-nightly", "velero-weekly"):
-            template = {"includedNamespaces": ["bare-of-nothing"]}
-            cluster.apply(
-                _object("velero.io/v1", "Schedule", name, VELERO, spec={"schedule": "0 3 * * *", "template": template})
-            )
+        template = {"includedNamespaces": ["bare-of-nothing"]}
+        for name, cron in (("velero-nightly", "0 3 * * *"), ("velero-weekly", "0 3 * * *"), ("at-noon", "0 12 * * *")):
+            spec = {"schedule": cron, "template": template}
+            cluster.apply(_object("velero.io/v1", "Schedule", name, VELERO, spec=spec))
+        windows = {"allowed": [{"schedule": "0 22 * * *", "duration": "2h"}]}
+        evenings = {"selector": {"names": ["at-noon"]}, "windows": windows}
+        cluster.apply(_object(_OWN, "SchedulePolicy", "evenings", "", spec=evenings))
         yield cluster
 
 
@@ -69,7 +76,54 @@ def served(cluster: Cluster, folder: Path) -> Iterator[Owner]:
         eventually(lambda: cluster.get(requests, f"--namespace={VELERO}")["items"], 240)
         _prove(cluster)
         _prime(cluster)
+        see = ("create", "clusterrole", "see-quotas", "--verb=get,list", "--resource=selfservicepolicies.foresail.dev")
+        cluster.kubectl(*see)
+        binding = ("create", "clusterrolebinding", "see-quotas", "--clusterrole=see-quotas")
+        cluster.kubectl(*binding, f"--user=tenant-of-{SHOP}")
+        for name in ("kept", "broken"):
+            tenant.back_up(name)
+            tenant.wait(f"nonadminbackup/{name}", _PHASE.format("Completed"))
+        _break(cluster, tenant, "broken")
+        tenant.back_up("to-mine", storageLocation="mine")
         yield tenant
+
+
+@contextmanager
+def velero_busy(cluster: Cluster, tenant: Owner) -> Iterator[None]:
+    """Let two backups queue before Velero until the block ends: `ahead`, then `behind`."""
+    cluster.fault.stop("velero")
+    try:
+        for place, name in enumerate(("ahead", "behind"), 1):
+            tenant.back_up(name)
+            tenant.wait(
+                f"nonadminbackup/{name}", f"--for=jsonpath={{.status.queueInfo.estimatedQueuePosition}}={place}"
+            )
+        yield
+    finally:
+        cluster.fault.cont("velero")
+    for name in ("ahead", "behind"):
+        tenant.wait(f"nonadminbackup/{name}", _PHASE.format("Completed"))
+
+
+def without_operator(cluster: Cluster, tenant: Owner) -> None:
+    """Let a backup lose its request, one wait, one run, and one wait in a namespace without a policy."""
+    where, name = f"--namespace={SHOP}", "nonadminbackup/kept"
+    cluster.kubectl("patch", name, where, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
+    cluster.kubectl("delete", name, where, "--wait=false")
+    tenant.wait(name, "--for=delete")
+    tenant.back_up("waits-here")
+    tenant.back_up("runs-here")
+    velero = {"nacuuid": "runs-here", "name": "runs-here", "status": {"phase": "InProgress"}}
+    _set_status(cluster, "nonadminbackup/runs-here", SHOP, {"phase": "Created", "veleroBackup": velero})
+    person(cluster, ADMINISTRATOR, "bare").back_up("unserved")
+
+
+def _break(cluster: Cluster, tenant: Owner, name: str) -> None:
+    """Let Velero have found errors in a backup."""
+    made = tenant.status(f"nonadminbackup/{name}")["veleroBackup"]["name"]
+    patch = json.dumps({"status": {"phase": "PartiallyFailed", "errors": 2}})
+    cluster.kubectl("patch", "backups.velero.io", made, f"--namespace={VELERO}", "--type=merge", f"--patch={patch}")
+    tenant.wait(f"nonadminbackup/{name}", _PHASE.format("PartiallyFailed"))
 
 
 def _prove(cluster: Cluster) -> None:
@@ -102,8 +156,8 @@ def _prime(cluster: Cluster) -> None:
         {"fire": "2026-11-15T03:00:00Z", "seconds": 41, "warm": False},
         {"fire": "2026-11-16T03:00:00Z", "seconds": 1, "warm": True},
     ]
-    cron = {"name": "report", "uid": "u", "dutyCyclePercent": 1, "startDelays": delays, "exact": True}
-    _set_status(cluster, "primer/warm", SHOP, {"nextFire": "2026-11-18T03:00:00Z", "matched": 1, "cronJobs": [cron]})
+    cron = {"name": "report", "uid": "u", "dutyCyclePercent": 7, "startDelays": delays, "exact": True}
+    _set_status(cluster, "primer/warm", SHOP, {"nextFire": "2031-02-03T03:00:00Z", "matched": 1, "cronJobs": [cron]})
 
 
 def _set_status(cluster: Cluster, name: str, namespace: str, status: dict[str, Any]) -> None:

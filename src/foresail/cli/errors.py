@@ -24,7 +24,15 @@ class UsageError(CommandError):
     code = USAGE
 
 
+class TooLargeError(CommandError):
+    """A file is larger than what is read of it here."""
+
+
 class UnreachableError(CommandError):
     """Ends the command with exit code 3: no kubeconfig, no credentials, or no answer from the API server."""
 
     code = UNREACHABLE
+
+
+class UnauthorizedError(UnreachableError):
+    """The API server answers, and does not accept the credentials."""

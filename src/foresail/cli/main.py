@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from foresail import __version__
+from foresail.cli.canary import add_canary
 from foresail.cli.check.arguments import add_check
 from foresail.cli.completion import add_completion
 from foresail.cli.console.arguments import add_console
@@ -69,6 +70,7 @@ def parser() -> CommandParser:
     add_version(commands)
     add_completion(commands)
     add_hold(commands)
+    add_canary(commands)
     return top
 
 

@@ -35,7 +35,7 @@ def canned(
 ) -> Iterator[Canned]:
     """Answer these paths, some after a pause, and every other one with 404, until the block ends.
 
-    An answer may be a function of the path and of the body that was sent.
+    An answer may be a function of the path and of the body that was sent. A path with a query comes before one without.
     """
     found = Canned(folder / "kubeconfig")
 
@@ -50,6 +50,8 @@ def canned(
                 found.bodies[f"{self.command} {path}"] = sent
             time.sleep(pauses.get(path, 0.0))
             status = {"kind": "Status", "reason": "NotFound", "message": "not here", "code": 404}
+            if self.path in answers:
+                path = self.path
             answer = answers.get(path, status)
             body = json.dumps(answer(path, sent) if callable(answer) else answer).encode()
             self.send_response(200 if path in answers else 404)

@@ -12,8 +12,8 @@ from foresail.cli.tenant.adoptable import Adoptable
 from foresail.plan import Key
 from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.adoption.rules import Offer
-from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.tenancy.namespaces import NamespaceRow
 
 LIVE = NamespaceRow("live-uid", {}, is_terminating=False)
 

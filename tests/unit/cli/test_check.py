@@ -52,6 +52,12 @@ def test_an_explanation_lists_every_problem_of_the_evidence() -> None:
     assert text.endswith("Problems:\n  ItemsRefused: ConfigMap shop/a: refused\n  and 2 more")
 
 
+def test_an_explanation_of_a_tenant_s_check_has_the_problems_of_its_status() -> None:
+    problems = [{"reason": "ItemsMissing", "message": f"ConfigMap shop/{name} is missing"} for name in ("a", "b")]
+    text = explained({"metadata": {"name": "own"}, "status": {"last": {**LAST, "problems": problems}}}, {})
+    assert text.endswith("  ItemsMissing: ConfigMap shop/a is missing\n  ItemsMissing: ConfigMap shop/b is missing")
+
+
 def test_an_explanation_without_evidence_has_the_message() -> None:
     assert explained(CHECK, {}).endswith("Problems:\n  ItemsRefused: ConfigMap shop/a: refused")
 
@@ -67,3 +73,17 @@ def test_a_namespace_without_checks_says_so(tmp_path: Path, capsys: pytest.Captu
     with canned(tmp_path, {"/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks": none}) as server:
         assert main(["check", "get", "--kubeconfig", str(server.kubeconfig)]) == 0
     assert capsys.readouterr().err == "No RestoreChecks found in namespace velero\n"
+
+
+def test_an_explanation_of_data_says_loudly_that_the_network_was_open() -> None:
+    data = {
+        "fence": "NotEnforced",
+        "reached": ["API server"],
+        "podsReady": 2,
+        "readySeconds": 9,
+        "assertionExitCode": 3,
+    }
+    text = explained({**CHECK, "status": {"last": {**LAST, **data}}}, {})
+    lines = {line.partition(":")[0]: line.partition(":")[2].strip() for line in text.splitlines()}
+    assert lines["Fence"] == "NOT ENFORCED: a pod reached API server"
+    assert (lines["Pods"], lines["Assertion"]) == ("2 ready after 9 s", "exit code 3")

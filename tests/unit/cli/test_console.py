@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from docs.external_assets import external_assets
 from foresail.api.marks import REQUEST_UID
 from foresail.cli.access.cluster import connected
 from foresail.cli.console import guard
-from foresail.cli.console.server import Console, new_secrets
+from foresail.cli.console.server import Console, application, new_secrets
 from foresail.cli.main import parser
 from foresail.cli.report.snapshot import Wanted
 from tests.unit.cli.canned import Canned, canned
@@ -178,6 +179,8 @@ def of_policies(word: str = "shop") -> dict[str, Any]:
         f"{own}/selfservicepolicies": listed(policy),
         f"{own}/schedulepolicies": listed(nights, {"metadata": {"name": "broken"}, "spec": {"priority": word}}),
         "/apis/velero.io/v1/namespaces/velero/restores": listed(),
+        "/api/v1/namespaces/shop": named("shop")
+        | {"metadata": {"name": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"}},
         requests: listed(request),
         f"{requests}/shop-mine": request,
         f"{TENANTS}/nonadminbackupstoragelocations/mine": location,
@@ -237,7 +240,7 @@ PAGES = (
 )  # fmt: skip
 POSTS = (
     "/approvals/location/shop/mine/approve", "/approvals/location/shop/mine/reject",
-    "/approvals/backup/shop-old/approve",
+    "/approvals/backup/shop-old/approve", "/calendar/preview",
     "/ns/shop/backup", "/ns/shop/plan", "/ns/shop/restore", "/ns/shop/schedule/nightly/pause",
     "/ns/shop/schedule/nightly/unpause", "/ns/shop/backup/copy/log", "/ns/shop/restore/r/log",
     "/ns/shop/backup/copy/contents",
@@ -335,6 +338,33 @@ def test_what_the_viewer_may_not_do_is_not_offered(tmp_path: Path) -> None:
         assert (await browser.get("/doctor")).status == 502
 
     browse(tmp_path, walk, {**of_tenant(), REVIEWS: {"status": {"allowed": False}}})
+
+
+def test_a_tenant_sees_the_use_of_the_quotas_as_far_as_they_may_read_the_policy(tmp_path: Path) -> None:
+    hidden = set[str]()
+
+    def review(_: str, sent: dict[str, Any]) -> dict[str, Any]:
+        asked = sent["spec"]["resourceAttributes"]
+        is_own = asked["namespace"] == "shop" and asked["resource"] not in ("persistentvolumeclaims", "pods")
+        is_own |= asked["resource"] == "selfservicepolicies"
+        return {"status": {"allowed": is_own and asked["resource"] not in hidden}}
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        found = Outline((await browser.get("/ns/shop")).text).texts
+        assert found[found.index("backups") + 1].strip() == "2 of 5"
+        assert found[found.index("active backups") + 1] == "1, no limit"
+        assert "Set by SelfServicePolicy web." in found
+        hidden.add("selfservicepolicies")
+        asked = len(browser.server.asked)
+        found = Outline((await browser.get("/ns/shop")).text).texts
+        assert found[found.index("backups") + 1] == "2, limit unknown"
+        assert any("you may not list selfservicepolicies" in each for each in found)
+        assert not any("selfservicepolicies" in each for each in browser.server.asked[asked:])
+        hidden.add("nonadminrestores")
+        assert "Quotas" not in Outline((await browser.get("/ns/shop")).text).texts
+
+    browse(tmp_path, walk, {**of_tenant(), **of_policies(), REVIEWS: review})
 
 
 def test_a_refusal_of_the_api_server_is_shown_with_its_reason(tmp_path: Path) -> None:
@@ -526,9 +556,10 @@ def test_no_form_is_answered_as_a_link(tmp_path: Path, path: str) -> None:
 
 def test_every_form_of_the_console_is_attacked(tmp_path: Path) -> None:
     async def walk(browser: Browser) -> None:
-        for each in browser.console.app().router.routes():
+        for each in application(browser.console).router.routes():
             if each.method == "POST" and each.resource is not None:
-                pattern = each.resource.get_info()["pattern"]
+                info = each.resource.get_info()
+                pattern = info.get("pattern") or re.compile(re.escape(info["path"]))
                 assert any(pattern.fullmatch(f"{browser.base}{path}") for path in POSTS), pattern
 
     browse(tmp_path, walk)
@@ -549,7 +580,7 @@ def test_every_form_of_the_console_is_attacked(tmp_path: Path) -> None:
     ],
 )
 def test_each_rule_of_the_guard_holds_by_itself(asked: guard.Asked, status: int | None) -> None:
-    found = guard.refusal(asked, "127.0.0.1:1")
+    found = guard.refusal(asked, guard.Place("127.0.0.1:1", "http://127.0.0.1:1"))
     assert (found.status if found else None) == status
 
 

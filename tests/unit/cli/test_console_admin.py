@@ -10,6 +10,7 @@ import pytest
 from foresail.api.nonadmin import Approval
 from foresail.api.policy import Quotas
 from foresail.cli.console.layout import Search, Site
+from foresail.cli.console.pages import quota_section
 from foresail.cli.console.policy_pages import Approvals, policies
 from foresail.cli.console.queue_pages import queue
 from foresail.cli.policy.shares import in_order, tenant_shares
@@ -65,6 +66,17 @@ def test_the_page_of_the_queue_says_who_runs_who_waits_and_the_shares() -> None:
     texts = Outline(page).texts
     assert (texts.count("runs"), texts.count("waits")) == (2, 3)  # a name is `runs` too
     assert {"75%", "25%", "4 of 9"} <= set(texts)
+
+
+def test_use_that_is_unknown_is_not_shown_as_zero() -> None:
+    found = Usage("shop", "web", Quotas(stored=9), None, Use(2, 1))
+    texts = Outline(quota_section(found)).texts
+    assert texts[texts.index("backups") + 1] == "use unknown, limit 9"
+    assert texts[texts.index("active backups") + 1] == "use unknown"
+    assert texts[texts.index("restores") + 1] == "2, no limit"
+    assert "Not counted: backups deleted by force that Velero may bring back." in texts
+    shares = tenant_shares(OPEN, [found])
+    assert {each.namespace: each.stored for each in shares} == {"shop": (None, 9), "bank": (None, None)}
 
 
 def location(decision: str = "", name: str = "mine", spec: dict[str, Any] | None = None) -> Approval:
@@ -182,7 +194,9 @@ def test_a_check_has_its_result_its_problems_its_durations_and_its_evidence(tmp_
         assert {"nightly", "Fail", "7"} <= set(Outline((await browser.get("/checks")).text).texts)
         texts = Outline((await browser.get("/checks/nightly")).text).texts
         assert {"Fail (broken)", "and 2 more", "Download the evidence"} <= set(texts)
+        asked = len(browser.server.asked)
         answer = await browser.get("/checks/nightly/evidence.json")
+        assert "GET /api/v1/namespaces/velero/configmaps" not in browser.server.asked[asked:]  # all of the history
         assert answer.headers["content-disposition"] == 'attachment; filename="record.json"'
         assert answer.headers["content-type"].startswith("application/json")
         assert json.loads(answer.text)["problemCount"] == 3

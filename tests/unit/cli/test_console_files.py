@@ -4,6 +4,9 @@ import gzip
 import json
 from pathlib import Path
 
+import pytest
+
+from foresail.cli.console import read
 from foresail.cli.console.file_pages import MOST_LOG, contents, log
 from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.logs import end_of_log
@@ -41,6 +44,25 @@ def test_a_tenant_reads_the_log_and_what_is_in_a_backup(tmp_path: Path) -> None:
 
     held = json.dumps({"v1/ConfigMap": ["shop/a", "shop/b"]}).encode()
     with bucket(gzip.compress(b"level=info msg=done\n"), gzip.compress(held)) as url:
+        browse(tmp_path, walk, with_bucket(url))
+
+
+@pytest.mark.parametrize(
+    ("file", "limit", "command"),
+    [("log", "LARGEST_LOG", "foresail backup logs"), ("contents", "LARGEST_CONTENTS", "foresail backup contents")],
+)
+def test_a_file_that_is_too_large_for_the_console_is_read_by_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, limit: str, command: str
+) -> None:
+    monkeypatch.setattr(read, limit, 3)
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        answer = await browser.post(f"/ns/shop/backup/copy/{file}", browser.own)
+        assert "larger than" in answer.text
+        assert f"run {command} copy -n shop" in answer.text
+
+    with bucket(gzip.compress(b"level=info msg=done\n")) as url:
         browse(tmp_path, walk, with_bucket(url))
 
 

@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 
 from foresail.cli.access.cluster import connected
+from foresail.cli.console import read
 from foresail.cli.console.layout import ROWS, Search, Site
 from foresail.cli.console.pages import overview
 from foresail.cli.console.read import Reader
 from foresail.cli.console.restore_pages import Copies, Wish, choose, planned
+from foresail.cli.console.turns import Turns
 from foresail.cli.errors import CommandError
 from foresail.cli.main import parser
 from foresail.cli.report.snapshot import Wanted
@@ -57,11 +59,11 @@ class Answers(dict[str, Any]):
         return FILES if path.startswith(f"{FILES}/") else path
 
 
-def archive() -> bytes:
-    """Return the contents of a backup: two ConfigMaps."""
+def archive(*names: str) -> bytes:
+    """Return the contents of a backup: ConfigMaps."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as content:
-        for name in ("kept", "lost"):
+        for name in names:
             metadata = {"name": name, "namespace": "shop"}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "old"}}
             data = json.dumps(body).encode()
@@ -72,10 +74,10 @@ def archive() -> bytes:
 
 
 @contextmanager
-def bucket(*given: bytes) -> Iterator[str]:
-    """Serve files one after the other; by default the contents of a backup and its volumes, by their kinds."""
+def bucket(*given: bytes, **named: bytes) -> Iterator[str]:
+    """Serve files one after the other, or by their kinds; by default the contents of a backup and its volumes."""
     files = list(given)
-    by_kind = {"BackupContents": archive(), "BackupVolumeInfos": gzip.compress(b"[]")}
+    by_kind = named or {"BackupContents": archive("kept", "lost"), "BackupVolumeInfos": gzip.compress(b"[]")}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -266,13 +268,31 @@ def test_a_tenant_plans_a_restore_and_confirms_it(tmp_path: Path) -> None:
         browse(tmp_path, walk, with_bucket(url))
 
 
+def test_a_plan_reads_nothing_that_the_viewer_may_not_read(tmp_path: Path) -> None:
+    secret = {"/apis/storage.k8s.io/v1/storageclasses", MAPS, f"{MAPS}/kept", "/api/v1/namespaces/shop"}
+
+    def review(_: str, sent: dict[str, Any]) -> dict[str, Any]:
+        refused = ("storageclasses", "configmaps", "namespaces")
+        return {"status": {"allowed": sent["spec"]["resourceAttributes"]["resource"] not in refused}}
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        asked = len(browser.server.asked)
+        answer = await browser.post("/ns/shop/plan", {**browser.own, "backup": "copy", "policy": "none"})
+        assert "configmaps/shop/lost" in Outline(answer.text).texts, answer.text
+        assert not secret & {each.removeprefix("GET ") for each in browser.server.asked[asked:]}
+
+    with bucket() as url:
+        browse(tmp_path, walk, Answers({**with_bucket(url), REVIEWS: review}))
+
+
 def test_the_time_of_a_plan_counts_from_its_turn(tmp_path: Path) -> None:
     begun = list[int]()
 
     async def walk(browser: Browser) -> None:
         args = parser().parse_args(["console", "--kubeconfig", str(browser.server.kubeconfig)])
         async with connected(args) as cluster:
-            reader = Reader(cluster, Wanted("velero", "shop"), "foresail")
+            reader = Reader(cluster, Wanted("velero", "shop"), "foresail", Turns().share())
             copy = Key("shop", "copy")
 
             def access(number: int) -> Access:
@@ -293,7 +313,7 @@ def test_a_plan_that_takes_too_long_is_given_up_with_its_reason(tmp_path: Path) 
     async def walk(browser: Browser) -> None:
         args = parser().parse_args(["console", "--kubeconfig", str(browser.server.kubeconfig)])
         async with connected(args) as cluster:
-            reader = Reader(cluster, Wanted("velero", "shop"), "foresail")
+            reader = Reader(cluster, Wanted("velero", "shop"), "foresail", Turns().share())
             access = Access(ssl.create_default_context(), now())
             with pytest.raises(CommandError, match="the plan of NonAdminBackup shop/copy takes longer than"):
                 await reader.plan(Key("shop", "copy"), "none", lambda: access, timedelta())
@@ -310,6 +330,24 @@ def test_without_a_plan_the_reason_is_shown_and_the_restore_still_needs_a_confir
         assert not any("nonadminrestores" in each for each in browser.changes)
 
     browse(tmp_path, walk)
+
+
+@pytest.mark.parametrize(("limit", "problem"), [("LARGEST_PLAN", "larger than"), ("MOST_VALUES", "more than 3 values")])
+def test_a_backup_that_is_too_large_for_the_console_is_planned_by_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, problem: str
+) -> None:
+    monkeypatch.setattr(read, limit, 3)
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        answer = await browser.post("/ns/shop/plan", {**browser.own, "backup": "copy", "policy": "none"})
+        assert "There is no plan" in answer.text
+        assert problem in answer.text
+        assert "run foresail restore plan --from-backup copy -n shop" in answer.text
+        assert "Restore without a plan" in answer.text
+
+    with bucket() as url:
+        browse(tmp_path, walk, with_bucket(url))
 
 
 def test_a_backup_that_was_replaced_meanwhile_is_not_restored(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ def result(word: Result, kept: timedelta | None = None) -> CheckResult:
     return CheckResult("0123456789", "nightly-1", "u", NOW, NOW, word, "Any", "any", kept_until=until)
 
 
-def said(status: RestoreCheckStatus, *sandboxes: str) -> list[str]:
-    checks = (CheckSeen(Metadata("nightly", uid="check"), status),)
+def said(status: RestoreCheckStatus, *sandboxes: str, namespace: str = HEALTHY.namespace) -> list[str]:
+    checks = (CheckSeen(Metadata("nightly", namespace, uid="check"), status),)
     spaces = tuple(Named(Metadata(f"box-{each}", labels={CHECK_LABEL: each})) for each in sandboxes)
     return [each.says for each in restore_checks(replace(HEALTHY, checks=checks, sandboxes=spaces))]
 
@@ -30,6 +30,11 @@ def test_a_failed_check_is_named_and_a_passed_one_is_good() -> None:
     assert said(RestoreCheckStatus(last=result("Fail"))) == ["RestoreCheck nightly failed: any"]
     assert said(RestoreCheckStatus(last=result("Pass"))) == ["every RestoreCheck has passed"]
     assert said(RestoreCheckStatus()) == []
+
+
+def test_a_failed_check_of_a_tenant_is_the_tenant_s_and_its_sandbox_is_in_use() -> None:
+    assert said(RestoreCheckStatus(last=result("Fail")), namespace="red") == []
+    assert said(RestoreCheckStatus(run=RUN), "check", namespace="red") == []
 
 
 @pytest.mark.parametrize(

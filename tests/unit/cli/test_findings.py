@@ -91,7 +91,7 @@ FINDINGS = {
         f"{CLI}/test_policy.py::test_locations_that_do_not_exist_are_found",
     ],
     "kubectl get and delete of our kinds": [
-        "tests/unit/api/test_crds.py::test_wide_tables_show_the_reasons_and_the_short_ones_what_a_policy_reaches",
+        "tests/unit/api/test_crds.py::test_wide_tables_show_the_reasons",
         "tests/cluster/test_selfservice_admission.py::test_a_plain_delete_warns_that_it_waits_for_a_decision",
     ],
     "uninstall --crds": [

@@ -305,7 +305,8 @@ def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabili
     bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
     installed = _permissions([each for each in pieces if each.key.name in bound])
     switches = {each.replace("-", "_"): each in capabilities for each in CAPABILITIES}
-    assert set(needed(**switches)) == installed
+    tenant_checks = {"self-service", "restore-checks"} <= set(capabilities)
+    assert set(needed(**switches, tenant_checks=tenant_checks)) == installed
 
 
 def test_the_doctor_asks_for_the_permissions_of_tenants_locations_where_they_are_on() -> None:
@@ -321,7 +322,7 @@ def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() ->
     for account, wanted in (
         ("foresail", needed(schedules=True, self_service=True)),
         ("foresail-primers", needed(schedules=False, self_service=False, primers=True)),
-        ("foresail-checks", needed(schedules=False, self_service=False, restore_checks=True)),
+        ("foresail-checks", needed(schedules=False, self_service=False, restore_checks=True, tenant_checks=True)),
     ):
         bindings = [each.body for each in pieces if each.kind.name.endswith("RoleBinding")]
         bound = {each["roleRef"]["name"] for each in bindings if each["subjects"][0]["name"] == account}

@@ -110,6 +110,7 @@ HOSTILE = st.one_of(
 ).filter(lambda each: "/" not in each or "<" in each)
 
 
+@pytest.mark.repeats
 @settings(max_examples=150, deadline=None)
 @given(HOSTILE)
 def test_no_string_of_a_cluster_changes_the_elements_of_the_page(word: str) -> None:

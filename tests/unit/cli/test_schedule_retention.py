@@ -7,7 +7,7 @@ from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.retention import as_data, listed
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
 from foresail.plan import Key
-from foresail.schedules.observe import BackupRow, DeletionRow
+from foresail.schedules.observe import BackupRow, DeletionRow, Unread
 from tests.unit.cli.made_up import NOW, at, backup, schedule_wire, seen
 from tests.unit.schedules.test_policies import policy
 
@@ -20,10 +20,13 @@ def run(hour: int, phase: str = "Completed", **given: object) -> BackupRow:
     return backup(f"daily-{hour}", phase, **{**fields, **given})
 
 
-def shown(*rows: BackupRow, deletions: tuple[DeletionRow, ...] = ()) -> EvaluatedSchedule:
+def shown(
+    *rows: BackupRow, deletions: tuple[DeletionRow, ...] = (), unread: tuple[Unread, ...] = ()
+) -> EvaluatedSchedule:
     found = seen(schedule_wire(), rows, policies=(KEEP_TWO,))
     assert found.known is not None
-    return evaluate(found.schedule, found.content, replace(found.known, deletions=deletions), NOW)
+    known = replace(found.known, deletions=deletions, unread_deletions=unread)
+    return evaluate(found.schedule, found.content, known, NOW)
 
 
 def fates(each: EvaluatedSchedule) -> dict[str, str]:
@@ -50,7 +53,7 @@ def test_each_backup_that_does_not_count_says_why() -> None:
         "daily-6": "kept: keepLast, keepGood",
     }
     assert "keeps 1 and deletes 1 Backups" in listed(found, NOW)
-    (again,) = [each for each in as_data(found, NOW)["backups"] if each["name"] == "daily-5"]
+    (again,) = [each for each in as_data(found)["backups"] if each["name"] == "daily-5"]
     assert (again["deletedBecause"], again["counts"]) == ("an earlier deletion did not finish", False)
 
 
@@ -60,5 +63,13 @@ def test_failed_deletion_is_shown_with_veleros_error() -> None:
     assert fates(found)["daily-5"] == "not counted: Velero has begun to delete it"
     said = "Velero could not delete Backup daily-5: a snapshot is locked."
     assert f"RetentionFailed: {said}" in listed(found, NOW)
-    assert said in as_data(found, NOW)["failed"]["message"]
+    assert said in as_data(found)["failed"]["message"]
     assert said in described(found, NOW)
+
+
+def test_request_that_cannot_be_read_is_shown_and_no_deletion_is_announced_again() -> None:
+    odd = Unread(Key("velero", "daily-5-retention"), "Expected `array`")
+    found = shown(run(5, "Deleting"), run(6), unread=(odd,))
+    assert fates(found)["daily-5"] == "not counted: Velero has begun to delete it"
+    said = "DeleteBackupRequest velero/daily-5-retention cannot be read (Expected `array`)"
+    assert f"RetentionFailed: {said}" in listed(found, NOW)

@@ -131,6 +131,11 @@ def policy(**spec: Any) -> tuple[PolicyRow, ...]:  # noqa: ANN401 - any field
     return (PolicyRow(Key("", "gold"), SchedulePolicySpec(ScheduleSelector(), **spec)),)
 
 
+def test_the_wide_table_shows_which_policy_applies() -> None:
+    assert cells(seen(schedule_wire(), policies=policy()), "-o", "wide")["POLICY"] == "gold"
+    assert cells(seen(schedule_wire()), "-o", "wide")["POLICY"] == "<none>"
+
+
 def test_the_wide_table_and_explain_show_attempts_and_when_the_next_one_starts() -> None:
     name = f"daily-20261115030000-{UID[:8]}"
     failed = backup(name, "Failed", completed=NOW)

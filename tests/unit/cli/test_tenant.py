@@ -289,17 +289,20 @@ def test_the_table_has_how_far_each_is_and_why() -> None:
     rows = [with_velero("Completed", expiration="2026-11-16T12:00:30Z"), refused("QuotaExceeded", "New")]
     header, done, held = request_table(rows, NOW, wide=False).splitlines()
     assert header.split() == ["NAME", "STATUS", "QUEUE", "EXPIRES", "AGE", "WHY"]
-    assert done.split() == ["daily", "Completed", "0", "in", "1d", "1h"]
+    assert done.split() == ["daily", "Completed", "in", "1d", "1h"], "what has ended is in no queue"
     assert held.split() == ["daily", "New", "n/a", "1h", "QuotaExceeded"]
     wide = request_table(rows, NOW, wide=True)
     header, done, _ = wide.splitlines()
     assert header.split()[:6] == ["NAME", "REQUEST", "VELERO", "QUEUE", "EXPIRES", "AGE"]
     assert header.split()[6:] == ["ERRORS", "WARNINGS", "STARTED", "ENDED", "VELERO", "NAME", "WHY"]
-    assert done.split(maxsplit=4)[:4] == ["daily", "Created", "Completed", "0"]
+    assert done.split()[:3] == ["daily", "Created", "Completed"]
+    assert done[header.index("QUEUE") :].startswith(" " * len("QUEUE"))
     assert EXPIRES in done
     assert "shop-daily-1" in wide
     assert wide.endswith("QuotaExceeded: because")
     assert "first" in request_table([seen(RESTORES)], NOW, wide=False)
+    _, waits = request_table([with_velero("Queued", position=3)], NOW, wide=False).splitlines()
+    assert waits.split()[:3] == ["daily", "Queued", "3"]
 
 
 def test_a_request_that_is_being_deleted_shows_it_instead_of_what_velero_reports() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
 from foresail.selfservice.access.discovery import ApiResource
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from tests.unit.cli.canned import Canned, canned
 
 SERVED = (
     ApiResource("apps", "deployments", "Deployment", aliases=("deployment", "deploy")),
@@ -125,3 +127,55 @@ def test_cluster_scoped_kinds_beside_others_are_named(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == "hint: not in the backup (cluster-scoped): clusterroles\n"
     judge(BACKUPS, {"includedResources": ["persistentvolumeclaims", "pv"]}, SERVED)
     assert capsys.readouterr().err == ""
+
+
+TENANTS = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop"
+
+
+def restore_from(name: str, cluster: Canned) -> int:
+    where = ["-n", "shop", "--kubeconfig", str(cluster.kubeconfig)]
+    return main(["restore", "create", "back", "--from-backup", name, *where])
+
+
+def having(*names: str) -> dict[str, Any]:
+    """Return the answers of a namespace with these backups, the oldest first."""
+    metadata = [
+        {"name": name, "namespace": "shop", "creationTimestamp": f"2026-11-{number:02}T00:00:00Z"}
+        for number, name in enumerate(names, 1)
+    ]
+    items = [{"metadata": each} for each in metadata]
+    backups = f"{TENANTS}/nonadminbackups"
+    answers: dict[str, Any] = {backups: {"metadata": {"resourceVersion": "7"}, "items": items}}
+    answers |= {f"{backups}/{each['metadata']['name']}": each for each in items}
+    return {**answers, f"{TENANTS}/nonadminrestores": lambda _, sent: sent}
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        (["old", "new"], "namespace shop has new, old; foresail backup get -n shop shows them"),
+        (list("abcdefg"), "namespace shop has g, f, e, d, c and 2 more; foresail backup get -n shop shows them"),
+        ([], "namespace shop has no backups; name another with -n, or create one with foresail backup create NAME"),
+    ],
+)
+def test_restore_from_a_backup_that_does_not_exist_names_what_there_is(
+    names: list[str], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with canned(tmp_path, having(*names)) as cluster:
+        assert restore_from("nosuch", cluster) == 1
+    assert capsys.readouterr().err == f"error: NonAdminBackup nosuch does not exist in namespace shop\nhint: {hint}\n"
+    assert cluster.writes == []
+
+
+def test_restore_from_a_backup_that_exists_is_created(tmp_path: Path) -> None:
+    with canned(tmp_path, having("old")) as cluster:
+        assert restore_from("old", cluster) == 0
+    assert f"POST {TENANTS}/nonadminrestores" in cluster.writes
+
+
+def test_whoever_may_not_list_backups_leaves_the_check_to_the_operator(tmp_path: Path) -> None:
+    answers = having("old")
+    del answers[f"{TENANTS}/nonadminbackups"]
+    with canned(tmp_path, answers) as cluster:
+        assert restore_from("nosuch", cluster) == 0
+    assert f"POST {TENANTS}/nonadminrestores" in cluster.writes

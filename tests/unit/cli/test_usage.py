@@ -85,6 +85,15 @@ def test_hold_is_not_listed_for_people(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["hold", "0"]) == 0
 
 
+def test_canary_is_not_listed_for_people_and_says_nothing_outside_a_pod(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main([]) == 0
+    assert "canary" not in capsys.readouterr().out
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert main(["canary"]) == 1
+
+
 def _foresail(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     script = Path(sys.executable).with_name("foresail")
     kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}

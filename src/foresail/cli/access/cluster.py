@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.authorization import Discovery
-from foresail.cli.errors import CommandError, UnreachableError
+from foresail.cli.errors import CommandError, UnauthorizedError, UnreachableError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
@@ -254,7 +254,7 @@ def _installs(kind: Kind) -> str:
 def _no_answer(failure: Failure) -> UnreachableError:
     if failure.cause is Cause.UNAUTHORIZED:
         hint = "renew the credentials of your kubeconfig"
-        return UnreachableError(f"the API server does not accept your credentials: {failure.message}", hint)
+        return UnauthorizedError(f"the API server does not accept your credentials: {failure.message}", hint)
     hint = "check --kubeconfig, --context and the network"
     return UnreachableError(f"the API server does not answer: {failure.message}", hint)
 

@@ -3,7 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from foresail.cli.options.connection import add_cluster, add_velero_namespace
+from foresail.cli.errors import UsageError
+from foresail.cli.options.connection import add_cluster, add_operator_namespace, add_velero_namespace
 from foresail.cli.options.objective import add_objective
 from foresail.cli.options.parser import examples
 from foresail.cli.options.values import whole_number
@@ -18,9 +19,13 @@ def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         "console",
         help="serve the same answers to your own browser, with your own rights",
         description="Serves pages on 127.0.0.1 to your own browser until Ctrl-C. Every request to the API server is"
-        " made with your kubeconfig. Nothing is installed in the cluster.",
+        " made with your kubeconfig. Nothing is installed in the cluster. With --in-cluster it serves many viewers"
+        " behind an authenticating proxy, each with the bearer token that the proxy passes, and reads no kubeconfig and"
+        " no ServiceAccount.",
         epilog=examples(
-            "foresail console", "foresail console -n shop --no-browser", "foresail console --rpo 26h --port 8080"
+            "foresail console",
+            "foresail console -n shop --no-browser",
+            "foresail console --rpo 26h --port 8080",
         ),
     )
     one.set_defaults(run=_run)
@@ -28,16 +33,37 @@ def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     add_velero_namespace(one)
     add_objective(one)
     one.add_argument("--zone", default="UTC", help="time zone of the calendar (%(default)s)")
-    one.add_argument("--port", type=whole_number, default=0, metavar="N", help="(default: a free one)")
-    one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
     one.add_argument(
-        "--operator-namespace", default="foresail", metavar="NAMESPACE", help="Foresail's (default: foresail)"
+        "--port", type=whole_number, default=0, metavar="N", help="(default: a free one; with --in-cluster 8080)"
     )
+    one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
+    add_operator_namespace(one)
     one.add_argument("--no-browser", action="store_true", help="print the URL only")
     add_cluster(one)
+    shared = one.add_argument_group("behind an authenticating proxy")
+    shared.add_argument("--in-cluster", action="store_true", help="serve every viewer with the token of their request")
+    shared.add_argument("--public-url", metavar="URL", help="where browsers find the console: https://HOST[:PORT]")
+    shared.add_argument(
+        "--token-header",
+        choices=("Authorization", "X-Forwarded-Access-Token"),
+        default="Authorization",
+        help="the only header that is read for a token (default: %(default)s)",
+    )
+    shared.add_argument("--certificate-authority", metavar="FILE", help="the CA certificates of the API server, in PEM")
+    shared.add_argument(
+        "--api-server", default="", metavar="URL", help="(default: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT)"
+    )
+    shared.add_argument("--address", default="", help="where to listen (default: all addresses)")
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.in_cluster:
+        from foresail.cli.console.in_cluster import run_in_cluster  # noqa: PLC0415 - as below
+
+        return run_in_cluster(args)
+    for name in ("public_url", "certificate_authority", "api_server", "address"):
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')}: only with --in-cluster")
     from foresail.cli.console.server import run_console  # noqa: PLC0415 - the rest of the command starts without it
 
     return run_console(args)

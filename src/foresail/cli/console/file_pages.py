@@ -14,6 +14,9 @@ LOG, CONTENTS = "log", "contents"
 MOST_LOG = 256 << 10
 """Bytes of a log that are shown: its end."""
 
+LARGEST_LOG = 32 << 20
+"""Bytes of a log that are read for its end."""
+
 _MOST_KINDS = 500
 _LONGEST_NAMES = 2000
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from hmac import compare_digest
+from hmac import new as hmac
 from http import HTTPStatus
 
 COOKIE = "foresail-console"
@@ -59,16 +61,28 @@ class Refusal:
     text: str
 
 
-def refusal(asked: Asked, address: str) -> Refusal | None:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where browsers find the console."""
+
+    host: str
+    origin: str
+
+
+def refusal(asked: Asked, place: Place) -> Refusal | None:
     """Return why a request from a browser is refused, whoever sends it; None if it is not."""
-    if list(asked.hosts) != [address]:  # DNS rebinding: the name of somebody else leads here
-        return Refusal(HTTPStatus.MISDIRECTED_REQUEST, f"This server answers at http://{address} only.")
+    if list(asked.hosts) != [place.host]:  # DNS rebinding: the name of somebody else leads here
+        return Refusal(HTTPStatus.MISDIRECTED_REQUEST, f"This server answers at {place.origin} only.")
     if asked.method not in ("GET", "HEAD", "POST"):
         return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "This method is not allowed.")
-    is_foreign = asked.site not in (None, "none", "same-origin") and not asked.is_entry
-    if is_foreign or asked.origin not in (None, f"http://{address}"):
+    if (is_foreign(asked) and not asked.is_entry) or asked.origin not in (None, place.origin):
         return Refusal(HTTPStatus.FORBIDDEN, "Another site sent this request.")
     return _refused_change(asked) if asked.method == "POST" else None
+
+
+def is_foreign(asked: Asked) -> bool:
+    """Whether a page of another site caused the request."""
+    return asked.site not in (None, "none", "same-origin")
 
 
 def _refused_change(asked: Asked) -> Refusal | None:
@@ -89,9 +103,14 @@ def is_token(given: str, secrets: Secrets) -> bool:
     return _is_same(given, secrets.token)
 
 
-def is_own_form(given: str, secrets: Secrets) -> bool:
-    """Whether a form was made by this console."""
-    return _is_same(given, secrets.csrf)
+def is_own_form(given: str, csrf: str) -> bool:
+    """Whether a form was made by this console for this browser."""
+    return _is_same(given, csrf)
+
+
+def csrf_of(session: str) -> str:
+    """Return the secret of the forms of a browser, from the cookie that only it and the console know."""
+    return hmac(session.encode(), b"a form of the console", sha256).hexdigest()
 
 
 def _is_same(given: str, secret: str) -> bool:

@@ -1,6 +1,6 @@
 """What every page of the console has: navigation, a notice, and the same command in the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -103,14 +103,14 @@ def searched(
     label: str,
     header: Sequence[str],
     names: Sequence[str],
-    cells: Sequence[Sequence[Child]],
+    cells: Callable[[int], Sequence[Child]],
     search: Search,
 ) -> Html:
-    """Return a table with a search field, one page of it at a time; `names` are what is searched."""
+    """Return a table with a search field, one page of it at a time; `names` are searched, `cells` makes a row."""
     places = search.chosen(names)
     pages = max((len(places) + ROWS - 1) // ROWS, 1)
     at = min(max(search.page, 1), pages)
-    shown = [cells[place] for place in places[(at - 1) * ROWS : at * ROWS]]
+    shown = [cells(place) for place in places[(at - 1) * ROWS : at * ROWS]]
     field = element("input", type="search", id="q", name="q", value=search.text, maxlength=253)
     form = element(
         "form",

@@ -12,6 +12,8 @@ from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.visit import summary as findings_summary
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, YES
 from foresail.cli.output.times import short
+from foresail.cli.policy.shares import in_order
+from foresail.cli.policy.usage import Usage
 from foresail.cli.report.figures import Figures
 from foresail.cli.report.page import (
     COVERAGE,
@@ -21,8 +23,6 @@ from foresail.cli.report.page import (
     namespace_tiles,
     summary_tiles,
 )
-from foresail.cli.schedule.get import short_cells as schedule_cells
-from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cli.tenant.explain import advised, steps_of, summary
 from foresail.cli.tenant.get import until, why
 from foresail.cli.tenant.schedule.get import short_cells as own_schedule_cells
@@ -33,7 +33,10 @@ from foresail.cli.web.parts import badge, command, data_table, section, words
 
 _SHOWN, _NEWEST = 25, 10
 _GRADES = {Grade.GOOD: "good", Grade.WARNING: "warn", Grade.PROBLEM: "bad"}
-_SCHEDULES = ("schedule", "cron", "last run", "next run", "waiting")
+SCHEDULES = ("schedule", "cron", "last run", "next run", "waiting")
+"""The columns of every table of schedules."""
+
+_QUOTAS = ("backups", "active backups", "restores", "active restores")
 _MOODS = {"Completed": "good", "Failed": "bad", "PartiallyFailed": "bad", "FailedValidation": "bad"}
 
 
@@ -71,7 +74,7 @@ def overview(
 
 
 def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
-    """Return what waits or runs, and why."""
+    """Return what runs and what waits, in the order of the queue, and why."""
     rows = [
         (
             request_link(site, each),
@@ -81,7 +84,7 @@ def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
             str(each.position) if each.position else "n/a",
             cut(why(each, in_full=True) or summary(each)),
         )
-        for each in waiting[:_SHOWN]
+        for each in in_order(waiting)[:_SHOWN]
     ]
     more = len(waiting) - _SHOWN
     note = element("p", f"{more} more wait.", class_="note") if more > 0 else None
@@ -92,7 +95,11 @@ def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
 def namespaces(site: Site, found: Figures, search: Search) -> Html:
     """Return the coverage of each namespace, searched and paged."""
     names = [each.name for each in found.namespaces]
-    cells = [(namespace_link(site, each.name), *coverage_cells(each, found)) for each in found.namespaces]
+
+    def cells(place: int) -> tuple[Child, ...]:
+        each = found.namespaces[place]
+        return namespace_link(site, each.name), *coverage_cells(each, found)
+
     table = searched(site, "namespaces", "Coverage by namespace", COVERAGE, names, cells, search)
     same = "foresail coverage -A -o wide" if site.is_administrator else f"foresail backup get -n {site.namespace}"
     return shell(site, "Namespaces", same, section("coverage", "Coverage", table))
@@ -116,11 +123,35 @@ def namespace(site: Site, name: str, found: OwnNamespace, now: datetime) -> Html
         namespace_tiles(found.figures),
         section("do", "Back up and restore", *offered) if offered else None,
         section("gaps", "Gaps", data_table("Gaps", ("reason", "what", "command"), gaps, "No gaps found.")),
+        quota_section(found.usage) if found.usage is not None else None,
         section("schedules", "Schedules", own_schedules(site, found.schedules, now, may_pause=found.may_pause)),
         section("backups", "Backups", requests_table(site, "Backups", found.backups, now)),
         section("restores", "Restores", requests_table(site, "Restores", found.restores, now)),
         live=site.link("live", "ns", name, seen=digest((*found.backups, *found.restores))),
     )
+
+
+def quota_section(found: Usage) -> Html:
+    """Return how much of each quota a namespace uses, and which policy sets it."""
+    free = "limit unknown" if found.unknown else "no limit"
+    rows = [
+        (name, _quota(name, used, most, free))
+        for name, (used, most) in zip(_QUOTAS, found.shares.values(), strict=True)
+    ]
+    if found.unknown:
+        told = f"The limits are unknown: {cut(found.unknown)}. A request beyond a limit waits and reports it."
+    else:
+        told = f"Set by SelfServicePolicy {found.policy}." if found.policy else "No SelfServicePolicy applies here."
+    same = element("p", command(f"foresail policy usage -n {found.namespace}"))
+    table = data_table("Quotas", ("quota", "used"), rows, "")
+    left_out = element("p", f"Not counted: {found.left_out}.", class_="note")
+    return section("quotas", "Quotas", element("p", told, class_="note"), table, left_out, same)
+
+
+def _quota(name: str, used: int | None, most: int | None, free: str) -> Child:
+    if used is None:
+        return "use unknown" if most is None else f"use unknown, limit {most}"
+    return progress_bar(used, most, f"{name} used") if most is not None else f"{used}, {free}"
 
 
 def own_schedules(site: Site, found: Sequence[TenantSchedule], now: datetime, *, may_pause: bool) -> Html:
@@ -131,7 +162,7 @@ def own_schedules(site: Site, found: Sequence[TenantSchedule], now: datetime, *,
         path = site.link("ns", each.key.namespace, "schedule", each.key.name, verb.lower())
         change = button(site, path, f"{verb} {each.key.name}", uid=each.row.uid) if may_pause else None
         rows.append((*map(cut, own_schedule_cells(each, now)), "yes" if each.row.paused else "no", change))
-    return data_table("Schedules", (*_SCHEDULES, "paused", "change"), rows, "No NonAdminSchedule.")
+    return data_table("Schedules", (*SCHEDULES, "paused", "change"), rows, "No NonAdminSchedule.")
 
 
 def requests_table(site: Site, label: str, found: Sequence[TenantRequest], now: datetime) -> Html:
@@ -199,9 +230,9 @@ def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool,
     )
 
 
-def progress_bar(done: int, total: int) -> Html:
-    """Return how many items are done, as a bar and in figures."""
-    bar = element("progress", max=max(total, 1), value=min(done, max(total, 1)), aria_label="items done")
+def progress_bar(done: int, total: int, label: str = "items done") -> Html:
+    """Return how many of a total, as a bar and in figures."""
+    bar = element("progress", max=max(total, 1), value=min(done, max(total, 1)), aria_label=label)
     return words((bar, f"{done} of {total}"))
 
 
@@ -209,14 +240,6 @@ def _step_mood(answer: str) -> str:
     if answer == YES:
         return "good"
     return "" if answer == NOT_CHECKED else "bad" if answer == NO else "warn" if answer in STOPS else ""
-
-
-def calendar(site: Site, found: Figures, schedules: Sequence[EvaluatedSchedule]) -> Html:
-    """Return the week of all schedules, and for administrators each Schedule with why it waits."""
-    rows = [tuple(map(cut, schedule_cells(each, found.instant))) for each in schedules]
-    listed = section("schedules", "Schedules", data_table("Schedules", _SCHEDULES, rows, "No Schedule."))
-    same = "foresail schedule calendar" if site.is_administrator else "foresail backup schedule calendar"
-    return shell(site, "Calendar", same, calendar_section(found), listed if site.is_administrator else None)
 
 
 def doctor(site: Site, found: Sequence[Finding]) -> Html:

@@ -47,7 +47,7 @@ def policies(
         for each in applied[:_MOST]
     ]
     other = [
-        (each.name, "cannot be read" if each.priority is None else str(each.priority), _some(each.schedules))
+        (each.name, "cannot be read" if each.priority is None else str(each.priority), _some(each.schedules or ()))
         for each in schedules[:_MOST]
     ]
     return shell(

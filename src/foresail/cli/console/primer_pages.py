@@ -21,5 +21,5 @@ def primers(site: Site, found: Sequence[Document], search: Search, now: datetime
     names = [str(key_of(each)) for each in found]
     told = element("p", "Cold and warm are the medians of the last start delays.", class_="note")
     where = "-A" if site.is_administrator else f"-n {site.namespace}"
-    table = searched(site, "primers", "Primers", header, names, cells, search)
+    table = searched(site, "primers", "Primers", header, names, cells.__getitem__, search)
     return shell(site, "Primers", f"foresail primer get {where} -o wide", section("primers", "Primers", told, table))

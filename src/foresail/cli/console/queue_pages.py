@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from foresail.cli.console.layout import Search, Site, cut, searched, shell
 from foresail.cli.console.live import digest
 from foresail.cli.console.pages import namespace_link, request_link, status_badge
-from foresail.cli.policy.get import share
 from foresail.cli.policy.shares import TenantShare, is_running
+from foresail.cli.policy.use import share
 from foresail.cli.tenant.explain import summary
 from foresail.cli.tenant.get import why
 from foresail.cli.tenant.tenant_request import TenantRequest
@@ -47,7 +47,7 @@ def queue(site: Site, found: Sequence[TenantRequest], shares: Sequence[TenantSha
             tile("Waiting", str(len(found) - running), "backups and restores", "warn" if len(found) > running else ""),
             tile("Namespaces", str(len(shares)), "with open requests"),
         ),
-        section("requests", "Requests", searched(site, "queue", "Requests", _ROWS, names, cells, search)),
+        section("requests", "Requests", searched(site, "queue", "Requests", _ROWS, names, cells.__getitem__, search)),
         section("shares", "Shares", data_table("Shares", _SHARES, rows, "No namespace waits."), rest, told),
         live=site.link("live", seen=digest(found)),
     )

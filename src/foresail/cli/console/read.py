@@ -2,7 +2,8 @@
 
 import argparse
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,25 +29,28 @@ from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.check.checks import read_check, read_checks, read_evidence, read_history
 from foresail.cli.console.changes import restore_fields
-from foresail.cli.console.file_pages import MOST_LOG
+from foresail.cli.console.file_pages import LARGEST_LOG, MOST_LOG
 from foresail.cli.console.policy_pages import Approvals
+from foresail.cli.console.recent import Recent
 from foresail.cli.console.restore_pages import Copies
+from foresail.cli.console.turns import Share
 from foresail.cli.coverage.own_snapshot import is_administrator
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, TooLargeError
 from foresail.cli.location.request import read_requests
 from foresail.cli.output.times import short
 from foresail.cli.policy.get import Applied, read_applied
+from foresail.cli.policy.preview import Preview, preview
 from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy, read_schedule_policies
 from foresail.cli.policy.shares import TenantShare, in_order, tenant_shares
-from foresail.cli.policy.usage import read_usage
+from foresail.cli.policy.usage import Usage, read_own_usage, read_usage
 from foresail.cli.primer.annotated import in_primers_form, read_annotated
 from foresail.cli.primer.selection import Document, as_document, key_of
 from foresail.cli.report.figures import Figures
 from foresail.cli.report.snapshot import Wanted, read_cluster, read_own
-from foresail.cli.restore_plan.planning import RestorePlan
+from foresail.cli.restore_plan.planning import RestorePlan, make_plan
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
 from foresail.cli.tenant.adoptable import Scope, read_adoptable
 from foresail.cli.tenant.contents import read_contents
@@ -55,16 +59,25 @@ from foresail.cli.tenant.explain import with_refusal
 from foresail.cli.tenant.files import Access
 from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.logs import read_log_end
-from foresail.cli.tenant.plan import plan_restore
+from foresail.cli.tenant.plan import read_inputs
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.selection import read_request
-from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_if_open, decode_request
+from foresail.cli.threads import in_thread
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.records.keyring import secret_key
 
 _FRESH = timedelta(minutes=1)
 _LONGEST_PLAN = timedelta(minutes=5)
+Decode = Callable[[Family, msgspec.Raw], TenantRequest | None]
+GiveAccess = Callable[[], Access]
+
+LARGEST_PLAN, MOST_VALUES = 16 << 20, 300_000
+"""Bytes of the contents of a backup that a plan reads, and values in them: decoded, a value has up to 120 bytes."""
+
+LARGEST_CONTENTS = 4 << 20
+"""Bytes of the list of what is in a backup: some 50,000 objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,7 @@ class OwnNamespace:
     may_back_up: bool
     may_pause: bool
     may_restore: bool = False
+    usage: Usage | None = None  # None if the viewer may not count the requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +100,21 @@ class Rights:
 
     is_administrator: bool
     offered: frozenset[str]
+    has_namespace: bool  # the backups and schedules of the namespace that the reader is about
 
 
 class Reader:
     """Reads pages for one viewer; the rights are reviewed again every minute."""
 
-    def __init__(self, cluster: Cluster, wanted: Wanted, operator_namespace: str) -> None:
-        self.cluster, self.wanted, self.operator_namespace = cluster, wanted, operator_namespace
+    def __init__(self, cluster: Cluster, wanted: Wanted, operator_namespace: str | None, share: Share) -> None:
+        self.cluster, self.wanted, self.operator_namespace, self.share = cluster, wanted, operator_namespace, share
         self._reviewed: tuple[datetime, Rights] | None = None
-        self._planning = asyncio.Lock()
+        self._reviewing = asyncio.Lock()
+        self.recent = Recent(self._is_accepted)
+
+    async def _is_accepted(self) -> bool:
+        """Ask the API server about something cheap, which fails if it no longer accepts the viewer."""
+        return await may(self.cluster, "list", BACKUPS.kind, self.wanted.namespace)
 
     async def is_administrator(self, now: datetime) -> bool:
         """Return whether the viewer may read the whole cluster."""
@@ -102,9 +122,10 @@ class Reader:
 
     async def rights(self, now: datetime) -> Rights:
         """Return what the viewer may read."""
-        if self._reviewed is None or now - self._reviewed[0] > _FRESH:
-            self._reviewed = now, await self._review()
-        return self._reviewed[1]
+        async with self._reviewing:  # pages that are opened at once ask once
+            if self._reviewed is None or now - self._reviewed[0] > _FRESH:
+                self._reviewed = now, await self._review()
+            return self._reviewed[1]
 
     async def _review(self) -> Rights:
         velero_namespace = self.wanted.velero_namespace
@@ -118,19 +139,30 @@ class Reader:
             offered |= {"doctor", "queue"}
             needed = [(SELF_SERVICE_POLICY, ""), (velero.RESTORE, velero_namespace), (RESTORES.kind, "")]
             offered |= {"policies"} if await may_all(self.cluster, "list", needed) else set()
-        return Rights(is_all, frozenset(offered))
+        return Rights(is_all, frozenset(offered), has_namespace=not is_all and await self._has_namespace())
+
+    async def _has_namespace(self) -> bool:
+        place = self.wanted.namespace
+        return bool(place) and await may_all(self.cluster, "list", [(NON_ADMIN_SCHEDULE, place), (BACKUPS.kind, place)])
 
     async def figures(self, now: datetime) -> Figures:
         """Return what the report shows: of the cluster, or of the viewer's namespace."""
+        return await self.recent.get("figures", lambda: self._figures(now))
+
+    async def _figures(self, now: datetime) -> Figures:
         if await self.is_administrator(now):
             return await read_cluster(self.cluster, replace(self.wanted, namespace=""), now)
         return await read_own(self.cluster, self.wanted, now)
 
     async def waiting(self, now: datetime) -> list[TenantRequest]:
         """Return the backups and restores that have not ended, as far as the viewer may list them."""
+        return await self.recent.get("waiting", lambda: self._waiting(now))
+
+    async def _waiting(self, now: datetime) -> list[TenantRequest]:
         namespace = "" if await self.is_administrator(now) else self.wanted.namespace
-        found = [each for family in (BACKUPS, RESTORES) for each in await self._requests(family, namespace)]
-        return [each for each in found if each.is_open]
+        return [
+            each for family in (BACKUPS, RESTORES) for each in await self._requests(family, namespace, decode_if_open)
+        ]
 
     async def namespace(self, name: str, now: datetime) -> OwnNamespace:
         """Return everything about one namespace."""
@@ -148,7 +180,15 @@ class Reader:
             may_back_up=await may(self.cluster, "create", BACKUPS.kind, name),
             may_pause=await may(self.cluster, "patch", NON_ADMIN_SCHEDULE, name),
             may_restore=await self.may_restore(name),
+            usage=await self._usage(name),
         )
+
+    async def _usage(self, namespace: str) -> Usage | None:
+        if not await may_all(self.cluster, "list", [(family.kind, namespace) for family in (BACKUPS, RESTORES)]):
+            return None
+        options = self._policy_options()
+        options.namespace = namespace
+        return await read_own_usage(self.cluster, options)
 
     async def may_restore(self, namespace: str) -> bool:
         """Return whether the viewer may create restores in a namespace."""
@@ -169,14 +209,26 @@ class Reader:
                 return False
         return True
 
-    async def log(self, family: Family, key: Key, access: Access) -> tuple[TenantRequest, str]:
+    async def log(self, family: Family, key: Key, access: GiveAccess) -> tuple[TenantRequest, str]:
         """Return a backup or restore with the end of its log."""
         found = await read_request(self.cluster, family, key)
-        return found, await read_log_end(self.cluster, family, key, access, MOST_LOG)
+        async with self._reading(f"foresail {family.word} logs {key.name} -n {key.namespace}"):
+            return found, await read_log_end(self.cluster, family, key, access(), MOST_LOG, LARGEST_LOG)
 
-    async def contents(self, key: Key, access: Access) -> tuple[TenantRequest, list[HeldKind]]:
+    async def contents(self, key: Key, access: GiveAccess) -> tuple[TenantRequest, list[HeldKind]]:
         """Return a backup with what is in it."""
-        return await self.copy(key), await read_contents(self.cluster, key, access)
+        found = await self.copy(key)
+        async with self._reading(f"foresail backup contents {key.name} -n {key.namespace}"):
+            return found, await read_contents(self.cluster, key, access(), LARGEST_CONTENTS)
+
+    @asynccontextmanager
+    async def _reading(self, command: str) -> AsyncIterator[None]:
+        """Wait for the turn to read files; what is too large for the console, the command can read."""
+        async with self.share.file():
+            try:
+                yield
+            except TooLargeError as error:
+                raise CommandError(error.problem, f"run {command}") from error
 
     async def copy(self, key: Key) -> TenantRequest:
         """Return one backup."""
@@ -186,19 +238,22 @@ class Reader:
         """Return one backup or restore in a single read: the API server refuses who may not."""
         return await read_request(self.cluster, family, key)
 
-    async def plan(
-        self, copy: Key, policy: str, access: Callable[[], Access], longest: timedelta = _LONGEST_PLAN
-    ) -> RestorePlan:
-        """Return what a restore of a backup would do; one plan is made at a time, and time counts from its turn."""
-        fields = restore_fields(copy.name, policy)
-        async with self._planning:
+    async def plan(self, copy: Key, policy: str, access: GiveAccess, longest: timedelta = _LONGEST_PLAN) -> RestorePlan:
+        """Return what a restore of a backup would do; time counts from its turn."""
+        command = f"foresail restore plan --from-backup {copy.name} -n {copy.namespace}"
+        async with self._reading(command):
             try:
                 async with asyncio.timeout(longest.total_seconds()):
-                    return await plan_restore(self.cluster, copy.namespace, fields, access())
+                    return await self._plan(copy, restore_fields(copy.name, policy), access())
             except TimeoutError as error:
                 problem = f"the plan of NonAdminBackup {copy} takes longer than {short(longest)}"
-                hint = f"run foresail restore plan --from-backup {copy.name} -n {copy.namespace}"
-                raise CommandError(problem, hint) from error
+                raise CommandError(problem, f"run {command}") from error
+
+    async def _plan(self, copy: Key, fields: dict[str, str], access: Access) -> RestorePlan:
+        """Read the files beside those of another viewer, whose bucket may be slow, and then plan alone."""
+        inputs = await read_inputs(self.cluster, copy.namespace, fields, access, LARGEST_PLAN)
+        async with self.share.plan():
+            return await make_plan(self.cluster, self.cluster.client, replace(inputs, most_values=MOST_VALUES))
 
     async def requests(self, namespace: str) -> list[TenantRequest]:
         """Return the backups and restores of a namespace, the newest first, as far as the viewer may list them."""
@@ -220,6 +275,11 @@ class Reader:
         namespace = self.wanted.velero_namespace
         chosen = argparse.Namespace(names=[], selector="", all_namespaces=False, namespace=namespace)
         return await evaluate_selected(self.cluster, chosen, now)
+
+    async def preview(self, text: str, now: datetime) -> Preview:
+        """Return what the SchedulePolicies of a text would change in the next days."""
+        evaluated = await self.schedules(now)
+        return await in_thread(lambda: preview(text, evaluated, self.wanted.zone, now))
 
     async def findings(self) -> list[Finding]:
         """Return what the doctor finds."""
@@ -272,12 +332,20 @@ class Reader:
         """Return a RestoreCheck with its evidence and the records of earlier runs, as far as the viewer may read."""
         place = self.wanted.velero_namespace
         found = await read_check(self.cluster, Key(place, name))
-        evidence, history = "", list[dict[str, Any]]()
-        if await may(self.cluster, "get", CONFIG_MAP, place):
-            evidence = await read_evidence(self.cluster, place, found)
+        history = list[dict[str, Any]]()
         if await may(self.cluster, "list", CONFIG_MAP, place):
             history = await read_history(self.cluster, place, found)
-        return found, evidence, history
+        return found, await self._evidence(found), history
+
+    async def evidence(self, name: str) -> str:
+        """Return the evidence of the last run; empty if there is none, or if the viewer may not read it."""
+        return await self._evidence(await read_check(self.cluster, Key(self.wanted.velero_namespace, name)))
+
+    async def _evidence(self, check: dict[str, Any]) -> str:
+        place = self.wanted.velero_namespace
+        if not await may(self.cluster, "get", CONFIG_MAP, place):
+            return ""
+        return await read_evidence(self.cluster, place, check)
 
     async def primers(self, now: datetime) -> list[Document]:
         """Return the Primers, and the CronJobs that are primed by annotations."""
@@ -296,20 +364,26 @@ class Reader:
             operator_namespace=self.operator_namespace,
         )
 
-    async def _requests(self, family: Family, namespace: str) -> list[TenantRequest]:
+    async def _requests(self, family: Family, namespace: str, decode: Decode = decode_request) -> list[TenantRequest]:
         if not await may(self.cluster, "list", family.kind, namespace):
             return []
         found = await self.cluster.listed_if_known(family.kind, namespace)
-        return sorted(_decoded(family, found), key=_created, reverse=True)
+        return await in_thread(lambda: _newest_first(family, found, decode))  # other viewers wait for no long list
 
 
-def _decoded(family: Family, found: Iterable[msgspec.Raw]) -> Iterable[TenantRequest]:
+def _newest_first(family: Family, found: Iterable[msgspec.Raw], decode: Decode) -> list[TenantRequest]:
+    return sorted(_decoded(family, found, decode), key=_created, reverse=True)
+
+
+def _decoded(family: Family, found: Iterable[msgspec.Raw], decode: Decode) -> Iterable[TenantRequest]:
     """Yield the requests that can be decoded: that of one tenant hides no other."""
-    for each in found:
+    for raw in found:
         try:
-            yield decode_request(family, each)
+            request = decode(family, raw)
         except CommandError:
             continue
+        if request is not None:
+            yield request
 
 
 def _created(each: TenantRequest) -> tuple[str, Key]:

@@ -1,7 +1,8 @@
-"""`foresail console`: an HTTP server for one browser, on this machine only."""
+"""`foresail console`: the pages over HTTP, and the door for one browser on this machine."""
 
 import argparse
 import asyncio
+import logging
 import secrets
 import signal
 import ssl
@@ -10,14 +11,17 @@ import tempfile
 import webbrowser
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
+from typing import Protocol, TypeVar
 
 from aiohttp import web
 
 from foresail.cli.access.cluster import Cluster, connected, settle_namespace
 from foresail.cli.check.checks import read_record
 from foresail.cli.console import (
+    calendar_pages,
     check_pages,
     file_pages,
     guard,
@@ -31,7 +35,8 @@ from foresail.cli.console import (
 from foresail.cli.console.changes import back_up_now, restore, set_paused
 from foresail.cli.console.layout import Search, Site, entrance, plain_page
 from foresail.cli.console.read import Reader
-from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.console.turns import LONGEST_WAIT, TurnError, Turns
+from foresail.cli.errors import CommandError, UnauthorizedError, UsageError
 from foresail.cli.location.request import decide
 from foresail.cli.options.objective import read_objective
 from foresail.cli.report.snapshot import Wanted
@@ -47,131 +52,83 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 
+T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
 _NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 _START_AGAIN = "Open the URL that foresail console has printed, or start it again: the URL works once."
 _PATIENCE = timedelta(minutes=2)
+SILENT = logging.getLogger("foresail.console.http")
+"""Of aiohttp, which would log the beginning of a header that is too long: that of a token."""
+
+SILENT.disabled = True
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_Page = Callable[["Pages", web.Request], Awaitable[web.StreamResponse]]
 
 
-class Console:
-    """The pages of one viewer."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Form:
+    """Where the pages of a viewer are, and what makes a form theirs."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        wanted: Wanted,
-        known: guard.Secrets,
-        tls: ssl.SSLContext,
-        operator_namespace: str = "foresail",
-    ) -> None:
-        self._reader, self._cluster, self._secrets = Reader(cluster, wanted, operator_namespace), cluster, known
-        self._velero_namespace = wanted.velero_namespace
+    mount: str
+    csrf: str
+    viewer: str = ""  # a digest of the token, if there are several
+
+
+class Pages:
+    """What one viewer sees and does: every read and write is the reader's, with that viewer's own rights."""
+
+    def __init__(self, reader: Reader, form: Form, tls: ssl.SSLContext, streams: live.Streams) -> None:
+        self._reader, self._cluster, self._form = reader, reader.cluster, form
+        self._velero_namespace = reader.wanted.velero_namespace
         self._tls = tls  # in front of the bucket, from which a plan reads the contents of a backup
-        self._namespace = wanted.namespace
-        self._is_token_used = False
-        self._streams, self._ended = 0, asyncio.Event()
-        self.address = ""
+        self._streams, self.share = streams, reader.share
 
-    @property
-    def first_url(self) -> str:
-        """The URL that opens the console once."""
-        return f"http://{self.address}{self._base}?token={self._secrets.token}"
+    async def in_turn(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Read when it is this viewer's turn."""
+        rights = await self._reader.rights(now())
+        async with self.share.read(is_administrator=rights.is_administrator):
+            return await read()
 
-    @property
-    def _base(self) -> str:
-        return f"/{self._secrets.mount}/"
-
-    def app(self) -> web.Application:
-        """Return the routes behind the guard."""
-        app = web.Application(middlewares=[self._guarded], client_max_size=guard.MOST_BODY)
-        base, namespace, name = f"/{self._secrets.mount}", f"{{namespace:{_NAME}}}", f"{{name:{_NAME}}}"
-        app.router.add_get(f"{base}/", self._overview)
-        app.router.add_get(f"{base}/style.css", self._style)
-        app.router.add_get(f"{base}/live.js", self._script)
-        app.router.add_get(f"{base}/live", self._live)
-        app.router.add_get(f"{base}/live/ns/{namespace}", self._live)
-        app.router.add_get(f"{base}/live/ns/{namespace}/{{word:backup|restore}}/{name}", self._live)
-        app.on_shutdown.append(self._end_streams)
-        app.router.add_get(f"{base}/namespaces", self._namespaces)
-        app.router.add_get(f"{base}/calendar", self._calendar)
-        app.router.add_get(f"{base}/doctor", self._doctor)
-        app.router.add_get(f"{base}/queue", self._queue)
-        app.router.add_get(f"{base}/policies", self._policies)
-        app.router.add_get(f"{base}/checks", self._checks)
-        app.router.add_get(f"{base}/checks/{name}", self._check)
-        app.router.add_get(f"{base}/checks/{name}/evidence.json", self._evidence)
-        app.router.add_get(f"{base}/primers", self._primers)
+    @classmethod
+    def add_to(cls, app: web.Application, mount: str) -> None:
+        """Add the routes: each leads to a method of the Pages that the door has let in."""
+        get, get_at_once = _leading_to(app.router.add_get, _in_turn), _leading_to(app.router.add_get, _counted)
+        get_free = _leading_to(app.router.add_get, _at_once)  # files, and streams, which are counted by themselves
+        post, change = _leading_to(app.router.add_post, _counted), _leading_to(app.router.add_post, _to_the_end)
+        base, namespace, name = f"/{mount}", f"{{namespace:{_NAME}}}", f"{{name:{_NAME}}}"
+        get(f"{base}/", cls._overview)
+        get_free(f"{base}/style.css", cls._style)
+        get_free(f"{base}/live.js", cls._script)
+        get_free(f"{base}/live", cls._live)
+        get_free(f"{base}/live/ns/{namespace}", cls._live)
+        get_free(f"{base}/live/ns/{namespace}/{{word:backup|restore}}/{name}", cls._live)
+        get(f"{base}/namespaces", cls._namespaces)
+        get(f"{base}/calendar", cls._calendar)
+        post(f"{base}/calendar/preview", cls._preview)
+        get(f"{base}/doctor", cls._doctor)
+        get(f"{base}/queue", cls._queue)
+        get(f"{base}/policies", cls._policies)
+        get(f"{base}/checks", cls._checks)
+        get(f"{base}/checks/{name}", cls._check)
+        get_at_once(f"{base}/checks/{name}/evidence.json", cls._evidence)
+        get(f"{base}/primers", cls._primers)
         decision = "{verb:approve|reject}"
-        app.router.add_post(f"{base}/approvals/location/{namespace}/{name}/{decision}", self._decide_location)
-        app.router.add_post(f"{base}/approvals/backup/{name}/approve", self._adopt)
-        app.router.add_get(f"{base}/ns/{namespace}", self._one_namespace)
-        app.router.add_get(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}", self._detail)
-        app.router.add_post(f"{base}/ns/{namespace}/{{word:backup}}/{name}/{{file:contents}}", self._file)
-        app.router.add_post(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}/{{file:log}}", self._file)
-        app.router.add_get(f"{base}/ns/{namespace}/restore", self._choose)
-        app.router.add_post(f"{base}/ns/{namespace}/plan", self._plan)
-        app.router.add_post(f"{base}/ns/{namespace}/restore", self._restore)
-        app.router.add_post(f"{base}/ns/{namespace}/backup", self._back_up)
-        app.router.add_post(f"{base}/ns/{namespace}/schedule/{name}/{{verb:pause|unpause}}", self._pause)
-        return app
-
-    async def serve(self, port: int) -> web.AppRunner:
-        """Listen on the loopback address, and return what stops it."""
-        runner = web.AppRunner(self.app(), access_log=None, handle_signals=False)
-        await runner.setup()
-        await web.TCPSite(runner, LOOPBACK, port).start()
-        self.address = f"{LOOPBACK}:{runner.addresses[0][1]}"
-        return runner
-
-    @web.middleware
-    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Answer only the viewer's own browser, and give every answer the same headers."""
-        answer = await self._checked(request, handler)
-        if not answer.prepared:
-            answer.headers.update(guard.HEADERS)
-        return answer
-
-    async def _checked(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        asked = guard.Asked(
-            request.method,
-            request.headers.getall("Host", ()),
-            request.headers.get("Origin"),
-            request.headers.get("Sec-Fetch-Site"),
-            request.cookies.get(guard.COOKIE, ""),
-            request.content_type,
-            is_entry=request.method == "GET" and request.path == self._base and "token" in request.query,
-        )
-        refused = guard.refusal(asked, self.address)
-        if refused is not None:
-            return _page(plain_page("Refused", refused.text), refused.status)
-        if not guard.is_signed_in(asked, self._secrets):
-            return self._sign_in(request)
-        try:
-            return await handler(request)
-        except web.HTTPException as error:
-            return _page(plain_page("Refused", error.reason), HTTPStatus(error.status))
-        except CommandError as error:
-            return _page(plain_page("This did not work", error.problem, error.hint or ""), HTTPStatus.BAD_GATEWAY)
-        except Exception as error:  # noqa: BLE001 - a page must not end the console, nor show what it holds
-            print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
-            return _page(plain_page("This did not work", "The page failed."), HTTPStatus.INTERNAL_SERVER_ERROR)
-
-    def _sign_in(self, request: web.Request) -> web.StreamResponse:
-        """Exchange the token of the first URL for the cookie, once."""
-        is_first = request.method == "GET" and request.path == self._base and not self._is_token_used
-        if not is_first or not guard.is_token(request.query.get("token", ""), self._secrets):
-            return _page(plain_page("Not signed in", _START_AGAIN), HTTPStatus.UNAUTHORIZED)
-        self._is_token_used = True
-        answer = _page(entrance(self._base))
-        answer.set_cookie(guard.COOKIE, self._secrets.session, path=self._base, httponly=True, samesite="Strict")
-        return answer
+        change(f"{base}/approvals/location/{namespace}/{name}/{decision}", cls._decide_location)
+        change(f"{base}/approvals/backup/{name}/approve", cls._adopt)
+        get(f"{base}/ns/{namespace}", cls._one_namespace)
+        get_at_once(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}", cls._detail)
+        post(f"{base}/ns/{namespace}/{{word:backup}}/{name}/{{file:contents}}", cls._file)
+        post(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}/{{file:log}}", cls._file)
+        get(f"{base}/ns/{namespace}/restore", cls._choose)
+        post(f"{base}/ns/{namespace}/plan", cls._plan)
+        change(f"{base}/ns/{namespace}/restore", cls._restore)
+        change(f"{base}/ns/{namespace}/backup", cls._back_up)
+        change(f"{base}/ns/{namespace}/schedule/{name}/{{verb:pause|unpause}}", cls._pause)
 
     async def _site(self) -> Site:
         rights = await self._reader.rights(now())
-        return Site(
-            self._secrets.mount, self._secrets.csrf, self._namespace, rights.is_administrator, offered=rights.offered
-        )
+        namespace = self._reader.wanted.namespace
+        return Site(self._form.mount, self._form.csrf, namespace, rights.is_administrator, offered=rights.offered)
 
     async def _site_of(self, page: str) -> Site:
         """Return the site for a page that not everybody may read; refuse who may not."""
@@ -195,33 +152,30 @@ class Console:
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         """Report whenever what a page shows is no longer what the browser has seen."""
-        if self._streams >= live.MOST_STREAMS:
-            raise web.HTTPServiceUnavailable(reason="Too many pages are followed at once")
-        self._streams += 1
-        try:
+        with self._streams.one(self._form.viewer) as is_free:
+            if not is_free:
+                raise web.HTTPServiceUnavailable(reason="Too many pages are followed at once")
             return await self._stream(request)
-        finally:
-            self._streams -= 1
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         seen, is_one, clock = request.query.get("seen", ""), "name" in request.match_info, asyncio.get_running_loop()
-        begun = clock.time()
+        began = begun = clock.time()
         found = await self._digest(request, is_first=True)  # what cannot be read is refused before the stream begins
         took = clock.time() - begun
         answer = web.StreamResponse(headers={**guard.HEADERS, "Content-Type": "text/event-stream"})
         try:
             await answer.prepare(request)
             await answer.write(live.FIRST)
-            while not self._ended.is_set():
+            while not self._streams.is_over(clock.time() - began):
                 await answer.write(live.ALIVE if found == seen else live.CHANGED)
                 seen = found
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._ended.wait(), live.pause(took, is_one=is_one))
+                    await asyncio.wait_for(self._streams.ended.wait(), live.pause(took, is_one=is_one))
                 begun = clock.time()
                 found = await self._digest(request)
                 took = clock.time() - begun
-        except (ConnectionError, CommandError):
-            pass  # the browser has left the page, or may no longer read it
+        except (ConnectionError, CommandError, TurnError):
+            pass  # the browser has left the page, or may no longer read it, or has to try again
         except Exception as error:  # noqa: BLE001 - the answer has begun: it can only end
             print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
         return answer
@@ -234,11 +188,8 @@ class Console:
             read = self._reader.request(family, key, at) if is_first else self._reader.polled(family, key)
             return live.digest([await read])
         if "namespace" in place:
-            return live.digest(await self._reader.requests(place["namespace"]))
-        return live.digest(await self._reader.waiting(at))
-
-    async def _end_streams(self, _: web.Application) -> None:
-        self._ended.set()
+            return live.digest(await self.in_turn(lambda: self._reader.requests(place["namespace"])))
+        return live.digest(await self.in_turn(lambda: self._reader.waiting(at)))
 
     async def _namespaces(self, request: web.Request) -> web.Response:
         found = await self._reader.figures(now())
@@ -247,7 +198,16 @@ class Console:
     async def _calendar(self, _: web.Request) -> web.Response:
         at, site = now(), await self._site()
         schedules = await self._reader.schedules(at) if site.is_administrator else []
-        return _page(pages.calendar(site, await self._reader.figures(at), schedules))
+        return _page(calendar_pages.calendar(site, await self._reader.figures(at), schedules))
+
+    async def _preview(self, request: web.Request) -> web.Response:
+        """Show what a SchedulePolicy would change; nothing is applied."""
+        text, at = (await self._own_form(request)).get("manifest", "")[: calendar_pages.MOST_TEXT], now()
+        site = await self._site()
+        if not site.is_administrator:
+            raise CommandError("you may not read all Schedules and Backups", "ask a cluster administrator")
+        found = await self.in_turn(lambda: self._reader.preview(text, at))
+        return _page(calendar_pages.previewed(site, text, found))
 
     async def _doctor(self, _: web.Request) -> web.Response:
         site = await self._site_of("doctor")
@@ -274,7 +234,7 @@ class Console:
 
     async def _evidence(self, request: web.Request) -> web.Response:
         await self._site_of("checks")
-        _, evidence, _ = await self._reader.check(request.match_info["name"])
+        evidence = await self._reader.evidence(request.match_info["name"])
         if not evidence:
             raise CommandError("there is no evidence of the last run, or you may not read it", "start a check")
         headers = {"Content-Disposition": 'attachment; filename="record.json"'}
@@ -313,12 +273,15 @@ class Console:
     async def _file(self, request: web.Request) -> web.Response:
         """Show a file of Velero; a form asks for it, for a request for the file is created and deleted."""
         await self._own_form(request)
-        site, place, access = await self._site(), request.match_info, Access(self._tls, now() + _PATIENCE)
+        site, place, access = await self._site(), request.match_info, self._access
         key = Key(place["namespace"], place["name"])
         if place["file"] == file_pages.CONTENTS:
             return _page(file_pages.contents(site, *await self._reader.contents(key, access)))
         family = BACKUPS if place["word"] == BACKUPS.word else RESTORES
         return _page(file_pages.log(site, *await self._reader.log(family, key, access)))
+
+    def _access(self) -> Access:
+        return Access(self._tls, now() + _PATIENCE)
 
     async def _choose(self, request: web.Request) -> web.Response:
         at, namespace = now(), request.match_info["namespace"]
@@ -331,7 +294,7 @@ class Console:
         at, site = now(), await self._site()
         wish = restore_pages.Wish(await self._reader.copy(copy), policy)
         try:
-            plan = await self._reader.plan(copy, policy, lambda: Access(self._tls, now() + _PATIENCE))
+            plan = await self._reader.plan(copy, policy, self._access)
         except CommandError as error:
             return _page(restore_pages.unplanned(site, wish, error, at))
         return _page(restore_pages.planned(site, wish, plan, at))
@@ -363,13 +326,190 @@ class Console:
     async def _own_form(self, request: web.Request) -> dict[str, str]:
         """Return the fields of a form that this console has made; refuse every other."""
         fields = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
-        if not guard.is_own_form(fields.get("csrf", ""), self._secrets):
+        if not guard.is_own_form(fields.get("csrf", ""), self._form.csrf):
             raise web.HTTPForbidden(reason="This form is not from this console")
         return fields
 
     async def _moved(self, *parts: str) -> web.Response:
         """Lead the browser to a page after a change, so that reloading does not repeat it."""
+        self._reader.recent.forget()
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": (await self._site()).link(*parts)})
+
+
+class Door(Protocol):
+    """Who is let in."""
+
+    mount: str
+    streams: live.Streams
+
+    async def admit(self, request: web.Request) -> "Pages | web.StreamResponse":
+        """Return the pages of whoever asks, or why there are none."""
+
+    async def unauthorized(self, request: web.Request, error: UnauthorizedError) -> web.StreamResponse:
+        """Answer a viewer whose credentials the API server does not accept."""
+
+
+def application(door: Door) -> web.Application:
+    """Return the routes behind a door; every answer has the same headers."""
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        answer = await _answered(door, request, handler)
+        if not answer.prepared:
+            answer.headers.update(guard.HEADERS)
+        return answer
+
+    async def end_streams(_: web.Application) -> None:
+        door.streams.ended.set()
+
+    app = web.Application(middlewares=[guarded], client_max_size=guard.MOST_BODY)
+    Pages.add_to(app, door.mount)
+    app.on_shutdown.append(end_streams)
+    return app
+
+
+async def _answered(door: Door, request: web.Request, handler: _Handler) -> web.StreamResponse:
+    try:
+        admitted = await door.admit(request)
+        if not isinstance(admitted, Pages):
+            return admitted
+        request[_PAGES] = admitted
+        return await handler(request)
+    except web.HTTPException as error:
+        return plain(HTTPStatus(error.status), "Refused", error.reason)
+    except UnauthorizedError as error:
+        return await door.unauthorized(request, error)
+    except CommandError as error:
+        return plain(HTTPStatus.BAD_GATEWAY, "This did not work", error.problem, error.hint or "")
+    except Exception as error:  # noqa: BLE001 - a page must not end the console, nor show what it holds
+        print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
+        return plain(HTTPStatus.INTERNAL_SERVER_ERROR, "This did not work", "The page failed.")
+
+
+def plain(status: HTTPStatus, title: str, text: str, hint: str = "") -> web.Response:
+    """Return a page without navigation."""
+    return _page(plain_page(title, text, hint), status)
+
+
+def asked_of(request: web.Request, cookie: str, *, is_entry: bool) -> guard.Asked:
+    """Return what the rules look at."""
+    return guard.Asked(
+        request.method,
+        request.headers.getall("Host", ()),
+        request.headers.get("Origin"),
+        request.headers.get("Sec-Fetch-Site"),
+        request.cookies.get(cookie, ""),
+        request.content_type,
+        is_entry=is_entry,
+    )
+
+
+class Console:
+    """The console of one viewer on this machine: a door that the token of the first URL opens once."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        wanted: Wanted,
+        known: guard.Secrets,
+        tls: ssl.SSLContext,
+        operator_namespace: str | None = None,
+    ) -> None:
+        self._secrets, self.mount, self.streams = known, known.mount, live.Streams(live.MOST_STREAMS)
+        form = Form(known.mount, known.csrf)
+        self._pages = Pages(Reader(cluster, wanted, operator_namespace, Turns().share()), form, tls, self.streams)
+        self._is_token_used = False
+        self.address = ""
+
+    @property
+    def first_url(self) -> str:
+        """The URL that opens the console once."""
+        return f"http://{self.address}{self._base}?token={self._secrets.token}"
+
+    @property
+    def _base(self) -> str:
+        return f"/{self.mount}/"
+
+    async def serve(self, port: int) -> web.AppRunner:
+        """Listen on the loopback address, and return what stops it."""
+        app = application(self)
+        runner = web.AppRunner(app, access_log=None, logger=SILENT, handle_signals=False, handler_cancellation=True)
+        await runner.setup()
+        await web.TCPSite(runner, LOOPBACK, port).start()
+        self.address = f"{LOOPBACK}:{runner.addresses[0][1]}"
+        return runner
+
+    async def admit(self, request: web.Request) -> Pages | web.StreamResponse:
+        """Let in the browser that has the cookie, and give it to the one that has the token."""
+        is_entry = request.method == "GET" and request.path == self._base and "token" in request.query
+        asked = asked_of(request, guard.COOKIE, is_entry=is_entry)
+        refused = guard.refusal(asked, guard.Place(self.address, f"http://{self.address}"))
+        if refused is not None:
+            return plain(refused.status, "Refused", refused.text)
+        return self._pages if guard.is_signed_in(asked, self._secrets) else self._sign_in(request)
+
+    async def unauthorized(self, _: web.Request, error: UnauthorizedError) -> web.StreamResponse:
+        """Show what to do about the kubeconfig."""
+        return plain(HTTPStatus.BAD_GATEWAY, "This did not work", error.problem, error.hint or "")
+
+    def _sign_in(self, request: web.Request) -> web.StreamResponse:
+        """Exchange the token of the first URL for the cookie, once."""
+        is_first = request.method == "GET" and request.path == self._base and not self._is_token_used
+        if not is_first or not guard.is_token(request.query.get("token", ""), self._secrets):
+            return plain(HTTPStatus.UNAUTHORIZED, "Not signed in", _START_AGAIN)
+        self._is_token_used = True
+        answer = _page(entrance(self._base))
+        answer.set_cookie(guard.COOKIE, self._secrets.session, path=self._base, httponly=True, samesite="Strict")
+        return answer
+
+
+_PAGES = web.RequestKey("pages", Pages)
+
+
+_CHANGES: set[asyncio.Task[web.StreamResponse]] = set()
+"""Changes that are under way; the event loop keeps no task alive."""
+
+
+async def _at_once(pages: Pages, request: web.Request, page: _Page) -> web.StreamResponse:
+    return await page(pages, request)
+
+
+async def _counted(pages: Pages, request: web.Request, page: _Page) -> web.StreamResponse:
+    with pages.share.page():
+        return await page(pages, request)
+
+
+async def _in_turn(pages: Pages, request: web.Request, page: _Page) -> web.StreamResponse:
+    with pages.share.page():
+        return await pages.in_turn(lambda: page(pages, request))
+
+
+async def _to_the_end(pages: Pages, request: web.Request, page: _Page) -> web.StreamResponse:
+    """Make a change to its end, also if the browser leaves meanwhile."""
+    task = asyncio.create_task(_counted(pages, request, page))
+    _CHANGES.add(task)
+    task.add_done_callback(_CHANGES.discard)
+    return await asyncio.shield(task)
+
+
+def _leading_to(
+    add: Callable[[str, _Handler], object],
+    led: Callable[[Pages, web.Request, _Page], Awaitable[web.StreamResponse]],
+) -> Callable[[str, _Page], None]:
+    """Return what adds a route to a method of the admitted Pages."""
+
+    def added(path: str, page: _Page) -> None:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                return await led(request[_PAGES], request, page)
+            except TurnError as error:
+                refused = plain(error.status, "Busy", str(error), "Try again in a moment.")
+                refused.headers["Retry-After"] = f"{LONGEST_WAIT:.0f}"
+                return refused
+
+        add(path, answer)
+
+    return added
 
 
 def _page(content: str, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
@@ -391,17 +531,28 @@ def new_secrets() -> guard.Secrets:
     return guard.Secrets(token, session, csrf, mount=secrets.token_urlsafe(9))
 
 
-def run_console(args: argparse.Namespace) -> int:
-    """Run the command."""
-    objective = read_objective(args)
+def wanted_of(args: argparse.Namespace) -> Wanted:
+    """Return what the pages are about."""
     try:
         zone = validate_zone_name(args.zone)
     except CronError as error:
         raise UsageError(f"--zone: {error}") from error
+    return Wanted(args.velero_namespace, args.namespace or "", read_objective(args), zone)
+
+
+def run_console(args: argparse.Namespace) -> int:
+    """Run the command."""
     settle_namespace(args)
-    tls = trust_of(args)
-    asyncio.run(_serve(args, Wanted(args.velero_namespace, args.namespace, objective, zone), tls))
+    asyncio.run(_serve(args, wanted_of(args), trust_of(args)))
     return 0
+
+
+def set_by_signals() -> asyncio.Event:
+    """Return an event that SIGINT and SIGTERM set, by which a console ends."""
+    ended = asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, ended.set)
+    return ended
 
 
 async def _serve(args: argparse.Namespace, wanted: Wanted, tls: ssl.SSLContext) -> None:
@@ -412,9 +563,7 @@ async def _serve(args: argparse.Namespace, wanted: Wanted, tls: ssl.SSLContext) 
         except OSError as error:
             raise CommandError(f"cannot listen on {LOOPBACK}:{args.port}: {error}", "choose another --port") from error
         print(f"{console.first_url}\nThe URL works once. Ctrl-C ends the console.", file=sys.stderr, flush=True)
-        ended = asyncio.Event()
-        for each in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(each, ended.set)
+        ended = set_by_signals()
         # In a file that only the user can read: everybody on the machine sees the arguments of a browser.
         with tempfile.NamedTemporaryFile("w", suffix=".html") as file:
             file.write(entrance(console.first_url))

@@ -14,7 +14,7 @@ from foresail.api import mirrored, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION, NAMESPACE
-from foresail.api.marks import CHECK_LABEL, OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.api.marks import CHECK_LABEL, OPERATORS_LEASE, PRIMERS_LEASE, SANDBOX_ROLE
 from foresail.api.metadata import Metadata, Written
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
@@ -118,6 +118,8 @@ class Operator:
     name: str = _OURS[0]  # in the label of its pods
     locations: bool = False  # of tenants
     restore_checks: bool = False
+    tenant_checks: bool = False
+    check_data: bool = False  # RestoreChecks with depth Data
 
     def has_work_of(self, other: "Operator") -> bool:
         """Return whether the two have a capability in common."""
@@ -160,7 +162,7 @@ class Evidence:
     unserved: Mapping[Kind, int] = field(default_factory=dict)  # objects of kinds that no operator's Deployment serves
     approvals: tuple[nonadmin.Approval, ...] = ()  # requests to approve locations of tenants
     ownerless: Ownerless = field(default_factory=Ownerless)  # Velero objects of tenants without a request
-    checks: tuple[CheckSeen, ...] = ()  # RestoreChecks
+    checks: tuple[CheckSeen, ...] = ()  # RestoreChecks of administrators and tenants
     sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
@@ -219,9 +221,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         unserved=await reader.tried(_unserved(cluster, definitions if listed else {}, operators, others)) or {},
         approvals=tuple(await reader.all(asked_for, namespace, nonadmin.Approval) if has_approvals else ()),
         ownerless=await reader.tried(_ownerless(cluster, namespace, operators)) or Ownerless(),
-        checks=tuple(
-            await reader.all(RESTORE_CHECK, namespace, CheckSeen) if _serves(RESTORE_CHECK, definitions) else ()
-        ),
+        checks=tuple(await reader.all(RESTORE_CHECK, "", CheckSeen) if _serves(RESTORE_CHECK, definitions) else ()),
         sandboxes=tuple(
             await reader.all(NAMESPACE, "", Named, CHECK_LABEL) if _serves(RESTORE_CHECK, definitions) else ()
         ),
@@ -315,6 +315,8 @@ def _operator(wire: Deployment) -> Operator:
         name=(wire.metadata.labels or {})[_NAME],
         locations=bool({"--tenant-locations", "--tenant-locations=true"} & set(words)),
         restore_checks=bool({"--restore-checks", "--restore-checks=true"} & set(words)),
+        tenant_checks=bool({"--tenant-checks", "--tenant-checks=true"} & set(words)),
+        check_data=any(word.startswith("--check-canary-image=") for word in words),
     )
 
 
@@ -342,6 +344,8 @@ async def _permissions(
             primers=operator.primers,
             locations=operator.locations,
             restore_checks=operator.restore_checks,
+            tenant_checks=operator.tenant_checks,
+            check_data=operator.check_data,
         )
         user = f"system:serviceaccount:{operator.service_account.replace('/', ':')}"
         answers = await _allowed(cluster, namespace, wanted, REVIEW, {"user": user}, operator.lease)
@@ -380,6 +384,8 @@ def _attributes(namespace: str, wanted: Permission, lease: str) -> dict[str, str
         asked["name"] = lease
     if resource == "secrets":
         asked["name"] = SECRET_NAME
+    if resource == "clusterroles":
+        asked["name"] = SANDBOX_ROLE
     return asked
 
 

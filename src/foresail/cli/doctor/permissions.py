@@ -85,17 +85,32 @@ PRIMERS = (
 
 
 RESTORE_CHECKS = (
-    *_each("foresail.dev", "restorechecks", "list watch"),
-    *_each("foresail.dev", "restorechecks/status", "patch"),
     *_each("velero.io", "backups backupstoragelocations", "list watch"),
     *_each("apps", "deployments", "list watch"),
     *_each("velero.io", "restores downloadrequests", "get list watch create delete"),
     *_each("", "configmaps", "get list watch create delete"),
     *_each("", "namespaces", "get list watch create delete", everywhere=True),
-    *_each("", "resourcequotas", "get create", everywhere=True),
+    *_each("", "resourcequotas", "get list watch create", everywhere=True),
     *_each("networking.k8s.io", "networkpolicies", "get create", everywhere=True),
     *_each("storage.k8s.io", "storageclasses", "list watch", everywhere=True),
+)
+ADMINISTRATORS_CHECKS = (
+    *_each("foresail.dev", "restorechecks", "list watch"),
+    *_each("foresail.dev", "restorechecks/status", "patch"),
     *_each("events.k8s.io", "events", "create"),
+)
+TENANT_CHECKS = (
+    *_each("foresail.dev", "restorechecks selfservicepolicies", "list watch", everywhere=True),
+    *_each("foresail.dev", "restorechecks/status", "patch", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminbackups nonadminschedules", "list watch", everywhere=True),
+    *_each("events.k8s.io", "events", "create", everywhere=True),
+)
+
+
+CHECK_DATA = (
+    *_each("rbac.authorization.k8s.io", "rolebindings", "get create", everywhere=True),
+    *_each("rbac.authorization.k8s.io", "clusterroles", "bind", everywhere=True),  # one of them, by its name
+    *_each("", "persistentvolumes", "list watch patch", everywhere=True),
 )
 
 
@@ -106,8 +121,10 @@ def needed(
     primers: bool = False,
     locations: bool = False,
     restore_checks: bool = False,
+    tenant_checks: bool = False,
+    check_data: bool = False,
 ) -> list[Permission]:
-    """Return what an operator with these capabilities needs; with or without tenants' own locations."""
+    """Return what an operator with these capabilities needs; with or without tenants' own locations and depth Data."""
     sets = (
         (LEADERSHIP, True),
         (SCHEDULES, schedules),
@@ -115,5 +132,7 @@ def needed(
         (LOCATIONS, self_service and locations),
         (PRIMERS, primers),
         (RESTORE_CHECKS, restore_checks),
+        (TENANT_CHECKS if tenant_checks else ADMINISTRATORS_CHECKS, restore_checks),
+        (CHECK_DATA, restore_checks and check_data),
     )
     return sorted({each for permissions, wanted in sets if wanted for each in permissions})

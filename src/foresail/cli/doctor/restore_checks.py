@@ -11,7 +11,8 @@ from foresail.cli.doctor.finding import Finding, good, some, warning
 def restore_checks(seen: Evidence) -> Iterator[Finding]:
     """Report failed checks, and sandboxes that no check needs."""
     now = seen.server_time or seen.instant
-    failed = [each for each in seen.checks if each.status.last is not None and each.status.last.result == "Fail"]
+    own = [each for each in seen.checks if each.metadata.namespace == seen.namespace]  # tenants see to theirs
+    failed = [each for each in own if each.status.last is not None and each.status.last.result == "Fail"]
     if failed:
         first = failed[0]
         names = some([each.metadata.name for each in failed])
@@ -19,7 +20,7 @@ def restore_checks(seen: Evidence) -> Iterator[Finding]:
         yield warning(
             "restores", f"RestoreCheck {names} failed: {why}", f"foresail check explain {first.metadata.name}"
         )
-    elif any(each.status.last is not None for each in seen.checks):
+    elif any(each.status.last is not None for each in own):
         yield good("restores", "every RestoreCheck has passed")
     in_use = {each.metadata.uid for each in seen.checks if _needs_sandbox(each, now)}
     left = [each for each in seen.sandboxes if (each.metadata.labels or {}).get(CHECK_LABEL) not in in_use]

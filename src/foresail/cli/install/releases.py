@@ -13,6 +13,7 @@ from foresail.api.marks import CHECK_LABEL, OBSERVED, PRIMER_LABEL, WARM_UP_STAT
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
 from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.api.restore_check import SANDBOX_NAME
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import TENANT_LOCATIONS
@@ -21,7 +22,6 @@ from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.rows.tenant_locations import FINALIZER
 
-_SANDBOX_NAME = re.compile(r"foresail-check-[0-9a-f]{10}-[0-9a-f]{6}")
 _CHECK_NAME = re.compile(r"check-[0-9a-f]{10}(-(?!evidence)[a-z]+)?")
 _ENDED = ("Completed", "PartiallyFailed", "Failed", "FailedValidation")
 _OPERATOR = "foresail"  # the first part of its User-Agent, by which the API server knows who wrote a field
@@ -114,7 +114,7 @@ class Releases:
             (velero.RESTORE, here, _CHECK_NAME),
             (velero.DOWNLOAD_REQUEST, here, _CHECK_NAME),
             (CONFIG_MAP, here, _CHECK_NAME),
-            (NAMESPACE, "", _SANDBOX_NAME),
+            (NAMESPACE, "", SANDBOX_NAME),
         ):
             found = await self._listed(kind, namespace, CHECK_LABEL) if await self._cluster.knows(kind) else []
             for each in found:

@@ -20,6 +20,15 @@ def add_velero_namespace(to: argparse._ActionsContainer) -> None:
     )
 
 
+def add_operator_namespace(to: argparse._ActionsContainer) -> None:
+    """Add Foresail's namespace, in which no policy applies."""
+    to.add_argument(
+        "--operator-namespace",
+        metavar="NAMESPACE",
+        help="Foresail's, in which no SelfServicePolicy applies (default: that of its Deployment)",
+    )
+
+
 def add_velero_and_cluster(to: argparse._ActionsContainer, whose: str = "Velero's") -> None:
     """Add Velero's namespace, and which cluster it is in."""
     to.add_argument(

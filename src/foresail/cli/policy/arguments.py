@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.connection import add_cluster, add_operator_namespace, add_velero_namespace
 from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import examples
 
@@ -14,9 +14,9 @@ def add_policy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add `foresail policy` to the command line."""
     policy = commands.add_parser(
         "policy",
-        help="manage SelfServicePolicies, and preview SchedulePolicies",
-        description="Manages SelfServicePolicies, which set who may back up and restore what. `test` previews"
-        " SchedulePolicies too; `foresail schedule describe` shows which of them applies to a Schedule.",
+        help="show and preview SelfServicePolicies and SchedulePolicies",
+        description="Shows SelfServicePolicies, which set who may back up and restore what, and SchedulePolicies,"
+        " which set when Schedules run and what they keep. `test` previews either before you apply it.",
         epilog=examples("foresail policy get", "foresail policy test -f web.yaml"),
     )
     verbs = policy.add_subparsers(metavar="COMMAND", required=True)
@@ -29,20 +29,26 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is privat
     one = _verb(
         verbs,
         "get",
-        "list policies: priority, namespaces and quotas",
+        "list policies: priority, where they apply, quotas or retention",
         ("get", "get"),
         "foresail policy get",
         "foresail policy get -o wide",
+        "foresail policy get schedulepolicy/nights",
         "foresail policy get web -o jsonpath='{.spec.quotas}'",
+        more="Lists SelfServicePolicies with the namespaces in which they apply, and SchedulePolicies with the"
+        " Schedules to which they apply.",
     )
     _add_selection(one)
     add_object_output(one)
     one = _verb(
         verbs,
         "describe",
-        "show policies with their namespaces and the use of each quota",
+        "show policies with their rules and where they apply",
         ("get", "describe"),
         "foresail policy describe web",
+        "foresail policy describe schedulepolicy/nights",
+        more="Shows SelfServicePolicies with their namespaces and the use of each quota, and SchedulePolicies with"
+        " their Schedules.",
     )
     _add_selection(one)
 
@@ -56,6 +62,8 @@ def _add_usage(verbs: Any) -> None:  # noqa: ANN401
         "foresail policy usage -A",
         "foresail policy usage -n shop -o wide",
         "foresail policy usage -A -o json",
+        more="Shows the policy of a namespace and the use of its quotas; with -A those of all namespaces in which a"
+        " policy applies, the fullest first.",
     )
     one.add_argument("-n", "--namespace", metavar="NAMESPACE", help="one namespace (default: that of the kube context)")
     one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces in which a policy applies")
@@ -119,16 +127,20 @@ def _verb(
     )
     where = one.add_argument_group("where")
     add_cluster(where)
-    where.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
-    where.add_argument(
-        "--operator-namespace", default="foresail", metavar="NAMESPACE", help="Foresail's (default: foresail)"
-    )
+    add_velero_namespace(where)
+    add_operator_namespace(where)
     one.set_defaults(run=_command(*run))
     return one
 
 
 def _add_selection(one: argparse.ArgumentParser) -> None:
-    one.add_argument("names", nargs="*", metavar="NAME", help="names of SelfServicePolicies; all if none is given")
+    one.add_argument(
+        "names",
+        nargs="*",
+        metavar="[KIND/]NAME",
+        help="names of policies of either kind, or of the kind given, such as schedulepolicy/nights;"
+        " all if none is given",
+    )
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
 
 

@@ -1,8 +1,8 @@
-"""`foresail policy get` and `describe`: where each policy applies, and how much of its quotas is used."""
+"""`foresail policy get` and `describe`: policies of both kinds, where each applies, and the use of quotas."""
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,21 +12,41 @@ import msgspec
 from foresail.api.core import NAMESPACE
 from foresail.api.instants import instant
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.errors import CommandError
+from foresail.cli.access.operator_namespace import operator_namespaces
+from foresail.cli.access.own_rights import may
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.options.output import is_table
 from foresail.cli.options.selectors import shown_selector
 from foresail.cli.output.messages import hint
-from foresail.cli.output.objects import as_text, document
+from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import aligned, fitted, table, terminal_width
 from foresail.cli.output.times import short
-from foresail.cli.policy.use import Use, VeleroObject, use_by_namespace
+from foresail.cli.policy.schedule_policies import (
+    AppliedSchedulePolicy,
+    read_with_schedules,
+    rules_text,
+    schedule_policy_described,
+    schedule_policy_table,
+)
+from foresail.cli.policy.use import (
+    Use,
+    Uses,
+    VeleroObject,
+    mirrored,
+    share,
+    shares_of,
+    use_by_namespace,
+    use_of,
+)
 from foresail.kube.clock import now
-from foresail.plan import Key
+from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.policy.observe import policy_row
-from foresail.selfservice.policy.rules import policy_for
+from foresail.tenancy.policies import policy_for, policy_row
 
+SHORT_NAMES = {SELF_SERVICE_POLICY.name: "ssp", SCHEDULE_POLICY.name: "sp"}
+_KINDS = (SELF_SERVICE_POLICY, SCHEDULE_POLICY)
 _any = msgspec.json.Decoder(dict[str, Any])
 _SHORT = ("NAME", "PRIORITY", "NAMESPACES", "STORED", "ACTIVE", "RESTORES", "AGE")
 
@@ -38,31 +58,75 @@ class Applied:
     content: dict[str, Any]
     policy: SelfServicePolicy
     namespaces: tuple[str, ...]
-    backups: dict[str, Use]
-    restores: dict[str, Use]
+    backups: Uses | None  # None if unknown
+    restores: Uses | None
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return SELF_SERVICE_POLICY.name
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.policy.metadata.name
+
+
+Policy = Applied | AppliedSchedulePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """All policies, and the selected ones."""
+
+    every: Sequence[Policy]
+    selected: Sequence[Policy]
+
+    def tenants_of(self, each: AppliedSchedulePolicy) -> list[str]:
+        """Return the SelfServicePolicies that use a SchedulePolicy."""
+        own = (one.policy for one in self.every if isinstance(one, Applied))
+        return [one.metadata.name for one in own if one.spec.schedules.schedule_policy == each.name]
 
 
 def get(args: argparse.Namespace) -> int:
     """Print the selected policies."""
-    found = _read_policies(args)
+    found = _read_policies(args).selected
     if not is_table(args.output):
         print(as_text([each.content for each in found], args.output))
     elif found:
-        print(policy_table(found, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
+        print(tables(found, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
     return 0
 
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected policies, with the use of each namespace."""
     found = _read_policies(args)
-    if found:
-        print("\n\n\n".join(described(each) for each in found))
+    if found.selected:
+        print(
+            "\n\n\n".join(
+                described(each)
+                if isinstance(each, Applied)
+                else schedule_policy_described(each, found.tenants_of(each))
+                for each in found.selected
+            )
+        )
     return 0
 
 
-def policy_table(found: Sequence[Applied], at: datetime, *, wide: bool, width: int | None) -> str:
+def tables(found: Sequence[Policy], at: datetime, *, wide: bool, width: int | None) -> str:
+    """Return a table for each kind; with both, names have their kind in front, as kubectl shows several kinds."""
+    own = [each for each in found if isinstance(each, Applied)]
+    schedules = [each for each in found if isinstance(each, AppliedSchedulePolicy)]
+    of_own, of_schedules = (f"{each.name.lower()}/" if own and schedules else "" for each in _KINDS)
+    parts = [policy_table(own, at, of_own, wide=wide, width=width)] if own else []
+    parts += [schedule_policy_table(schedules, at, of_schedules, wide=wide, width=width)] if schedules else []
+    return "\n\n".join(parts)
+
+
+def policy_table(found: Sequence[Applied], at: datetime, prefix: str, *, wide: bool, width: int | None) -> str:
     """Return a row for each policy: its priority, how many namespaces it applies in, and its quotas."""
-    rows = [(*policy_cells(each, at), *((selector_text(each),) if wide else ())) for each in found]
+    cells = [(*policy_cells(each, at), *((selector_text(each),) if wide else ())) for each in found]
+    rows = [(prefix + each[0], *each[1:]) for each in cells]
     header = (*_SHORT, "SELECTOR") if wide else _SHORT
     return table(header, rows) if wide else fitted(header, rows, width, ("NAME",))
 
@@ -73,7 +137,7 @@ def policy_cells(each: Applied, at: datetime) -> tuple[str, ...]:
     quotas = (spec.quotas.stored, spec.quotas.active, spec.quotas.restores.stored)
     created = instant(str(each.content["metadata"].get("creationTimestamp") or ""))
     return (
-        each.policy.metadata.name,
+        each.name,
         str(spec.priority),
         str(len(each.namespaces)),
         *("-" if quota is None else str(quota) for quota in quotas),
@@ -85,15 +149,14 @@ def described(each: Applied) -> str:
     """Return a policy with its spec, and the namespaces in which it applies with their use against the quotas."""
     spec = each.policy.spec
     lines = [
-        f"Name:\t{each.policy.metadata.name}",
+        f"Name:\t{each.name}",
+        f"Kind:\t{each.kind}",
         f"Priority:\t{spec.priority}",
         f"Selector:\t{selector_text(each)}",
         f"Weight:\t{spec.weight}",
         "",
     ]
-    rules = {name: value for name, value in (each.content.get("spec") or {}).items() if name not in _SHOWN}
-    shown = "\n".join(f"  {line}" for line in document(rules, "yaml").splitlines()) if rules else "  {}"
-    return f"{aligned(lines)}\nRules:\n{shown}\n\n{_namespaces(each)}"
+    return f"{aligned(lines)}\n{rules_text(each.content, _SHOWN)}\n\n{_namespaces(each)}"
 
 
 _SHOWN = ("namespaceSelector", "priority", "weight")
@@ -102,26 +165,18 @@ _SHOWN = ("namespaceSelector", "priority", "weight")
 def _namespaces(each: Applied) -> str:
     if not each.namespaces:
         return "Namespaces:  <none>"
-    quotas = each.policy.spec.quotas
     rows = []
     for namespace in each.namespaces:
-        backups, restores = each.backups.get(namespace, Use()), each.restores.get(namespace, Use())
-        rows.append(
-            (
-                f"  {namespace}",
-                share(backups.stored, quotas.stored),
-                share(backups.active, quotas.active),
-                share(restores.stored, quotas.restores.stored),
-                share(restores.active, quotas.restores.active),
-            )
-        )
+        backups, restores = use_in(each.backups, namespace), use_in(each.restores, namespace)
+        shares = shares_of(each.policy.spec.quotas, backups, restores)
+        rows.append((f"  {namespace}", *(share(*pair) for pair in shares.values())))
     header = ("  NAMESPACE", "BACKUPS", "ACTIVE", "RESTORES", "ACTIVE RESTORES")
     return "Namespaces:\n" + table(header, rows)
 
 
-def share(used: int, quota: int | None) -> str:
-    """Return the use of a quota."""
-    return str(used) if quota is None else f"{used} of {quota}"
+def use_in(uses: Uses | None, namespace: str) -> Use | None:
+    """Return the use of a namespace; None if it is unknown."""
+    return None if uses is None else uses.get(namespace, Use())
 
 
 def selector_text(each: Applied) -> str:
@@ -130,59 +185,117 @@ def selector_text(each: Applied) -> str:
     return "every namespace" if selector == "<none>" else selector
 
 
-def _read_policies(args: argparse.Namespace) -> list[Applied]:
+def _read_policies(args: argparse.Namespace) -> _Found:
     if args.names and args.selector:
-        problem = f"SelfServicePolicy {args.names[0]} cannot be combined with -l"
-        raise CommandError(problem, "specify either names or -l")
-    found = on_cluster(args, lambda cluster: read_applied(cluster, args))
-    if not found:
-        print("No SelfServicePolicies found", file=sys.stderr)
+        raise CommandError(f"policy {args.names[0]} cannot be combined with -l", "specify either names or -l")
+    found = on_cluster(args, lambda cluster: _read_both(cluster, args))
+    if not found.selected:
+        print("No SelfServicePolicies or SchedulePolicies found", file=sys.stderr)
+    for each in found.selected:
+        if isinstance(each, AppliedSchedulePolicy) and each.problem:
+            hint(f"SchedulePolicy {each.name} {each.problem}")
     return found
 
 
-async def read_applied(cluster: Cluster, args: argparse.Namespace) -> list[Applied]:
-    """Read the policies that names or a selector match, or all, with where each applies and what is used."""
-    every = [decode_policy(_any.decode(each)) for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
+async def _read_both(cluster: Cluster, args: argparse.Namespace) -> _Found:
+    every: list[Policy] = [*await read_applied(cluster, args)]
+    every += await read_with_schedules(cluster, args.velero_namespace)
     if args.names:
-        wanted = [await cluster.read(SELF_SERVICE_POLICY, Key("", name), msgspec.Raw) for name in args.names]
-        picked = [decode_policy(_any.decode(each)) for each in wanted]
-    elif args.selector:
-        selected = await cluster.listed(SELF_SERVICE_POLICY, "", args.selector)
-        picked = [decode_policy(_any.decode(each)) for each in selected]
-    else:
-        picked = sorted(every, key=lambda pair: (-pair[1].spec.priority, pair[1].metadata.name))
-    holders = await namespaces_by_policy(cluster, [policy for _, policy in every], args)
-    backups, restores = await read_use(cluster, BACKUPS, args), await read_use(cluster, RESTORES, args)
+        return _Found(every, [each for name in args.names for each in _named(name, every)])
+    return _Found(every, await _labelled(cluster, every, args.selector) if args.selector else every)
+
+
+async def _labelled(cluster: Cluster, every: Sequence[Policy], labels: str) -> list[Policy]:
+    """Return the policies that labels select."""
+    kinds = [kind for kind in _KINDS if any(each.kind == kind.name for each in every)]
+    listed = {kind.name: await cluster.listed(kind, "", labels) for kind in kinds}
+    names = {(kind, _any.decode(each)["metadata"]["name"]) for kind, found in listed.items() for each in found}
+    return [each for each in every if (each.kind, each.name) in names]
+
+
+def _named(name: str, every: Sequence[Policy]) -> list[Policy]:
+    """Return the policies of a name, or of KIND/NAME."""
+    kind, _, bare = name.rpartition("/")
+    kinds = {each.name for each in _KINDS if not kind or _means(kind, each)}
+    found = [each for each in every if each.name == bare and each.kind in kinds]
+    if not found:
+        raise CommandError(f"policy {name} does not exist", "list what exists: foresail policy get")
+    return found
+
+
+def _means(word: str, kind: Kind) -> bool:
+    """Whether a word means a kind, as kubectl reads it."""
+    return word.lower().removesuffix(f".{kind.group}") in (kind.name.lower(), kind.plural, SHORT_NAMES[kind.name])
+
+
+async def read_applied(cluster: Cluster, args: argparse.Namespace) -> list[Applied]:
+    """Read all SelfServicePolicies, the highest priority first, with where each applies and what is used."""
+    every = [decode_policy(_any.decode(each)) for each in await cluster.listed_if_known(SELF_SERVICE_POLICY)]
+    if not every:
+        return []
+    ordered = sorted(every, key=lambda pair: (-pair[1].spec.priority, pair[1].metadata.name))
+    namespaces = [_any.decode(each) for each in await cluster.listed(NAMESPACE, "")]
+    holders = await namespaces_by_policy(cluster, [policy for _, policy in every], namespaces, args)
+    backups, restores = [await read_use(cluster, family, namespaces, args) for family in (BACKUPS, RESTORES)]
     return [
         Applied(content, policy, tuple(holders.get(policy.metadata.name, ())), backups, restores)
-        for content, policy in picked
+        for content, policy in ordered
     ]
 
 
 async def namespaces_by_policy(
-    cluster: Cluster, policies: Sequence[SelfServicePolicy], args: argparse.Namespace
+    cluster: Cluster,
+    policies: Sequence[SelfServicePolicy],
+    namespaces: Iterable[Mapping[str, Any]],
+    args: argparse.Namespace,
 ) -> dict[str, list[str]]:
-    """Return the namespaces in which each policy applies, by the name of the policy."""
-    rows, never = [policy_row(each) for each in policies], {args.velero_namespace, args.operator_namespace}
+    """Return in which of these namespaces each policy applies, by the name of the policy."""
+    never = {args.velero_namespace, *await operator_namespaces(cluster, args.operator_namespace)}
+    return applied_policies(policies, namespaces, never)
+
+
+def applied_policies(
+    policies: Sequence[SelfServicePolicy], namespaces: Iterable[Mapping[str, Any]], never: Collection[str]
+) -> dict[str, list[str]]:
+    """Return in which of these namespaces each policy applies, by the name of the policy; in some none ever does."""
+    rows = [policy_row(each) for each in policies]
     found: dict[str, list[str]] = {}
-    for raw in await cluster.listed(NAMESPACE, ""):
-        metadata = _any.decode(raw)["metadata"]
+    for each in namespaces:
+        metadata = each["metadata"]
         applies = policy_for(metadata["name"], metadata.get("labels") or {}, rows, never)
         if applies is not None:
             found.setdefault(applies.name, []).append(metadata["name"])
     return {name: sorted(each) for name, each in found.items()}
 
 
-async def read_use(cluster: Cluster, family: Family, args: argparse.Namespace) -> dict[str, Use]:
-    """Count what the namespaces have; empty, with a hint, if that cannot be read."""
+async def read_use(
+    cluster: Cluster, family: Family, namespaces: Iterable[Mapping[str, Any]], args: argparse.Namespace, place: str = ""
+) -> dict[str, Use] | None:
+    """Count what these namespaces have, or the one in `place`; None, with a hint, if that cannot be read."""
     try:
         made = await cluster.listed(family.velero, args.velero_namespace, family.nacuuid_label)
-        requests = await cluster.listed_if_known(family.kind)
+        requests = await cluster.listed_if_known(family.kind, place)
+    except UnreachableError:
+        raise
     except CommandError as error:
         hint(f"the use of {family.word}s is unknown: {error.problem}")
-        return {}
+        return None
     objects = [msgspec.json.decode(each, type=VeleroObject) for each in made]
-    return use_by_namespace(family, objects, [_any.decode(each) for each in requests])
+    uids = {each["metadata"]["name"]: each["metadata"].get("uid", "") for each in namespaces}
+    return use_by_namespace(family, objects, [_any.decode(each) for each in requests], uids, now())
+
+
+async def read_own_use(cluster: Cluster, family: Family, args: argparse.Namespace) -> Use | None:
+    """Count what one namespace has: by Velero's objects, or by its requests if the caller may not list those."""
+    name = args.namespace
+    if await may(cluster, "list", family.velero, args.velero_namespace) and await may(
+        cluster, "get", NAMESPACE, name, name
+    ):
+        found = await cluster.if_there(NAMESPACE, Key("", name), msgspec.Raw)
+        return use_in(await read_use(cluster, family, [_any.decode(found)] if found else [], args, name), name)
+    requests = [_any.decode(each) for each in await cluster.listed_if_known(family.kind, name)]
+    use = use_of(family, mirrored(family, requests), requests, now())
+    return msgspec.structs.replace(use, is_by_requests=True)
 
 
 def decode_policy(content: dict[str, Any]) -> tuple[dict[str, Any], SelfServicePolicy]:

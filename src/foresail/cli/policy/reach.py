@@ -12,6 +12,7 @@ from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.selectors import problem_of
 from foresail.api.velero import LOCATION, VOLUME_SNAPSHOT_LOCATION
 from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.access.operator_namespace import operator_namespaces
 from foresail.cli.errors import PROBLEM, CommandError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.messages import hint
@@ -20,8 +21,7 @@ from foresail.cli.output.table import table
 from foresail.cli.policy.problems import problems
 from foresail.cli.policy.reach_schedules import preview_schedules
 from foresail.plan import Kind
-from foresail.selfservice.policy.observe import policy_row
-from foresail.selfservice.policy.rules import is_out_of_reach, policy_for
+from foresail.tenancy.policies import is_out_of_reach, policy_for, policy_row
 
 _NONE = "-"
 
@@ -62,13 +62,14 @@ def run_test(args: argparse.Namespace) -> int:
         namespaces = _namespaces(args.namespaces, objects(documents(args.namespaces), "Namespace"))
         present = documents(args.policies) if args.policies else []
         held = _policies(args.policies, objects(present, "SelfServicePolicy"))
+        never = {args.velero_namespace, args.operator_namespace or args.velero_namespace}
     else:
-        found, listed, locations = _of_cluster(args)
+        found, listed, locations, operators = _of_cluster(args)
+        never = {args.velero_namespace, *operators}
         namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
     missing = [each for each in args.namespace if each not in {one.name for one in namespaces}]
     if missing:
         raise CommandError(f"namespace {missing[0]} does not exist", "list them with kubectl get namespaces")
-    never = {args.velero_namespace, args.operator_namespace}
     every = [outcome(each, held, given, never) for each in sorted(namespaces, key=lambda one: one.name)]
     names = {each.metadata.name for each in given}
     shown = [each for each in every if _is_shown(each, names, args.namespace)]
@@ -150,21 +151,24 @@ def _name(each: Mapping[str, Any]) -> str:
     return str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
 
 
-def _of_cluster(args: argparse.Namespace) -> tuple[list[Any], list[Any], _Locations]:
+def _of_cluster(args: argparse.Namespace) -> tuple[list[Any], list[Any], _Locations, set[str]]:
     try:
-        namespaces, policies, locations = on_cluster(args, lambda cluster: _read(cluster, args.velero_namespace))
+        namespaces, policies, locations, operators = on_cluster(args, lambda cluster: _read(cluster, args))
     except CommandError as error:
         error.hint = f"{error.hint}; or read files: --namespaces, --policies"
         raise
     found = [[msgspec.json.decode(each) for each in listed] for listed in (namespaces, policies)]
-    return found[0], found[1], locations
+    return found[0], found[1], locations, operators
 
 
-async def _read(cluster: Cluster, velero: str) -> tuple[list[msgspec.Raw], list[msgspec.Raw], _Locations]:
+async def _read(
+    cluster: Cluster, args: argparse.Namespace
+) -> tuple[list[msgspec.Raw], list[msgspec.Raw], _Locations, set[str]]:
+    velero = args.velero_namespace
     namespaces = await cluster.listed(NAMESPACE, "")
     policies = await cluster.listed_if_known(SELF_SERVICE_POLICY)
     stored, snapped = [await _names(cluster, kind, velero) for kind in (LOCATION, VOLUME_SNAPSHOT_LOCATION)]
-    return namespaces, policies, (stored, snapped)
+    return namespaces, policies, (stored, snapped), await operator_namespaces(cluster, args.operator_namespace)
 
 
 async def _names(cluster: Cluster, kind: Kind, namespace: str) -> frozenset[str] | None:

@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,9 +13,32 @@ from foresail.cli.output.table import table
 from foresail.cli.schedule.simulation import Fate, Span, simulated
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cli.schedule.under_policy import policies_of, under
+from foresail.slots.policies import PolicyRow
 
-_HEADER = ("SCHEDULE", "NOW", "THEN", "NEXT START NOW", "NEXT START THEN", "RUNS IN A WEEK", "MOVED")
+HEADER = ("SCHEDULE", "NOW", "THEN", "NEXT START NOW", "NEXT START THEN", "RUNS IN A WEEK", "MOVED")
+"""The columns of the table."""
+
+Pair = tuple[EvaluatedSchedule, EvaluatedSchedule]
+"""A Schedule without the policies, and with them."""
+
+BothFates = tuple[list[Fate], list[Fate]]
+"""What becomes of the slots of a Schedule without the policies, and with them."""
+
 _WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What SchedulePolicies would change in the next days, Schedule by Schedule, and to how many they would apply."""
+
+    changes: list[dict[str, Any]]
+    reached: int
+    schedules: int
+
+    @property
+    def summary(self) -> str:
+        """To how many Schedules they would apply, in words."""
+        return f"would apply to {self.reached} of {self.schedules} Schedules"
 
 
 def preview_schedules(args: argparse.Namespace, read: list[Any]) -> int:
@@ -22,23 +46,36 @@ def preview_schedules(args: argparse.Namespace, read: list[Any]) -> int:
     given = policies_of(args.file, read)
     selection = {"names": [], "selector": None, "all_namespaces": False, "namespace": args.velero_namespace}
     evaluated, instant = read_selected(argparse.Namespace(**{**vars(args), **selection}))
+    span = Span(instant, instant + _WEEK)
     pairs = [(each, under(each, given, instant)) for each in evaluated]
-    names = {each.name for each in given}
-    shown = [(now, then) for now, then in pairs if {_policy(now), _policy(then)} & names]
-    found = [week_changes(now, then, instant) for now, then in shown]
+    found = reach_of(pairs, given, lambda pair: both_fates(pair, instant, span))
     if args.output != "table":
-        print(document(found, args.output))
-    elif found:
-        print(table(_HEADER, [_row(each) for each in found]))
-    reached = sum(_policy(then) in names for _, then in pairs)
-    print(f"the file's policies would apply to {reached} of {len(pairs)} Schedules", file=sys.stderr)
+        print(document(found.changes, args.output))
+    elif found.changes:
+        print(table(HEADER, [change_cells(each) for each in found.changes]))
+    print(f"the file's policies {found.summary}", file=sys.stderr)
     return 0
 
 
-def week_changes(now: EvaluatedSchedule, then: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
-    """Return what a policy would change for one Schedule in the next week."""
-    span = Span(instant, instant + _WEEK)
-    before, after = (_starts(simulated(each.view, instant, span, timedelta())) for each in (now, then))
+def reach_of(pairs: Sequence[Pair], given: Sequence[PolicyRow], simulate: Callable[[Pair], BothFates]) -> Reach:
+    """Return what policies would change if they were applied over those of the cluster."""
+    names = {each.name for each in given}
+    shown = [pair for pair in pairs if {_policy(each) for each in pair} & names]
+    changes = [_changes(pair, simulate(pair)) for pair in shown]
+    return Reach(changes, sum(_policy(then) in names for _, then in pairs), len(pairs))
+
+
+def both_fates(pair: Pair, instant: datetime, span: Span, on_step: Callable[[], None] = lambda: None) -> BothFates:
+    """Simulate a Schedule without and with the policies; once if they change nothing for it."""
+    now, then = (each.view for each in pair)
+    without = simulated(now, instant, span, timedelta(), on_step)
+    return without, without if now == then else simulated(then, instant, span, timedelta(), on_step)
+
+
+def _changes(pair: Pair, fates: BothFates) -> dict[str, Any]:
+    """Return what a policy would change for one Schedule."""
+    now, then = pair
+    before, after = map(_starts, fates)
     refused = then.verdict.refused
     return {
         "schedule": str(now.schedule.key),
@@ -71,7 +108,8 @@ def _stamp(at: datetime | None) -> str | None:
     return stamp(at) if at else None
 
 
-def _row(found: dict[str, Any]) -> tuple[str, ...]:
+def change_cells(found: dict[str, Any]) -> tuple[str, ...]:
+    """Return a row of the table."""
     runs = f"{found['runsNow']} -> {found['runsThen']}"
     moved = found["problem"] or str(found["moved"])
     words = (found["now"], found["then"], found["nextStartNow"], found["nextStartThen"])

@@ -19,7 +19,7 @@ class TenantShare:
     share: float  # of Velero's time, while all of these namespaces wait
     running: int
     waiting: int
-    stored: tuple[int, int | None]  # backups, and the quota
+    stored: tuple[int | None, int | None]  # backups (None: unknown), and the quota
 
 
 def is_running(each: TenantRequest) -> bool:
@@ -54,7 +54,7 @@ def tenant_shares(found: Sequence[TenantRequest], usages: Iterable[Usage]) -> li
             weights[name] / total if total else 0.0,
             running[name],
             every[name] - running[name],
-            known[name].shares["stored"] if name in known else (0, None),
+            known[name].shares["stored"] if name in known else (None, None),
         )
         for name in names
     ]

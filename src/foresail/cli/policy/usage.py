@@ -8,16 +8,29 @@ from typing import Any
 
 import msgspec
 
+from foresail.api.apps import DEPLOYMENT
+from foresail.api.core import NAMESPACE
 from foresail.api.instants import stamp
-from foresail.api.policy import SELF_SERVICE_POLICY, Quotas
+from foresail.api.policy import SELF_SERVICE_POLICY, Quotas, SelfServicePolicy
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
-from foresail.cli.errors import UsageError
+from foresail.cli.access.operator_namespace import operator_namespaces
+from foresail.cli.access.own_rights import may
+from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago
-from foresail.cli.policy.get import decode_policy, namespaces_by_policy, read_use, share
-from foresail.cli.policy.use import Use
+from foresail.cli.policy.get import (
+    applied_policies,
+    decode_policy,
+    namespaces_by_policy,
+    read_own_use,
+    read_use,
+    use_in,
+)
+from foresail.cli.policy.use import Shares, Use, share, shares_of
 from foresail.kube.clock import now
+from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 
 _any = msgspec.json.Decoder(dict[str, Any])
@@ -30,26 +43,39 @@ class Usage(msgspec.Struct, frozen=True):
     namespace: str
     policy: str  # empty if none applies
     quotas: Quotas
-    backups: Use
-    restores: Use
+    backups: Use | None  # None if unknown
+    restores: Use | None
     weight: int = 1  # its share of Velero's time beside other namespaces that wait
+    unknown: str = ""  # why the policy is unknown; empty if it is known
 
     @property
-    def shares(self) -> dict[str, tuple[int, int | None]]:
-        """Each quota by its field in the policy: the use and the limit."""
-        quotas = self.quotas
-        return {
-            "stored": (self.backups.stored, quotas.stored),
-            "active": (self.backups.active, quotas.active),
-            "restores.stored": (self.restores.stored, quotas.restores.stored),
-            "restores.active": (self.restores.active, quotas.restores.active),
-        }
+    def shares(self) -> Shares:
+        """The use of each quota."""
+        return shares_of(self.quotas, self.backups, self.restores)
+
+    @property
+    def left_out(self) -> str:
+        """What the operator counts and this does not."""
+        forced = "backups deleted by force that Velero may bring back"
+        is_by_requests = self.backups is not None and self.backups.is_by_requests
+        without = "what Velero has without a request in this namespace, and " if is_by_requests else ""
+        return f"{without}{forced}"
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether one of the quotas has a limit, and its use is known."""
+        return any(used is not None and most is not None for used, most in self.shares.values())
 
     @property
     def fullest(self) -> float:
         """The use of the quota that is closest to its limit, as a share of 1; 0 without a limit."""
         return max(
-            ((used / most if most else 1.0) for used, most in self.shares.values() if most is not None), default=0.0
+            (
+                (used / most if most else 1.0)
+                for used, most in self.shares.values()
+                if used is not None and most is not None
+            ),
+            default=0.0,
         )
 
 
@@ -57,11 +83,17 @@ def usage(args: argparse.Namespace) -> int:
     """Print the use of the quotas of one namespace, or of all."""
     if args.all_namespaces and args.namespace is not None:
         raise UsageError("-n and -A exclude each other", "specify one namespace, or all")
+    is_named = args.namespace is not None
     if not args.all_namespaces:
         settle_namespace(args)
     found = sorted(
-        on_cluster(args, lambda cluster: read_usage(cluster, args)), key=lambda each: (-each.fullest, each.namespace)
+        on_cluster(args, lambda cluster: _read(cluster, args)), key=lambda each: (-each.fullest, each.namespace)
     )
+    for each in found:
+        if each.unknown:
+            hint(f"the quotas of namespace {each.namespace} are unknown: {each.unknown}")
+        if each.backups is not None and each.backups.is_by_requests:
+            hint(f"not counted in namespace {each.namespace}: {each.left_out}")
     if args.output not in ("table", "wide"):
         print(document([as_data(each) for each in found], args.output))
         return 0
@@ -69,32 +101,64 @@ def usage(args: argparse.Namespace) -> int:
     if shown:
         print(usage_table(shown, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
     else:
-        print("No namespace has a SelfServicePolicy", file=sys.stderr)
+        print("No SelfServicePolicy applies in any namespace", file=sys.stderr)
+    if not (args.all_namespaces or is_named):
+        hint(f"only namespace {args.namespace}, that of your kube context, is shown; -A shows all with a policy")
     if len(shown) < len(found):
         print(f"{len(found) - len(shown)} more namespaces; list all with --limit 0", file=sys.stderr)
     return 0
 
 
+async def _read(cluster: Cluster, args: argparse.Namespace) -> list[Usage]:
+    return await read_usage(cluster, args) if args.all_namespaces else [await read_own_usage(cluster, args)]
+
+
 async def read_usage(cluster: Cluster, args: argparse.Namespace) -> list[Usage]:
-    """Read the use of the quotas of one namespace, or of all in which a policy applies."""
-    policies = [decode_policy(_any.decode(each))[1] for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
-    quotas = {each.metadata.name: each.spec.quotas for each in policies}
-    weights = {each.metadata.name: each.spec.weight for each in policies}
-    by_policy = await namespaces_by_policy(cluster, policies, args)
+    """Read the use of the quotas of all namespaces in which a policy applies."""
+    policies = await _policies(cluster)
+    namespaces = [_any.decode(each) for each in await cluster.listed(NAMESPACE, "")]
+    by_policy = await namespaces_by_policy(cluster, policies, namespaces, args)
     policy_of = {namespace: name for name, namespaces in by_policy.items() for namespace in namespaces}
-    backups, restores = await read_use(cluster, BACKUPS, args), await read_use(cluster, RESTORES, args)
-    chosen = sorted(policy_of) if args.all_namespaces else [args.namespace]
+    by_name = {each.metadata.name: each for each in policies}
+    backups, restores = [await read_use(cluster, family, namespaces, args) for family in (BACKUPS, RESTORES)]
     return [
-        Usage(
-            name,
-            policy_of.get(name, ""),
-            quotas.get(policy_of.get(name, ""), Quotas()),
-            backups.get(name, Use()),
-            restores.get(name, Use()),
-            weights.get(policy_of.get(name, ""), 1),
-        )
-        for name in chosen
+        _usage(name, by_name[policy_of[name]], use_in(backups, name), use_in(restores, name))
+        for name in sorted(policy_of)
     ]
+
+
+async def read_own_usage(cluster: Cluster, args: argparse.Namespace) -> Usage:
+    """Read the use of one namespace with the caller's rights: a tenant's from the tenant's own requests."""
+    name = args.namespace
+    backups, restores = [await read_own_use(cluster, family, args) for family in (BACKUPS, RESTORES)]
+    try:
+        return _usage(name, await _own_policy(cluster, args), backups, restores)
+    except CommandError as error:
+        return Usage(name, "", Quotas(), backups, restores, unknown=error.problem)
+
+
+async def _own_policy(cluster: Cluster, args: argparse.Namespace) -> SelfServicePolicy | None:
+    """Return the policy that applies in a namespace; an error if the caller may not read what decides it."""
+    for verb, kind, name in (("list", SELF_SERVICE_POLICY, ""), ("get", NAMESPACE, args.namespace)):
+        if not await may(cluster, verb, kind, name, name):
+            raise CommandError(f"you may not {verb} {kind.plural}", "ask a cluster administrator")
+    policies = await _policies(cluster)
+    found = await cluster.if_there(NAMESPACE, Key("", args.namespace), msgspec.Raw)
+    ours = set[str]()
+    if args.operator_namespace or await may(cluster, "list", DEPLOYMENT):  # a tenant's namespace is not ours
+        ours = await operator_namespaces(cluster, args.operator_namespace)
+    by_policy = applied_policies(policies, [_any.decode(found)] if found else [], {args.velero_namespace, *ours})
+    return next((each for each in policies if each.metadata.name in by_policy), None)
+
+
+async def _policies(cluster: Cluster) -> list[SelfServicePolicy]:
+    return [decode_policy(_any.decode(each))[1] for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
+
+
+def _usage(namespace: str, policy: SelfServicePolicy | None, backups: Use | None, restores: Use | None) -> Usage:
+    if policy is None:
+        return Usage(namespace, "", Quotas(), backups, restores)
+    return Usage(namespace, policy.metadata.name, policy.spec.quotas, backups, restores, policy.spec.weight)
 
 
 def usage_table(found: Sequence[Usage], at: datetime, *, wide: bool, width: int | None) -> str:
@@ -106,25 +170,27 @@ def usage_table(found: Sequence[Usage], at: datetime, *, wide: bool, width: int 
 
 def _row(each: Usage, at: datetime, *, wide: bool) -> tuple[str, ...]:
     shown = {name: share(*pair) for name, pair in each.shares.items()}
-    has_limit = any(most is not None for _, most in each.shares.values())
+    backups = each.backups or Use()
     row = (
         each.namespace,
-        each.policy or "<none>",
-        f"{each.fullest:.0%}" if has_limit else "-",
+        each.policy or ("<unknown>" if each.unknown else "<none>"),
+        f"{each.fullest:.0%}" if each.has_limit else "-",
         shown["stored"],
         shown["active"],
         shown["restores.stored"],
-        ago(each.backups.newest, at),
+        ago(backups.newest, at),
     )
-    return (*row, shown["restores.active"], ago(each.backups.oldest, at)) if wide else row
+    return (*row, shown["restores.active"], ago(backups.oldest, at)) if wide else row
 
 
 def as_data(each: Usage) -> dict[str, Any]:
     """Return the same for programs."""
-    times = {"oldestBackup": each.backups.oldest, "newestBackup": each.backups.newest}
+    backups = each.backups or Use()
+    times = {"oldestBackup": backups.oldest, "newestBackup": backups.newest}
     return {
         "namespace": each.namespace,
         "policy": each.policy or None,
+        **({"unknown": each.unknown} if each.unknown else {}),
         "fullest": round(each.fullest, 4),
         "quotas": {name: {"used": used, "limit": most} for name, (used, most) in each.shares.items()},
         **{name: stamp(at) if at is not None else None for name, at in times.items()},

@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
+from foresail.api.marks import NAMESPACE_UID
+from foresail.api.policy import Quotas
 from foresail.selfservice.families import Family
+from foresail.selfservice.policy.quotas import counted
+
+Shares = dict[str, tuple[int | None, int | None]]
+"""Each quota by its field in the policy: the use (None: unknown) and the limit (None: no limit)."""
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -15,19 +21,25 @@ class Use(msgspec.Struct, frozen=True):
 
     stored: int = 0
     active: int = 0
+    expired: int = 0  # of those that have ended
     oldest: datetime | None = None  # when Velero started the first and the last of those that it has
     newest: datetime | None = None
+    is_by_requests: bool = False  # counted from the tenant's requests, not from Velero's objects
+
+
+Uses = Mapping[str, Use]
+"""The use of each namespace, by its name."""
 
 
 class _Metadata(msgspec.Struct, frozen=True):
     name: str = ""
-    namespace: str = ""
     annotations: dict[str, str] | None = None
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     start_timestamp: datetime | None = None
+    expiration: datetime | None = None
 
 
 class VeleroObject(msgspec.Struct, frozen=True):
@@ -37,28 +49,69 @@ class VeleroObject(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
+def mirrored(family: Family, requests: Iterable[Mapping[str, Any]]) -> list[VeleroObject]:
+    """Return Velero's objects as the status of a tenant's requests mirrors them."""
+    found = []
+    for each in requests:
+        mirror = (each.get("status") or {}).get(family.reference) or {}
+        if mirror.get("name"):
+            content = {"metadata": {"name": mirror["name"]}, "status": mirror.get("status") or {}}
+            found.append(msgspec.convert(content, VeleroObject))
+    return found
+
+
 def use_by_namespace(
-    family: Family, made: Iterable[VeleroObject], requests: Iterable[Mapping[str, Any]]
+    family: Family,
+    made: Iterable[VeleroObject],
+    requests: Iterable[Mapping[str, Any]],
+    uids: Mapping[str, str],
+    at: datetime,
 ) -> dict[str, Use]:
-    """Return the use of each namespace: what Velero has, and what was accepted and Velero does not have yet."""
-    is_active: dict[str, dict[str, bool]] = {}
-    started: dict[str, list[datetime]] = {}
+    """Return the use of each namespace; by its UID, for an earlier one of the same name had its own quota."""
+    made_by_uid: dict[str, list[VeleroObject]] = {}
     for each in made:
-        namespace = (each.metadata.annotations or {}).get(family.origin_namespace, "")
-        is_active.setdefault(namespace, {})[each.metadata.name] = each.status.phase not in velero.TERMINAL
-        if each.status.start_timestamp is not None:
-            started.setdefault(namespace, []).append(each.status.start_timestamp)
+        made_by_uid.setdefault((each.metadata.annotations or {}).get(NAMESPACE_UID, ""), []).append(each)
+    requests_by_name: dict[str, list[Mapping[str, Any]]] = {}
     for request in requests:
-        status = request.get("status") or {}
-        name = (status.get(family.reference) or {}).get("nacuuid", "")
-        if name and not (status.get(family.reference) or {}).get("name"):
-            is_active.setdefault(request["metadata"]["namespace"], {}).setdefault(name, True)
+        requests_by_name.setdefault(request["metadata"]["namespace"], []).append(request)
     return {
-        namespace: Use(
-            len(found),
-            sum(found.values()),
-            min(started.get(namespace, ()), default=None),
-            max(started.get(namespace, ()), default=None),
-        )
-        for namespace, found in is_active.items()
+        name: use_of(family, made_by_uid.get(uid, ()), requests_by_name.get(name, ()), at) for name, uid in uids.items()
     }
+
+
+def use_of(family: Family, made: Iterable[VeleroObject], requests: Iterable[Mapping[str, Any]], at: datetime) -> Use:
+    """Return the use of one namespace: what Velero has, and what was accepted and Velero does not have yet."""
+    objects = {each.metadata.name: each.status for each in made}
+    is_active = {name: each.phase not in velero.TERMINAL for name, each in objects.items()}
+    for request in requests:
+        reference = (request.get("status") or {}).get(family.reference) or {}
+        if reference.get("nacuuid") and not reference.get("name"):
+            is_active.setdefault(reference["nacuuid"], True)
+    expirations = (each.expiration for name, each in objects.items() if not is_active[name])
+    started = [each.start_timestamp for each in objects.values() if each.start_timestamp is not None]
+    return Use(
+        len(is_active),
+        sum(is_active.values()),
+        sum(each is not None and each <= at for each in expirations),
+        min(started, default=None),
+        max(started, default=None),
+    )
+
+
+def shares_of(quotas: Quotas, backups: Use | None, restores: Use | None) -> Shares:
+    """Return the use of each quota as the operator counts it."""
+    return {
+        "stored": (
+            None if backups is None else counted(backups.stored, backups.expired, quotas.stored),
+            quotas.stored,
+        ),
+        "active": (None if backups is None else backups.active, quotas.active),
+        "restores.stored": (None if restores is None else restores.stored, quotas.restores.stored),
+        "restores.active": (None if restores is None else restores.active, quotas.restores.active),
+    }
+
+
+def share(used: int | None, quota: int | None) -> str:
+    """Return the use of a quota in words."""
+    shown = "unknown" if used is None else str(used)
+    return shown if quota is None else f"{shown} of {quota}"

@@ -1,6 +1,7 @@
 """Reads what a report shows, by the functions of `foresail coverage` and `foresail schedule calendar`."""
 
 import argparse
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -38,7 +39,8 @@ class Wanted:
 async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
     """Read an administrator's report: all namespaces, or one."""
     view = await read_view(cluster, wanted.velero_namespace, wanted.objective, now)
-    found = selected(judge(view, now), wanted.namespace, wanted.velero_namespace)
+    judged = await asyncio.to_thread(judge, view, now)  # long with many namespaces: the console serves others meanwhile
+    found = selected(judged, wanted.namespace, wanted.velero_namespace)
     chosen = argparse.Namespace(names=[], selector="", all_namespaces=False, namespace=wanted.velero_namespace)
     runs = timetables(await evaluate_selected(cluster, chosen, now), now)
     runs += await _tenants_timetables(cluster, wanted.namespace)

@@ -9,6 +9,8 @@ import msgspec
 
 from foresail.api.authorization import Discovery
 from foresail.api.core import STORAGE_CLASS
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.own_rights import may
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Page
@@ -53,10 +55,11 @@ def served_kinds(discovery: Discovery) -> Served:
 
 
 class DryRuns:
-    """Asks the API server about the steps of a plan; stores nothing."""
+    """Asks the API server about the steps of a plan; stores nothing, and reads only what the caller may read."""
 
     def __init__(self, client: Client, served: Served, policy: str) -> None:
         self._client = client
+        self._caller = Cluster(client)
         self._served = served
         self._policy = policy
         self._limit = asyncio.Semaphore(_AT_ONCE)
@@ -136,6 +139,8 @@ class DryRuns:
             if listed is not None:
                 known = {str(metadata(each).get("name")): each for each in listed}
                 return {step.target: known[step.target.name] for step in steps if step.target.name in known}
+        if not await may(self._caller, "get", kind, namespace):
+            return {}
         read = await asyncio.gather(*(self._read(kind, Key(namespace, step.target.name)) for step in steps))
         return {step.target: body for step, body in zip(steps, read, strict=True) if body is not None}
 
@@ -146,6 +151,8 @@ class DryRuns:
 
     async def _listed(self, kind: Kind, namespace: str) -> list[Document] | None:
         """Return the objects of a kind; None if the caller may not list them."""
+        if not await may(self._caller, "list", kind, namespace):
+            return None
         found: list[Document] = []
         parameters = {"limit": "500"}
         while True:
@@ -161,6 +168,9 @@ class DryRuns:
             parameters["continue"] = page.metadata.next_page
 
     async def _exists(self, namespace: str) -> bool:
+        """Return whether a namespace exists; one that the caller may not read counts as existing."""
+        if not await may(self._caller, "get", NAMESPACE, namespace, namespace):
+            return True
         found = await self._client.get(NAMESPACE, Key("", namespace), msgspec.Raw)
         return not (isinstance(found, Failure) and found.cause is Cause.NOT_FOUND)
 

@@ -11,14 +11,15 @@ import msgspec
 
 from foresail.api.specs import RestoreSpec
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import PROBLEM, CommandError
+from foresail.cli.errors import PROBLEM, CommandError, TooLargeError
 from foresail.cli.output.objects import document
 from foresail.cli.restore_plan.dry_runs import DryRuns, served_kinds
 from foresail.cli.restore_plan.report import as_data, as_text
 from foresail.cli.restore_plan.scratch import scratch_namespaces
+from foresail.cli.threads import in_thread
 from foresail.kube.client import Client
 from foresail.proof.restore_plan.actions import Settings
-from foresail.proof.restore_plan.archive import ArchiveError, read_archive
+from foresail.proof.restore_plan.archive import ArchiveError, LargeArchiveError, read_archive
 from foresail.proof.restore_plan.decide import Outcome, Verdict, decide
 from foresail.proof.restore_plan.items import ItemKey
 from foresail.proof.restore_plan.modifiers import Modifiers
@@ -39,6 +40,7 @@ class Inputs:
     volumes: bytes | None
     settings: Settings
     modifiers: Modifiers
+    most_values: int | None = None  # in the JSON of the archive: decoded, they need far more memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
     if discovery is None:
         raise CommandError("the API server does not answer which kinds it serves", "try again")
     served = served_kinds(discovery)
-    preparation = prepare(_backup(inputs), inputs.settings, served, inputs.modifiers)
+    preparation = await in_thread(lambda: prepare(_backup(inputs), inputs.settings, served, inputs.modifiers))
     policy = inputs.settings.spec.existing_resource_policy or ""
     asking = DryRuns(caller, served, policy)
     world = await asking.world(preparation.namespaces)
@@ -87,12 +89,15 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
     ]
     async with scratch_namespaces(cluster, preparation, missing) as scratch:
         observed = await asking.observed(preparation, world, scratch)
-    return RestorePlan(inputs.backup, decide(preparation, observed, world, policy), preparation.left_out)
+    verdicts = await in_thread(lambda: decide(preparation, observed, world, policy))
+    return RestorePlan(inputs.backup, verdicts, preparation.left_out)
 
 
 def _backup(inputs: Inputs) -> Backup:
     try:
-        items = read_archive(inputs.archive)
+        items = read_archive(inputs.archive, inputs.most_values)
+    except LargeArchiveError as error:
+        raise TooLargeError(f"Backup {inputs.backup}: {error}") from error
     except ArchiveError as error:
         raise CommandError(f"Backup {inputs.backup}: {error}", "choose another backup") from error
     volumes = read_volumes(inputs.volumes) if inputs.volumes is not None else None

@@ -14,7 +14,6 @@ from foresail.cli.schedule.snapshot import NOTED, EvaluatedSchedule, read_select
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.schedules.decide import not_run
 from foresail.schedules.observe import BackupRow
-from foresail.schedules.retention import failed_deletions
 from foresail.schedules.rules import skip_not_applied
 
 _SHOWN = 5
@@ -57,7 +56,7 @@ def _our_lines(each: EvaluatedSchedule, instant: datetime) -> Iterator[str]:
     retained = each.verdict.retained
     if retained is not None:
         deletes = f"{len(retained.goes)} of {len(retained.kept)} Backups are deleted"
-        problem = retained.blocked_by or failed_deletions(each.view, retained, instant)
+        problem = retained.blocked_by or retained.failed
         why = f"; {problem.reason}: {problem.message}" if problem else ""
         yield f"Retention:\t{deletes}{why}"
     manager = manager_of(schedule)

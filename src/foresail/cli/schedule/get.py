@@ -16,7 +16,17 @@ from foresail.schedules.metrics import good_since, last_ended
 from foresail.schedules.policies import rpo_of
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
-_WIDE = ("NEXT RUN", "LAST RESULT", "LOCATION", "SKIP IMMEDIATELY", "LAST SKIPPED", "ATTEMPTS", "OBJECTIVE", "WAITING")
+_WIDE = (
+    "NEXT RUN",
+    "LAST RESULT",
+    "LOCATION",
+    "SKIP IMMEDIATELY",
+    "LAST SKIPPED",
+    "POLICY",
+    "ATTEMPTS",
+    "OBJECTIVE",
+    "WAITING",
+)
 _SHORT = ("NAME", "SCHEDULE", "LAST RUN", "NEXT RUN", "WAITING")
 _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
@@ -83,6 +93,7 @@ def wide_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
         each.schedule.location or (location.key.name if location else "<none>"),
         "<unset>" if skip is None else str(skip).lower(),
         ago(each.schedule.last_skipped, instant),
+        each.view.policy.name if each.view.policy else "<none>",
         attempts(each, instant),
         objective(each, instant),
         why(each, in_full=True),

@@ -18,7 +18,7 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.retention import Rule
 from foresail.schedules.observe import BackupRow
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import Retained, failed_deletions
+from foresail.schedules.retention import Retained
 
 
 def retention(args: argparse.Namespace) -> int:
@@ -27,7 +27,7 @@ def retention(args: argparse.Namespace) -> int:
     if args.approve:
         return on_cluster(args, lambda cluster: _approve(cluster, args, evaluated))
     if args.output != "table":
-        print(document([as_data(each, instant) for each in evaluated], args.output))
+        print(document([as_data(each) for each in evaluated], args.output))
     elif evaluated:
         print("\n\n".join(listed(each, instant) for each in evaluated))
     return 0
@@ -44,24 +44,23 @@ def listed(each: EvaluatedSchedule, instant: datetime) -> str:
     lines = [f"Schedule {name}: {_summary(each, retained)}"]
     if rows:
         lines.append(table(("BACKUP", "STARTED", "PHASE", "RETENTION"), rows))
-    problems = (retained.blocked_by, failed_deletions(each.view, retained, instant))
+    problems = (retained.blocked_by, retained.failed)
     lines += [f"{problem.reason}: {problem.message}" for problem in problems if problem is not None]
     return "\n".join(lines)
 
 
-def as_data(each: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
+def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
     """Return the same for programs."""
     retained = each.verdict.retained
     found: dict[str, Any] = {"namespace": each.schedule.key.namespace, "name": each.schedule.key.name}
     if retained is None:
         return {**found, "policy": None, "backups": []}
-    failed = failed_deletions(each.view, retained, instant)
     return {
         **found,
         "policy": each.view.policy.name if each.view.policy else None,
         "approved": retained.is_approved,
         "blockedBy": _as_data(retained.blocked_by),
-        "failed": _as_data(failed),
+        "failed": _as_data(retained.failed),
         "backups": [
             {
                 "name": row.key.name,

@@ -5,7 +5,7 @@ back to them.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -69,16 +69,24 @@ class Span:
         return (slot for slot in takewhile(lambda slot: slot < last, fires_after(cron, before)) if slot >= self.since)
 
 
-def simulated(view: ScheduleView, now: datetime, span: Span, takes: timedelta) -> list[Fate]:
+def simulated(
+    view: ScheduleView, now: datetime, span: Span, takes: timedelta, on_step: Callable[[], None] = lambda: None
+) -> list[Fate]:
     """Return what becomes of every slot of one Schedule in a span that is not done yet, in order.
 
     Every Backup takes that long, those that run now included, the other ones of its group from now on. Whatever else
-    holds a run holds it to the end.
+    holds a run holds it to the end. `on_step` is called before each step, and ends the simulation if it raises.
     """
-    return simulated_together([view], now, span, takes)[0]
+    return simulated_together([view], now, span, takes, on_step)[0]
 
 
-def simulated_together(views: Sequence[ScheduleView], now: datetime, span: Span, takes: timedelta) -> list[list[Fate]]:
+def simulated_together(
+    views: Sequence[ScheduleView],
+    now: datetime,
+    span: Span,
+    takes: timedelta,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[list[Fate]]:
     """Return the same for each of several Schedules; those of one group wait for each other."""
     played = [_Played(view, now, span, takes) for view in views]
     groups: dict[object, list[_Played]] = {}
@@ -87,8 +95,14 @@ def simulated_together(views: Sequence[ScheduleView], now: datetime, span: Span,
         groups.setdefault((each.key.namespace, group.name) if group is not None else number, []).append(each)
     simulated = {backup.key.name for view in views for backup in view.backups}
     for members in groups.values():
-        _Group(members, simulated, now, takes).play(span.until)
+        _Group(members, simulated, now, takes).play(span.until, on_step)
     return [each.fates for each in played]
+
+
+def cron_of(view: ScheduleView, now: datetime) -> Schedule | None:
+    """Return the parsed expression of a Schedule; None if it cannot be used."""
+    cron = parse_expression(view.schedule.text, view.settings.zone, view.server.dialect, now)
+    return None if isinstance(cron, Because) else cron
 
 
 class _Played:
@@ -99,8 +113,7 @@ class _Played:
         self.turn: datetime | None = None  # by which its run waits in its group
         self.starts = False  # a Backup at the last step
         self._now, self._span, self._takes = now, span, takes
-        cron = parse_expression(view.schedule.text, view.settings.zone, view.server.dialect, now)
-        self._cron = None if isinstance(cron, Because) else cron
+        self._cron = cron_of(view, now)
         self.next = None if self._cron is None else now  # when the clock changes something
 
     def step(self, at: datetime, group: GroupView | None) -> None:
@@ -164,7 +177,7 @@ class _Group:
         self._ends = [end_of(row, takes) for row in own] + [now + takes] * len(others)
         heapify(self._ends)
 
-    def play(self, until: datetime) -> None:
+    def play(self, until: datetime, on_step: Callable[[], None]) -> None:
         """Let time pass from one instant at which something changes to the next."""
         due = [(each.next, each.key) for each in self._members if each.next is not None]
         heapify(due)
@@ -173,6 +186,7 @@ class _Group:
             at = min(moments)
             if at >= until:
                 break
+            on_step()
             while self._ends and self._ends[0] <= at:
                 heappop(self._ends)
             while self._waiting and self._free():  # the first in the queue come first

@@ -31,6 +31,7 @@ from foresail.schedules.observe import (
     RestoreRow,
     ScheduleRow,
     ScheduleView,
+    Unread,
     VeleroServer,
     backup_row,
     deletion_row,
@@ -41,6 +42,7 @@ from foresail.schedules.observe import (
 )
 from foresail.schedules.policies import policy_for, settings_under
 from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.retention import deletion_name, unusable_deletion
 from foresail.schedules.rules import Verdict, judge, location_unavailable, velero_schedules
 from foresail.schedules.settings import Settings
 from foresail.schedules.status import last_observed
@@ -72,6 +74,7 @@ class NamespaceSnapshot:
     settings: Settings
     policies: tuple[PolicyRow, ...] = ()
     deletions: tuple[DeletionRow, ...] = ()  # read only if a policy has retention
+    unread_deletions: tuple[Unread, ...] = ()  # the same
     restores: tuple[RestoreRow, ...] = ()  # the same
     unfinished: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by group, if a policy limits Backups
 
@@ -147,6 +150,7 @@ async def read_namespace(
     deletes = any(each.spec.retention for each in policies)
     deletions = await cluster.listed(velero.DELETE_REQUEST, namespace) if deletes else []
     restores = await cluster.listed(velero.RESTORE, namespace) if deletes else []
+    deletion_rows, unread = _deletion_rows(deletions)
     rows = [backup_row(_backup.decode(each)) for each in backups]
     limits = any(each.spec.concurrency for each in policies)
     schedules = await cluster.listed(velero.SCHEDULE, namespace) if limits else []
@@ -158,9 +162,23 @@ async def read_namespace(
         operator=operator,
         settings=settings_of(args),
         policies=policies,
-        deletions=tuple(deletion_row(_deletion.decode(each)) for each in deletions),
+        deletions=deletion_rows,
+        unread_deletions=unread,
         restores=tuple(restore_row(_restore.decode(each)) for each in restores),
     )
+
+
+def _deletion_rows(found: Iterable[msgspec.Raw]) -> tuple[tuple[DeletionRow, ...], tuple[Unread, ...]]:
+    """Return the rows of DeleteBackupRequests, and those that cannot be read."""
+    rows: list[DeletionRow] = []
+    unread: list[Unread] = []
+    for each in found:
+        try:
+            rows.append(deletion_row(_deletion.decode(each)))
+        except msgspec.ValidationError as error:
+            metadata = _any.decode(each)["metadata"]
+            unread.append(Unread(Key(metadata["namespace"], metadata["name"]), str(error)))
+    return tuple(rows), tuple(unread)
 
 
 async def read_policies(cluster: Cluster) -> tuple[PolicyRow, ...]:
@@ -232,7 +250,8 @@ def evaluate(
     names = {each.key.name for each in backups}
     read = {each.backup for each in known.restores}
     from_schedule = any(each.schedule == schedule.key.name for each in known.restores)
-    requested = {each.backup for each in known.deletions}
+    unusable = _unusable_deletions(names, known)
+    requested = {*(each.backup for each in known.deletions), *unusable}
     view = ScheduleView(
         schedule=schedule,
         backups=backups,
@@ -244,6 +263,7 @@ def evaluate(
         locations=known.locations,
         deletions=tuple(each for each in known.deletions if each.backup in names),
         open_deletions=sum(each.is_ours and each.is_pending(instant) for each in known.deletions),
+        unusable=unusable,
         unrequested={
             each.key.name: each.created
             for each in backups
@@ -253,6 +273,14 @@ def evaluate(
     )
     kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
     return EvaluatedSchedule({**kind, **content}, view, judge(view, instant), known.operator, known=known)
+
+
+def _unusable_deletions(backups: Iterable[str], known: NamespaceSnapshot) -> dict[str, Unread]:
+    rows = {each.key.name: each for each in known.deletions}
+    unread = {each.key.name: each for each in known.unread_deletions}
+    requests = ((name, deletion_name(name)) for name in backups)
+    found = ((name, unusable_deletion(name, rows.get(of), unread.get(of))) for name, of in requests)
+    return {name: problem for name, problem in found if problem is not None}
 
 
 def _velero_server(known: VeleroServer, schedule: ScheduleRow) -> VeleroServer:

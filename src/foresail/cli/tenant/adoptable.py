@@ -11,6 +11,7 @@ from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.marks import RECORD_SIGNATURE
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.operator_namespace import operator_namespaces
 from foresail.cli.access.own_rights import may
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
@@ -19,13 +20,12 @@ from foresail.plan import Key
 from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.adoption.rules import Offer, offer
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.policy.observe import PolicyRow, policy_row
-from foresail.selfservice.policy.rules import policy_for
 from foresail.selfservice.records.keyring import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.rows.locations import location_row
-from foresail.selfservice.rows.namespaces import NamespaceRow, namespace_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
 from foresail.selfservice.rows.velero import Claim, VeleroRow, glimpse, location_of, velero_row
+from foresail.tenancy.namespaces import NamespaceRow, namespace_row
+from foresail.tenancy.policies import PolicyRow, policy_for, policy_row
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class Scope:
     """Where to look."""
 
     velero_namespace: str
-    operator_namespace: str = "foresail"
+    operator_namespace: str | None = None  # None: that of its Deployment
     namespace: str = ""  # of the tenant; empty: all
 
 
@@ -86,7 +86,10 @@ async def read_adoptable(cluster: Cluster, scope: Scope, now: datetime) -> list[
     by_key = {row.key: row for row in (request_row(each, BACKUPS) for each in requests)}
     locations = _decoded(await cluster.listed(velero.LOCATION, where), mirrored.Location)
     storages = {row.name: row.storage for row in map(location_row, locations)}
-    keyring, never = await _keyring(cluster, where), {where, scope.operator_namespace}
+    keyring, never = (
+        await _keyring(cluster, where),
+        {where, *await operator_namespaces(cluster, scope.operator_namespace)},
+    )
     views = (_view(row, namespaces, policies, by_key, storages, keyring, never) for row in rows)
     return sorted(_offered(views, now), key=lambda each: (each.view.owner, each.view.backup.key))
 

@@ -6,7 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.connection import add_cluster, add_velero_and_cluster
+from foresail.cli.options.connection import (
+    add_cluster,
+    add_operator_namespace,
+    add_velero_and_cluster,
+    add_velero_namespace,
+)
 from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import CommandParser, examples
 
@@ -219,10 +224,8 @@ def _add_adopt(words: Any, word: str) -> None:  # noqa: ANN401
     _add_timeout(one)
     add_output(one, "table", "json", "yaml")
     add_dry_run(one)
-    one.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
-    one.add_argument(
-        "--operator-namespace", default="foresail", metavar="NAMESPACE", help="Foresail's (default: foresail)"
-    )
+    add_velero_namespace(one)
+    add_operator_namespace(one)
 
 
 def _add_pin(words: Any) -> None:  # noqa: ANN401

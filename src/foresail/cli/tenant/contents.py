@@ -15,6 +15,7 @@ from foresail.cli.tenant.files import Access, File, access_of, read_file
 from foresail.cli.tenant.held import MOST_BYTES, Change, HeldKind, changes, held_kinds, is_compared
 from foresail.cli.tenant.live import list_objects, listable
 from foresail.cli.tenant.selection import in_namespace, read_request
+from foresail.cli.threads import in_thread
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
 
@@ -52,10 +53,11 @@ async def _contents(cluster: Cluster, family: Family, args: argparse.Namespace, 
     return 0
 
 
-async def read_contents(cluster: Cluster, about: Key, access: Access) -> list[HeldKind]:
+async def read_contents(cluster: Cluster, about: Key, access: Access, most: int = MOST_BYTES) -> list[HeldKind]:
     """Return what is in a backup, by Velero's list."""
     file = File(BACKUPS, about, "BackupResourceList", "list of contents")
-    held = held_kinds(about.namespace, await read_file(cluster, file, access, MOST_BYTES))
+    found = await read_file(cluster, file, access, most)
+    held = await in_thread(lambda: held_kinds(about.namespace, found))
     if held is None:
         problem = f"the list of contents of {BACKUPS.kind.name} {about} is not in Velero's format"
         raise CommandError(problem, "create a new backup, or ask a cluster administrator")

@@ -17,6 +17,7 @@ from foresail.cli.output.objects import as_text
 from foresail.cli.tenant.kinds import check_kinds
 from foresail.cli.tenant.names import settle_name
 from foresail.cli.tenant.requester import stamped
+from foresail.cli.tenant.restored_backup import check_backup
 from foresail.cli.tenant.selection import family_of, in_namespace
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import wait_for
@@ -49,6 +50,7 @@ def _settle_namespace_if_known(args: argparse.Namespace) -> None:
 async def _create(cluster: Cluster, family: Family, args: argparse.Namespace, until: datetime | None) -> int:
     body = request_object(family, args)
     await check_kinds(cluster, family, body)
+    await check_backup(cluster, family, body, args.namespace)
     key = Key(args.namespace, args.name)
     made = await cluster.create(family.kind, key, await stamped(cluster, body), dry_run=bool(args.dry_run))
     if args.dry_run:

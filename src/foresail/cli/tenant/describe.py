@@ -72,7 +72,7 @@ def _request_lines(each: TenantRequest) -> Iterator[str]:
     yield f"Labels:\t{_pairs(metadata.labels)}"
     yield f"Annotations:\t{_pairs(metadata.annotations)}"
     yield f"Phase:\t{each.phase or 'New'}"
-    if each.made.name:
+    if each.position:
         yield f"Queue:\t{each.position}"
 
 

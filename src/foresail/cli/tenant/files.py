@@ -18,8 +18,9 @@ import msgspec
 from foresail.api.nonadmin import Condition, Download
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.bucket import DownloadError, download, trusting
+from foresail.bucket import TooLargeError as TooLargeDownloadError
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, TooLargeError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
@@ -98,7 +99,8 @@ async def pieces_of(cluster: Cluster, file: File, access: Access, most: int) -> 
         yield download(url, most=most, seconds=_SECONDS, tls=access.tls)
     except DownloadError as error:
         problem = f"the {file.word} of {family.kind.name} {about} cannot be read: {error}"
-        raise CommandError(problem, what_to_do(str(error), family, about)) from error
+        kind = TooLargeError if isinstance(error, TooLargeDownloadError) else CommandError
+        raise kind(problem, what_to_do(str(error), family, about)) from error
     finally:
         await cluster.delete(_FILES, key, made.metadata.uid)
 

@@ -132,7 +132,7 @@ def _wide_cells(each: TenantRequest, at: datetime) -> tuple[str, ...]:
 
 
 def _position(each: TenantRequest) -> str:
-    return str(each.position) if each.made.name else ""
+    return str(each.position) if each.position else ""
 
 
 def _backup_name(each: TenantRequest) -> str:

@@ -48,10 +48,10 @@ def log_file(family: Family, about: Key) -> File:
     return File(family, about, f"{family.velero.name}Log", "log")
 
 
-async def read_log_end(cluster: Cluster, family: Family, about: Key, access: Access, most: int) -> str:
-    """Return the end of a log, from the start of a line on."""
+async def read_log_end(cluster: Cluster, family: Family, about: Key, access: Access, most: int, largest: int) -> str:
+    """Return the end of a log, from the start of a line on; a log that is larger is not read."""
     found = b""
-    async with pieces_of(cluster, log_file(family, about), access, _LONGEST_LOG) as pieces:
+    async with pieces_of(cluster, log_file(family, about), access, largest) as pieces:
         async for piece in pieces:
             found = (found + piece)[-most - 1 :]
     return end_of_log(found, most)

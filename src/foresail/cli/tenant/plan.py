@@ -1,6 +1,7 @@
 """`foresail restore plan`: what a tenant's restore would do, with the tenant's own rights."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from foresail.api.policy import REFUSED_KINDS, RestoredKinds
@@ -9,7 +10,6 @@ from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.output.messages import interruptible
 from foresail.cli.restore_plan.planning import (
     Inputs,
-    RestorePlan,
     ended_in_order,
     make_plan,
     report,
@@ -45,19 +45,19 @@ async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> i
         asked = restore_of(await read_request(cluster, RESTORES, Key(args.namespace, args.name)))
     else:
         asked = restore_spec(args)
-    return report(args, await plan_restore(cluster, args.namespace, asked, access))
+    inputs = await read_inputs(cluster, args.namespace, asked, access, MOST_BYTES)
+    return report(args, await make_plan(cluster, cluster.client, inputs))
 
 
-async def plan_restore(cluster: Cluster, namespace: str, asked: dict[str, Any], access: Access) -> RestorePlan:
-    """Return what a tenant's restore with these fields would do, by dry runs with the caller's own rights."""
+async def read_inputs(cluster: Cluster, namespace: str, asked: Mapping[str, Any], access: Access, most: int) -> Inputs:
+    """Return what a plan of a tenant's restore with these fields is made from; no file may be larger."""
     backup = str(asked.get("backupName", ""))
     about = Key(namespace, backup)
     await read_request(cluster, BACKUPS, about)  # if it does not exist, that is the error
     spec = restore_spec_of(tenant_fields(asked, namespace))
     files = (File(BACKUPS, about, "BackupContents", "contents"), File(BACKUPS, about, "BackupVolumeInfos", "volumes"))
-    archive, volumes = await together(*(read_file(cluster, each, access, MOST_BYTES) for each in files))
-    inputs = Inputs(backup, archive, volumes, Settings(spec), Modifiers())
-    return await make_plan(cluster, cluster.client, inputs)
+    archive, volumes = await together(*(read_file(cluster, each, access, most) for each in files))
+    return Inputs(backup, archive, volumes, Settings(spec), Modifiers())
 
 
 def restore_of(request: TenantRequest) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def restore_of(request: TenantRequest) -> dict[str, Any]:
     return asked
 
 
-def tenant_fields(asked: dict[str, Any], namespace: str) -> dict[str, Any]:
+def tenant_fields(asked: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     """Return a tenant's restore as the operator hands it to Velero: its namespace only, without the refused kinds.
 
     A tenant may not read the policy, so its default list of refused kinds counts, except for those that are named.

@@ -28,7 +28,7 @@ border-radius:8px;padding:12px 14px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;vertical-align:top;
 padding:6px 10px 6px 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
-td{min-width:6em}thead th{color:var(--pale);font-weight:600;white-space:nowrap;overflow-wrap:normal}
+td{min-width:7.5em}thead th{color:var(--pale);font-weight:600;white-space:nowrap;overflow-wrap:normal}
 tbody th{font-weight:600;min-width:9em}
 .week{table-layout:fixed;min-width:900px}.week th,.week td{padding:4px 2px;text-align:center;min-width:0}
 .week caption,.week th[scope=row]{text-align:left}.week th:first-child{width:8em;white-space:nowrap}
@@ -45,6 +45,8 @@ border-radius:4px;padding:1px 5px;overflow-wrap:anywhere}
 .command{display:inline-block;user-select:all}
 .empty{color:var(--pale)}
 .unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+@media (min-width:2400px){html{font-size:22px}body{font-size:21px}code,pre{font-size:18px}
+main,header,footer{max-width:2400px}}
 @media print{:root{--page:#fff;--card:#fff;--ink:#000;--pale:#333;--line:#bbb;--link:#000;--code:#f3f3f3;
 --good:#17653a;--good-back:#fff;--warn:#7a4a00;--warn-back:#fff;--bad:#a11a1a;--bad-back:#fff;
 --l1:#e4f1fb;--l2:#fbe7c1;--l3:#f8cdbf;--cell:#000}
@@ -55,9 +57,15 @@ section{border:0;padding:0}.scroll{overflow:visible}tr{break-inside:avoid}thead{
 """Rules of ours alone: no text of a cluster is in them."""
 
 CONSOLE = """
-header nav{margin-bottom:12px}header nav a[aria-current]{font-weight:700;color:var(--ink)}
-button,input[type=search]{font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--pale);
-border-radius:6px;padding:4px 12px}button{cursor:pointer}td form{margin:0}
+header nav{display:flex;flex-wrap:wrap;gap:2px 4px;margin-bottom:16px;border-bottom:1px solid var(--line)}
+header nav a{margin:0 0 -1px;padding:6px 10px;text-decoration:none;border-bottom:3px solid transparent}
+header nav a:hover{border-bottom-color:var(--line)}
+header nav a[aria-current]{font-weight:700;color:var(--ink);border-bottom-color:var(--link)}
+button,input[type=search],textarea{font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--pale);
+border-radius:6px;padding:4px 12px}
+button{cursor:pointer;color:var(--link);border-color:var(--link);font-weight:600}button:hover{background:var(--code)}
+td form{margin:0 0 6px}td ul{margin:0;padding-left:18px}
+label+textarea{display:block;width:100%;max-width:60em;margin:6px 0 12px;font:13px/1.5 ui-monospace,monospace}
 .paging a{margin-left:8px}
 fieldset{border:1px solid var(--line);border-radius:8px;margin:0 0 12px;padding:8px 12px;min-width:0}
 fieldset>label{display:block;padding:4px 0}legend{color:var(--pale);padding:0 6px}

@@ -1,0 +1,83 @@
+"""Who reads at once: memory is bounded, nobody waits without end, and one viewer leaves turns for the others."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from http import HTTPStatus
+from weakref import WeakValueDictionary
+
+MOST_PAGES = 4
+"""Pages of one viewer that wait or are made at once, apart from those that are followed."""
+
+LONGEST_WAIT = 30.0
+"""Seconds until a page gives up waiting for its turn."""
+
+
+class TurnError(Exception):
+    """Why a page has no turn now."""
+
+    def __init__(self, status: HTTPStatus, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Turns:
+    """What all viewers read at once: one the whole cluster, some their own namespaces, few the files of Velero."""
+
+    def __init__(self) -> None:
+        self.cluster, self.namespaces = asyncio.Semaphore(1), asyncio.Semaphore(8)
+        self.files, self.plans = asyncio.Semaphore(2), asyncio.Semaphore(1)
+        self._shares: WeakValueDictionary[str, Share] = WeakValueDictionary()
+
+    def share(self, viewer: str = "") -> "Share":
+        """Return the share of one viewer, which all their readers have in common."""
+        return self._shares.setdefault(viewer, Share(self))
+
+
+class Share:
+    """The turns of one viewer: at most two reads and one file at a time."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns, self._pages = turns, 0
+        self._reads, self._files = asyncio.Semaphore(2), asyncio.Semaphore(1)
+
+    @contextmanager
+    def page(self) -> Iterator[None]:
+        """Count a page until the block ends; refuse it if the viewer has too many."""
+        if self._pages >= MOST_PAGES:
+            raise TurnError(HTTPStatus.TOO_MANY_REQUESTS, f"You have asked for more than {MOST_PAGES} pages at once.")
+        self._pages += 1
+        try:
+            yield
+        finally:
+            self._pages -= 1
+
+    @asynccontextmanager
+    async def read(self, *, is_administrator: bool) -> AsyncIterator[None]:
+        """Wait for the turn to read objects."""
+        async with _turn(self._reads, self._turns.cluster if is_administrator else self._turns.namespaces):
+            yield
+
+    @asynccontextmanager
+    async def file(self) -> AsyncIterator[None]:
+        """Wait for the turn to read files of Velero."""
+        async with _turn(self._files, self._turns.files):
+            yield
+
+    @asynccontextmanager
+    async def plan(self) -> AsyncIterator[None]:
+        """Wait for the turn to make a plan of files that were read."""
+        async with _turn(self._turns.plans):
+            yield
+
+
+@asynccontextmanager
+async def _turn(*limits: asyncio.Semaphore) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        try:
+            async with asyncio.timeout(LONGEST_WAIT):
+                for each in limits:
+                    await stack.enter_async_context(each)
+        except TimeoutError:
+            raise TurnError(HTTPStatus.SERVICE_UNAVAILABLE, "The console is busy with other pages.") from None
+        yield
