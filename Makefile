@@ -21,7 +21,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
+  crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -122,7 +122,7 @@ test-browser: setup build/browser/node_modules ## the report and the console in 
 build/browser/node_modules:
 	npm install --silent --no-save --prefix build/browser axe-core@$(AXE) || echo "axe-core cannot be fetched: accessibility is not tested"
 
-screenshots: setup ## take the pictures of the report for the docs with Chromium
+screenshots: setup ## take the pictures of the report and the console for the docs with Chromium
 	$(BIN)/python -m docs.screenshots
 
 takeover: setup ## a follower takes over after every event and around every write, for each capability: minutes
@@ -199,6 +199,9 @@ bench-primers: setup cluster-build ## measure start delays cold and warm, and te
 
 bench-scale: setup cluster-build ## measure how cost grows with the number of objects: 1, 3 and 10 times as many: 10 minutes
 	$(BIN)/python -m bench.scale
+
+bench-console: setup cluster-build ## the console with 5,000 rows and with 50 viewers at once, SIZE=1; the last line is JSON: minutes
+	$(BIN)/python -m bench.console --size $(SIZE)
 
 primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: 90 minutes of CPU for 1,000
 	$(BIN)/python -m bench.primer_year --cron-jobs $(CRONJOBS)

@@ -1,18 +1,57 @@
-"""Takes the pictures of the report for the docs with Chromium, which must be installed.
+"""Takes the pictures of the report and of the console for the docs with Chromium, which must be installed.
 
 python -m docs.screenshots
+
+Every page of the console is taken in both themes and at three widths into build/screenshots; docs/console has one
+overview of the six for each page, and a few at their full size.
 """
 
 import asyncio
+import base64
+import gzip
 import tempfile
 from pathlib import Path
 
 from foresail.cli.report.page import report_page
-from tests.browser.chromium import chromium
+from tests.browser.chromium import Page, chromium
 from tests.browser.fleet import fleet
+from tests.browser.made_up_cluster import CONTENTS, made_up_cluster
+from tests.unit.cli.test_console import Browser, browsing
+from tests.unit.cli.test_console_restore import archive, bucket
 
 DOCS = Path(__file__).parent
+CONSOLE = DOCS / "console"
+ALL = Path("build/screenshots")
 _WIDTH, _HEIGHT = 1180, 720
+_SIZES = ((375, 812), (1280, 900), (3840, 2160))
+_THEMES = ("light", "dark")
+_PAGES = {
+    "overview": "/",
+    "namespaces": "/namespaces",
+    "namespace": "/ns/shop",
+    "backup": "/ns/shop/backup/before-upgrade",
+    "restore": "/ns/shop/restore",
+    "calendar": "/calendar",
+    "queue": "/queue",
+    "policies": "/policies",
+    "checks": "/checks",
+    "check": "/checks/mail-proof",
+    "primers": "/primers",
+    "doctor": "/doctor",
+}
+_FORMS = {
+    "restore-plan": ("/ns/shop/restore?backup=nightly-0", "/plan"),
+    "policy-preview": ("/calendar", "/calendar/preview"),
+    "log": ("/ns/shop/backup/nightly-0", "/log"),
+    "contents": ("/ns/shop/backup/nightly-0", "/contents"),
+}
+_FULL = (("overview", "light"), ("namespace", "light"), ("restore-plan", "light"), ("policy-preview", "dark"))
+_LOG = b"".join(
+    b'time="2026-11-17T04:00:%02dZ" level=info msg="Backed up %d items out of 41"\n' % (n, n) for n in range(42)
+)
+_HELD = (
+    b'{"v1/ConfigMap": ["shop/banner", "shop/prices"], "apps/v1/Deployment": ["shop/web"], "v1/Service": ["shop/web"]}'
+)
 
 
 async def picture_of(page_text: str, width: int, height: int) -> bytes:
@@ -26,5 +65,65 @@ async def picture_of(page_text: str, width: int, height: int) -> bytes:
             return await page.picture()
 
 
+async def take_console(folder: Path) -> None:
+    """Take every page of the console, then put the six pictures of each together."""
+    files = {
+        "BackupContents": archive(*CONTENTS),
+        "BackupVolumeInfos": gzip.compress(b"[]"),
+        "BackupLog": gzip.compress(_LOG),
+        "BackupResourceList": gzip.compress(_HELD),
+    }
+    with bucket(**files) as url:
+        async with browsing(folder, made_up_cluster(url)) as browser, chromium() as page:
+            await page.call("Page.navigate", url=browser.console.first_url)
+            await page.settled("document.title === 'Overview · Foresail'")
+            for name, path in _PAGES.items():
+                await page.open(_address(browser, path))
+                await _take(page, name)
+            for name, (path, action) in _FORMS.items():
+                await page.open(_address(browser, path))
+                title = await page.run("document.title")
+                await page.run(f"document.querySelector('form[action$=\"{action}\"] button').click()")
+                await page.settled(f"document.title !== {title!r} && document.readyState === 'complete'")
+                await _take(page, name)
+            for name in (*_PAGES, *_FORMS):
+                await _put_together(page, name)
+
+
+def _address(browser: Browser, path: str) -> str:
+    return f"http://{browser.console.address}{browser.base}{path}"
+
+
+async def _take(page: Page, name: str) -> None:
+    for theme in _THEMES:
+        for width, height in _SIZES:
+            await page.appear(theme, width, height)
+            (ALL / f"{name}-{theme}-{width}.png").write_bytes(await page.picture())
+            if (name, theme) in _FULL and width == _SIZES[1][0]:
+                (CONSOLE / f"{name}.webp").write_bytes(await page.picture("webp", 75))
+
+
+async def _put_together(page: Page, name: str) -> None:
+    """Let Chromium draw the six pictures of a page beside each other."""
+    shown = {375: 187, 1280: 640, 3840: 640}
+    rows = []
+    for theme in _THEMES:
+        for width, _ in _SIZES:
+            data = base64.b64encode((ALL / f"{name}-{theme}-{width}.png").read_bytes()).decode()
+            rows.append(f'<img alt="" width="{shown[width]}" src="data:image/png;base64,{data}">')
+    style = "body{margin:8px;background:#8a97a0;width:1510px}img{margin:4px;vertical-align:top}"
+    with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
+        file.write(f"<!doctype html><style>{style}</style>{''.join(rows)}")
+        file.flush()
+        await page.appear("light", 1526, 940)
+        await page.open(Path(file.name).as_uri())
+        (CONSOLE / f"all-{name}.webp").write_bytes(await page.picture("webp", 50))
+        (ALL / f"all-{name}.png").write_bytes(await page.picture())
+
+
 if __name__ == "__main__":
+    ALL.mkdir(parents=True, exist_ok=True)
+    CONSOLE.mkdir(exist_ok=True)
     (DOCS / "report.png").write_bytes(asyncio.run(picture_of(report_page(fleet(12)), _WIDTH, _HEIGHT)))
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(take_console(Path(place)))

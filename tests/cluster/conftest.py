@@ -96,11 +96,12 @@ def eventually() -> Callable[[Callable[[], object], float], None]:
     def wait(holds: Callable[[], object], seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while True:
+            asked = time.monotonic()
             done, answer = answer_of(holds)
             if done:
                 return
             assert time.monotonic() < deadline, f"not within {seconds:g} s; the last answer was {answer!r}"
-            time.sleep(0.1)
+            time.sleep(max(0.1, time.monotonic() - asked))  # a look that costs a process does not follow on the last
 
     return wait
 

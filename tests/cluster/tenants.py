@@ -34,7 +34,14 @@ _TRIED = {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "tri
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
-def install(cluster: Cluster, *, schedules: bool = False, contents: bool = False, locations: bool = False) -> None:
+def install(
+    cluster: Cluster,
+    *,
+    schedules: bool = False,
+    contents: bool = False,
+    locations: bool = False,
+    checks: bool = False,
+) -> None:
     """Install both charts with self-service on."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
     cluster.wait_for_kinds()
@@ -42,6 +49,7 @@ def install(cluster: Cluster, *, schedules: bool = False, contents: bool = False
         "schedules.enabled": schedules,
         "selfService.downloadContents": contents,
         "selfService.locations.enabled": locations,
+        "proof.restoreChecks": checks,
     }
     switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
     stamped = SELF_SERVICE if sets_requester(cluster) else _UNSTAMPED

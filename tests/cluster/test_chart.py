@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from foresail import __version__
+from foresail.cli.doctor.permissions import needed
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, definitions, operators
 from testbed import Cluster, TestbedError, charts
 from testbed.build import program
@@ -32,7 +33,12 @@ def every_switch(schema: dict[str, Any], path: str = "") -> list[str]:
 
 
 EVERY_SWITCH = every_switch(json.loads((CHART / "values.schema.json").read_text()))
-EVERYTHING = (*(f"{each}=true" for each in EVERY_SWITCH), "primers.pauseImage=pause:3", "primers.heldBudget.cpu=48")
+EVERYTHING = (
+    *(f"{each}=true" for each in EVERY_SWITCH),
+    "primers.pauseImage=pause:3",
+    "primers.heldBudget.cpu=48",
+    "console.publicUrl=https://console.example.com",
+)
 PRIMERS = ("primers.enabled=true", "primers.pauseImage=pause:3")
 SWITCHES = [
     (),
@@ -67,6 +73,7 @@ SWITCHES = [
         "revisionHistoryLimit=1",
         f"image.digest=sha256:{'a' * 64}",
     ),
+    ("proof.restoreChecks=true", "proof.data.enabled=true", "proof.data.canaryTargets={192.0.2.1:443}"),
     ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "imagePullSecrets[0].name=registry"),
 ]
 
@@ -215,8 +222,10 @@ def test_a_prometheus_that_selects_by_labels_finds_rules_and_service_monitors() 
     labelled = objects(*EVERYTHING, "monitoring.labels.release=kube-prometheus-stack")
     found = [each for each in labelled if each["apiVersion"] == "monitoring.coreos.com/v1"]
     assert {each["kind"] for each in found} == {"PrometheusRule", "ServiceMonitor"}
-    deployments = [each for each in labelled if each["kind"] == "Deployment"]
-    assert len([each for each in found if each["kind"] == "ServiceMonitor"]) == len(deployments)
+    operators_of = [
+        each for each in labelled if each["kind"] == "Deployment" and "console" not in str(each["metadata"])
+    ]
+    assert len([each for each in found if each["kind"] == "ServiceMonitor"]) == len(operators_of)
     assert {each["metadata"]["labels"]["release"] for each in found} == {"kube-prometheus-stack"}
 
 
@@ -229,7 +238,7 @@ def test_a_start_is_probed_first_when_the_operator_can_answer() -> None:
 def test_no_role_has_a_wildcard_or_reads_secrets_other_than_its_own_key() -> None:
     roles = [
         each
-        for each in objects("selfService.enabled=true", "primers.enabled=true", "primers.pauseImage=pause")
+        for each in objects("selfService.enabled=true", *PRIMERS, "proof.restoreChecks=true", "proof.data.enabled=true")
         if each["kind"] in {"Role", "ClusterRole"}
     ]
     assert roles
@@ -238,6 +247,23 @@ def test_no_role_has_a_wildcard_or_reads_secrets_other_than_its_own_key() -> Non
         assert not [word for word in words if "*" in word], rule
         if "secrets" in rule["resources"]:
             assert rule.get("resourceNames") == ["foresail-record-key"], rule
+
+
+def test_the_doctor_asks_for_the_permissions_of_depth_data_where_it_is_on() -> None:
+    role = next(
+        each
+        for each in objects("proof.restoreChecks=true", "proof.data.enabled=true")
+        if each["kind"] == "ClusterRole" and each["metadata"]["name"] == "foresail-checks"
+    )
+    granted = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    wanted = needed(schedules=False, self_service=False, restore_checks=True, check_data=True)
+    assert {(each.group, each.resource, each.verb) for each in wanted if each.everywhere} == granted
 
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=",".join)

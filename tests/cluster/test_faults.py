@@ -41,7 +41,10 @@ def test_after_compaction_and_a_restart_an_old_revision_is_gone(doomed_cluster: 
         cluster.kubectl("create", "configmap", f"later-{number}")
     revision = cluster.fault.compact_etcd()
     assert revision > int(old)
-    cluster.fault.restart("kube-apiserver")
+    cluster.fault.kill("kube-apiserver")
+    with pytest.raises(TestbedError, match="Connection refused"):
+        cluster.get("namespace", "default")
+    cluster.fault.start("kube-apiserver")
     path = f"/api/v1/configmaps?watch=true&timeoutSeconds=2&resourceVersion={old}"
     answer = request("GET", cluster.server + path, cluster.site.admin_trust)
     assert answer.json()["object"]["code"] == 410

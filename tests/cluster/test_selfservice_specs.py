@@ -14,8 +14,8 @@ import msgspec
 
 from foresail.api.policy import SelfServicePolicySpec
 from foresail.plan import Key
-from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.specs.build import backup_spec, restore_spec
+from foresail.tenancy.policies import PolicyRow
 from testbed import Cluster
 
 NAMESPACE = "tenant-specs"

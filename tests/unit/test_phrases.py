@@ -7,6 +7,7 @@ import pytest
 from docs import phrases
 
 
+@pytest.mark.repeats
 def test_no_text_contains_a_phrase_of_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert phrases.main() == 0, capsys.readouterr().out
 
