@@ -19,8 +19,6 @@ from tests.redteam.world import (
     until,
 )
 
-_HUNG_SECONDS = 60.0
-
 
 def _restore(world: World, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
     """Restore the old backup, and wait until Velero has ended it or the operator has refused it."""
@@ -61,10 +59,10 @@ def freeze_every_restore(world: World) -> list[str]:
         return all(phase in {"Completed", "PartiallyFailed", "Failed", "FailedValidation"} for phase in phases)
 
     try:
-        until(has_ended, _HUNG_SECONDS, "the administrator's restore ends")
-    except TimeoutError:
+        until(has_ended, 60, "the administrator's restore ends")
+    except TimeoutError as late:
         world.cluster.fault.restart("velero")  # nothing else ends it
-        return [f"an administrator's restore did not end within {_HUNG_SECONDS:g} s"]
+        return [str(late)]
     finally:
         world.admin.delete(path("restores", VELERO, "admins"))
         until(lambda: not world.admin.get(path("restores", VELERO, "admins")), 60, "Velero lets it go")
