@@ -31,8 +31,10 @@ setup: $(STAMP) ## make .venv with every pinned dependency (nothing else is inst
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	sed -n '/^uv==/,/[^\\]$$/p' requirements/dev.txt > $(VENV)/uv.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	$(BIN)/uv pip install --quiet --python $(VENV) --require-hashes -r requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation -e .
 	touch $@
 
 lint: setup ## style, types, import layers and phrases
@@ -62,7 +64,7 @@ docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a dead lin
 	$(BIN)/python -m docs.external_assets build/site
 
 $(VENV)/.docs: $(STAMP) requirements/docs.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	$(BIN)/uv pip install --quiet --python $(VENV) --require-hashes -r requirements/docs.txt
 	touch $@
 
 licences: setup ## write the licences of what we run with into docs/reference/generated
@@ -104,7 +106,7 @@ audit: $(VENV)/.release ## ask whether a pinned dependency is known to be vulner
 	$(BIN)/pip-audit --require-hashes --disable-pip --strict --requirement requirements/run.txt --requirement requirements/otel.txt
 
 $(VENV)/.release: $(STAMP) requirements/release.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
+	$(BIN)/uv pip install --quiet --python $(VENV) --require-hashes -r requirements/release.txt
 	touch $@
 
 test: setup ## the tests that need no cluster: seconds
