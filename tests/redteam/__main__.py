@@ -55,8 +55,8 @@ class Score:
         )
 
 
-def run(world: World, one: Attack, score: Score) -> None:
-    """Try one attack, and look afterwards at the victim, the cluster and every Velero object."""
+def run(world: World, one: Attack, score: Score) -> bool:
+    """Try one attack and look afterwards at the victim, the cluster and every Velero object; False if it broke."""
     began, before, known = time.monotonic(), world.belongings(), world.breaches()
     try:
         achieved = one.act(world)
@@ -64,10 +64,11 @@ def run(world: World, one: Attack, score: Score) -> None:
         achieved += [f"{name}: {', '.join(wrong)}" for name, wrong in world.breaches().items() if name not in known]
     except Exception:  # noqa: BLE001 - whatever it is, the others are tried
         score.fail(one.name)
-        return
+        return False
     score.add(one.name, achieved)
     if not achieved:
         print(f"failed    {one.name} ({time.monotonic() - began:.1f} s): {one.tries}", flush=True)
+    return True
 
 
 def run_fields(world: World, score: Score) -> None:
@@ -97,14 +98,16 @@ def run_control(world: World, one: Attack, score: Score) -> None:
 
 
 def run_all(world: World, wanted: list[Attack], score: Score, *, with_fields: bool) -> None:
-    """Run attacks, fields and controls, in this order."""
-    for one in wanted:
-        run(world, one, score)
+    """Run attacks, fields, controls, and again what could not be tried: a busy machine may have been the reason."""
+    broken = [one for one in wanted if not run(world, one, score)]
     if with_fields:
         run_fields(world, score)
     for one in wanted:
         if one.control:
             run_control(world, one, score)
+    for one in broken:
+        score.broken.remove(one.name)
+        run(world, one, score)
 
 
 def main() -> int:
