@@ -22,6 +22,7 @@ class Weather:
     """What goes wrong between a world and those who watch it, until it is taken back."""
 
     lag: float = 0.0  # seconds that an event is on its way
+    lags: dict[Kind, float] = field(default_factory=dict)  # of kinds whose events take longer than those of others
     held_back: int = 0  # how many events each stream keeps to itself: its reader is that many behind
     losing: int = 0  # how many of the next events never arrive
     repeating: int = 0  # how many of the last events come again after each new one
@@ -158,7 +159,7 @@ class WorldStream:
         if self.weather.losing:
             self.weather.losing -= 1
             return True
-        self._send(event, document, happening.revision, self.weather.lag)
+        self._send(event, document, happening.revision, self.weather.lags.get(self.kind, self.weather.lag))
         again = list(self._last)[-self.weather.repeating :] if self.weather.repeating else []
         self._pending.extend(_Sent(self._pending[-1].due, one.revision, one.line, prompt=False) for one in again)
         return True

@@ -289,6 +289,27 @@ def test_deleting_and_creating_a_check_again_gains_no_runs() -> None:
     assert (scene.leftovers(), scene.evidence()) == ([], [])
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.01, 0.1, 1.0])
+def test_a_start_counts_before_the_watch_has_shown_it(pause: float) -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.weather.lags = {core.CONFIG_MAP: 30.0}
+        scene.back_up_own("monday")
+        await asyncio.sleep(60)
+        for number in range(20):
+            scene.ask(Key(RED, f"flood-{number}"))
+            await asyncio.sleep(0.5 + pause)
+            scene.world.delete(RESTORE_CHECK, Key(RED, f"flood-{number}"))
+            await asyncio.sleep(pause)
+        await asyncio.sleep(60)
+        assert len(starts(scene)) == 2, "two of the namespace in an hour"
+        await asyncio.sleep(HOUR)
+        scene.ask()
+        await asyncio.sleep(120)
+        assert scene.status(OWN)["last"]["result"] == "Pass", "nothing is counted for ever"
+
+    assert leftovers(lived(story)) == []
+
+
 def test_asking_again_and_again_is_bounded_by_the_interval() -> None:
     async def story(scene: TenantScene) -> None:
         await passes(scene)

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from hashlib import sha256
 
 from foresail.api import core, velero
 from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE, NOT_BACKED_UP
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import SANDBOX_PREFIX, CheckRun
-from foresail.plan import Create, Delete, Key, Kind
+from foresail.plan import Action, Create, Delete, Key, Kind
 from foresail.proof.checks import data_build
 from foresail.proof.checks.contents import included_resources
 from foresail.proof.checks.kinds import left_out
@@ -204,6 +205,13 @@ def start(check: CheckRow, run: str) -> Create:
     """Return the ConfigMap by which a start of a tenant's check counts, even if the tenant deletes the check."""
     body = {"metadata": {"labels": _labels(check)}}
     return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}{_START}"), body, marks(check, run))
+
+
+def started(check: CheckRow, actions: Iterable[Action], now: datetime) -> Piece:
+    """Return the start among the actions of a Plan, as the store will have it."""
+    start = next(each for each in actions if isinstance(each, Create) and each.key.name.endswith(_START))
+    whose = check.key
+    return Piece(start.key, "", whose.name, check.uid, start.mark[CHECK_RUN], "", now, check_namespace=whose.namespace)
 
 
 def is_start(piece: Piece) -> bool:

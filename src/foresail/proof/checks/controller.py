@@ -44,6 +44,7 @@ from foresail.proof.checks.pod_rows import PodsFound
 from foresail.proof.checks.reader import ReadFiles
 from foresail.proof.checks.sandbox_reader import ReadPods
 from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.starts import Starts
 from foresail.proof.checks.tenant_rows import RequestRow, RequestWire, request_row, schedule_row
 from foresail.proof.checks.tenants import Turn
 from foresail.proof.checks.turns import Turns
@@ -96,7 +97,7 @@ class RestoreChecks:
         self._read_files, self._read_pods = read_files, read_pods
         self.serves_tenants = never is not None
         self.never = frozenset((*(never or ()), velero_namespace))
-        self.turns, self.ages = Turns(), Ages()
+        self.turns, self.ages, self.starts = Turns(), Ages(), Starts()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
         self.requests = Store[RequestRow]()
@@ -143,7 +144,7 @@ class RestoreChecks:
             Informer(sandboxes, self.sandboxes, self._for_sandbox),
             Informer(quotas, self.quotas, self._for_quota),
             Informer(restores, self.restores, self._for_piece),
-            Informer(maps, self.config_maps, self._for_piece),
+            Informer(maps, self.config_maps, self._for_piece, self._learn_start),
             Informer(downloads, self.downloads, self._for_piece),
             *(self._tenant_informers() if self.serves_tenants else ()),
             *([Informer(volumes, self.volumes, _for_volume)] if self.data is not None else []),
@@ -164,6 +165,11 @@ class RestoreChecks:
         self.ages.learn(change.key.namespace, change.old, change.new)
         if change.new is None or change.new.status.run is not None:
             self.turns.release(change.key)
+        yield from ()
+
+    def _learn_start(self, change: Change[Piece]) -> Iterator[Key]:
+        """Note that the store has a start, or whatever else a ConfigMap is."""
+        self.starts.remove(change.key)
         yield from ()
 
     def _for_check(self, change: Change[CheckRow]) -> Iterator[Key]:
@@ -319,7 +325,7 @@ class RestoreChecks:
             namespace=self.namespaces.get(Key("", key.namespace)),
             policy=self._policy(key.namespace),
             rank=self.ages.rank(check) if check is not None else 0,
-            starts=tuple(self.config_maps.by("starts", key.namespace)),
+            starts=(*self.config_maps.by("starts", key.namespace), *self.starts.of(key.namespace)),
             is_free=self.turns.is_free(key, is_busy=bool(ends)),
             busy_until=max(ends, default=None),
             sandboxes=tuple(self.sandboxes.by("tenant", key.namespace)),
@@ -339,10 +345,13 @@ class RestoreChecks:
         """Return the Plan."""
         return decide_volume(view) if isinstance(view, VolumeRow) else decide(view, now)
 
-    def begin(self, key: Key, _view: CheckView | VolumeRow, plan: Plan, _now: datetime) -> Iterable[Key]:
-        """Reserve the turn of a tenant's check that starts."""
-        if plan.verdict is Turn.TAKES:
+    def begin(self, key: Key, view: CheckView | VolumeRow, plan: Plan, now: datetime) -> Iterable[Key]:
+        """Reserve the turn of a tenant's check that starts, and count the start."""
+        if plan.verdict is Turn.TAKES and isinstance(view, CheckView) and view.check is not None:
             self.turns.take(key)
+            start = build.started(view.check, plan.actions, now)
+            if start.key not in self.config_maps:
+                self.starts.add(start, now, now + tenants.interval(view.tenant))
         return ()
 
     def settled(
