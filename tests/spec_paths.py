@@ -12,7 +12,7 @@ def paths(schema: dict[str, Any], path: str = "") -> dict[str, str]:
         below[f"{path}[]"] = schema["items"]
     if isinstance(schema.get("additionalProperties"), dict):
         below[f"{path}{{}}"] = schema["additionalProperties"]
-    found = {path: str(schema["type"])} if path else {}
+    found = {path: str(schema.get("type", "any"))} if path else {}
     for deeper, field in below.items():
         found |= paths(field, deeper)
     return found

@@ -4,10 +4,15 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 
 from docs.generate import chart
 from docs.generate.__main__ import FOLDER, files, main
+from foresail.api import crds
+from foresail.api.schema import schema
+from tests.spec_paths import paths
 
 WRITTEN = files()
 
@@ -137,3 +142,32 @@ def test_every_path_of_the_requirements_exists() -> None:
     bases = (root / "tests", root / "src" / "foresail")
     assert paths
     assert [path for path in paths if not any((base / path).exists() for base in bases)] == []
+
+
+MANIFEST = re.compile(r"^```yaml\n(apiVersion: foresail\.dev/.*?)^```$", re.MULTILINE | re.DOTALL)
+TYPES = {each.kind.name: each.type for each in crds.DEFINITIONS}
+MANIFESTS = [
+    (str(page.relative_to(PAGE.parent)), yaml.safe_load(text))
+    for page in sorted(PAGE.parent.glob("*/*.md"))
+    for text in MANIFEST.findall(page.read_text())
+]
+
+
+@pytest.mark.parametrize(("page", "manifest"), MANIFESTS)
+def test_a_manifest_on_a_page_has_only_fields_of_its_kind(page: str, manifest: dict[str, object]) -> None:
+    kind = TYPES[str(manifest["kind"])]
+    msgspec.convert(manifest, kind)
+    known = paths(schema(kind))
+    found = fields({"spec": manifest["spec"]})
+    unknown = [each for each in found if each not in known and f"{each.rpartition('.')[0]}{{}}" not in known]
+    assert unknown == [], page
+
+
+def fields(value: object, path: str = "") -> list[str]:
+    """Return the path of every field of a manifest."""
+    if isinstance(value, list):
+        return [each for item in value for each in fields(item, f"{path}[]")]
+    if not isinstance(value, dict):
+        return []
+    below = {f"{path}.{name}" if path else name: field for name, field in value.items()}
+    return [found for deeper, field in below.items() for found in (deeper, *fields(field, deeper))]
