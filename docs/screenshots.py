@@ -35,7 +35,7 @@ _PAGES = {
     "queue": "/queue",
     "policies": "/policies",
     "checks": "/checks",
-    "check": "/checks/mail-proof",
+    "check": "/ns/velero/check/mail-proof",
     "primers": "/primers",
     "doctor": "/doctor",
 }

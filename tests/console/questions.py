@@ -135,7 +135,7 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     APPROVE,
     ADOPT,
-    *of(ADMINISTRATOR, "Checks", ("Checks",), results=r"proven\s+Pass\s+Complete\s+nightly-1"),
+    *of(ADMINISTRATOR, "Checks", ("Checks",), results=r"proven\s+velero\s+Pass\s+Complete\s+nightly-1"),
     *of(
         ADMINISTRATOR,
         "Check",

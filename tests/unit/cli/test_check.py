@@ -75,6 +75,16 @@ def test_a_namespace_without_checks_says_so(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == "No RestoreChecks found in namespace velero\n"
 
 
+def test_all_namespaces_are_listed_with_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = {**CHECK, "metadata": {"name": "own", "namespace": "shop"}}
+    found = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [own]}
+    with canned(tmp_path, {"/apis/foresail.dev/v1alpha1/restorechecks": found}) as server:
+        assert main(["check", "get", "-A", "--kubeconfig", str(server.kubeconfig)]) == 0
+        assert main(["check", "get", "own", "-A", "--kubeconfig", str(server.kubeconfig)]) == 2
+    header, row = capsys.readouterr().out.splitlines()
+    assert (header.split()[:2], row.split()[:2]) == (["NAMESPACE", "NAME"], ["shop", "own"])
+
+
 def test_an_explanation_of_data_says_loudly_that_the_network_was_open() -> None:
     data = {
         "fence": "NotEnforced",

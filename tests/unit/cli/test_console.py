@@ -188,7 +188,7 @@ def of_policies(word: str = "shop") -> dict[str, Any]:
 
 
 def of_checks(word: str = "shop") -> dict[str, Any]:
-    """Return a RestoreCheck that failed, with its evidence."""
+    """Return a RestoreCheck that failed, and one of a tenant, with their evidence."""
     last: dict[str, Any] = {
         "result": "Fail",
         "reason": word,
@@ -199,13 +199,21 @@ def of_checks(word: str = "shop") -> dict[str, Any]:
     last |= {"started": "2026-11-16T06:00:00Z", "completed": "2026-11-16T06:01:00Z", "restoreSeconds": 7}
     check = named("nightly", "velero", spec={}, status={"last": last})
     check["metadata"]["uid"] = "check-uid"
+    problem = {"reason": word, "message": f"of the status: {word}"}
+    own = named(
+        "own", "shop", spec={"backups": {"nonAdminBackups": {}}}, status={"last": {**last, "problems": [problem]}}
+    )
+    own["metadata"]["uid"] = "own-uid"
     record = {"problems": [{"reason": word, "message": word}], "problemCount": 3, "restoreSeconds": 7, "result": word}
     evidence = {"metadata": {"name": "check-1-evidence"}, "data": {"record.json": json.dumps(record)}}
     spoiled = {"metadata": {"name": "check-0-evidence"}, "data": {"record.json": "{"}}
-    checks, maps = "/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks", "/api/v1/namespaces/velero/configmaps"
+    group, maps = "/apis/foresail.dev/v1alpha1", "/api/v1/namespaces/velero/configmaps"
     return {
-        checks: listed(check),
-        f"{checks}/nightly": check,
+        f"{group}/restorechecks": listed(own, check),
+        f"{group}/namespaces/velero/restorechecks": listed(check),
+        f"{group}/namespaces/shop/restorechecks": listed(own),
+        f"{group}/namespaces/velero/restorechecks/nightly": check,
+        f"{group}/namespaces/shop/restorechecks/own": own,
         maps: listed(evidence, spoiled),
         f"{maps}/check-1-evidence": evidence,
     }
@@ -236,7 +244,7 @@ def browse(folder: Path, walk: Callable[[Browser], Any], answers: Mapping[str, A
 
 PAGES = (
     "/", "/namespaces", "/calendar", "/doctor", "/ns/shop", "/ns/shop/backup/first", "/ns/shop/backup/copy",
-    "/ns/shop/restore", "/queue", "/policies", "/checks", "/checks/nightly", "/primers",
+    "/ns/shop/restore", "/queue", "/policies", "/checks", "/ns/velero/check/nightly", "/ns/shop/check/own", "/primers",
 )  # fmt: skip
 POSTS = (
     "/approvals/location/shop/mine/approve", "/approvals/location/shop/mine/reject",

@@ -192,16 +192,55 @@ def test_a_check_has_its_result_its_problems_its_durations_and_its_evidence(tmp_
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
         assert {"nightly", "Fail", "7"} <= set(Outline((await browser.get("/checks")).text).texts)
-        texts = Outline((await browser.get("/checks/nightly")).text).texts
+        texts = Outline((await browser.get("/ns/velero/check/nightly")).text).texts
         assert {"Fail (broken)", "and 2 more", "Download the evidence"} <= set(texts)
         asked = len(browser.server.asked)
-        answer = await browser.get("/checks/nightly/evidence.json")
+        answer = await browser.get("/ns/velero/check/nightly/evidence.json")
         assert "GET /api/v1/namespaces/velero/configmaps" not in browser.server.asked[asked:]  # all of the history
         assert answer.headers["content-disposition"] == 'attachment; filename="record.json"'
         assert answer.headers["content-type"].startswith("application/json")
         assert json.loads(answer.text)["problemCount"] == 3
 
     browse(tmp_path, walk, everything("broken"))
+
+
+def test_an_administrator_sees_the_checks_of_tenants_after_their_own_and_finds_them_by_name(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        page = (await browser.get("/checks")).text
+        assert page.index("/ns/velero/check/nightly") < page.index("/ns/shop/check/own")
+        assert "foresail check get -A" in page
+        found = (await browser.get("/checks?q=shop%2F")).text
+        assert "/ns/shop/check/own" in found
+        assert "/ns/velero/check/nightly" not in found
+        texts = Outline((await browser.get("/ns/shop/check/own")).text).texts
+        assert {"and 2 more", "Download the evidence"} <= set(texts), "administrators read the evidence of tenants"
+
+    browse(tmp_path, walk, everything("broken"))
+
+
+def test_a_tenant_sees_the_checks_of_their_own_namespace_only(tmp_path: Path) -> None:
+    def review(_: str, sent: dict[str, Any]) -> dict[str, Any]:
+        asked = sent["spec"]["resourceAttributes"]
+        is_own = asked["resource"] == "restorechecks" or asked["group"] == "oadp.openshift.io"
+        return {"status": {"allowed": is_own and asked["namespace"] == "shop"}}
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        page = (await browser.get("/checks")).text
+        assert "/ns/shop/check/own" in page
+        assert "foresail check get -n shop" in page
+        assert "/ns/shop/check/own" in (await browser.get("/ns/shop")).text
+        assert "Restore checks" in Outline((await browser.get("/")).text).texts
+        texts = Outline((await browser.get("/ns/shop/check/own")).text).texts
+        assert "of the status: broken" in texts
+        assert "Download the evidence" not in texts
+        assert (await browser.get("/ns/shop/check/own/evidence.json")).status == 502
+        assert (await browser.get("/ns/velero/check/nightly")).status == 502
+        reads = [each for each in browser.server.asked if each.startswith("GET ")]
+        assert not [each for each in reads if "/namespaces/velero/" in each or each.endswith("v1alpha1/restorechecks")]
+
+    browse(tmp_path, walk, everything("broken") | {REVIEWS: review})
 
 
 def test_primers_have_cold_beside_warm(tmp_path: Path) -> None:
@@ -220,8 +259,11 @@ def test_pages_that_the_viewer_may_not_read_are_neither_shown_nor_read(tmp_path:
         shown = Outline((await browser.get("/namespaces")).text).texts
         assert not {"Queue", "Policies", "Checks", "Primers", "Doctor"} & set(shown)
         asked = len(browser.server.asked)
-        for path in ("/queue", "/policies", "/checks", "/checks/nightly", "/checks/nightly/evidence.json", "/primers"):
+        for path in ("/queue", "/policies", "/checks", "/primers"):
             assert (await browser.get(path)).status == 502
         assert browser.server.asked[asked:] == []
+        for path in ("/ns/velero/check/nightly", "/ns/velero/check/nightly/evidence.json", "/ns/shop/check/own"):
+            assert (await browser.get(path)).status == 502
+        assert {each.rpartition("/")[2] for each in browser.server.asked[asked:]} == {"selfsubjectaccessreviews"}
 
     browse(tmp_path, walk, answers)

@@ -278,6 +278,17 @@ def test_checks_of_other_schedules_are_not_in_the_report_of_a_namespace(
     assert ("1 of 1 restore checks passed" in err) is is_shown
 
 
+def test_the_checks_of_a_tenant_are_in_the_report_of_their_namespace_only(
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    own = named("own", "lab", spec={"backups": {"nonAdminBackups": {}}})
+    checks = "/apis/foresail.dev/v1alpha1/namespaces/lab/restorechecks"
+    found = {**of_administrator(), checks: listed(own)}
+    assert "lab/own" in Outline(run(found, "-n", "lab")[1]).texts
+    assert "lab/own" not in Outline(run(found, "-n", "bank")[1]).texts
+    assert "lab/own" not in Outline(run(found)[1]).texts, "a tenant writes nothing into the report of the cluster"
+
+
 def test_one_namespace_has_only_its_own_schedules(run: Callable[..., tuple[int, str, str]]) -> None:
     shown = " ".join(Outline(run(of_administrator(), "-n", "lab")[1]).texts)
     assert "Namespace lab" in shown
@@ -315,6 +326,28 @@ def test_a_tenant_gets_their_own_namespace(run: Callable[..., tuple[int, str, st
     assert "RunsNotComplete" in shown
     assert "foresail backup explain nightly-1 -n shop" in shown
     assert "2 errors" in shown
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_tenant_gets_the_checks_of_their_own_namespace(run: Callable[..., tuple[int, str, str]], count: int) -> None:
+    def review(_: str, sent: dict[str, Any]) -> dict[str, Any]:
+        asked = sent["spec"]["resourceAttributes"]
+        return {"status": {"allowed": (asked["resource"], asked["namespace"]) == ("restorechecks", "shop")}}
+
+    refused = {"type": "Ready", "status": "False", "reason": "NotAllowed", "message": "not enabled here"}
+    refused["lastTransitionTime"] = stamp()
+    own = named("own", "shop", spec={"backups": {"nonAdminBackups": {}}}, status={"conditions": [refused]})
+    found = {
+        REVIEWS: review,
+        f"{TENANTS}/nonadminschedules": listed(),
+        f"{TENANTS}/nonadminbackups": listed(),
+        "/apis/foresail.dev/v1alpha1/namespaces/shop/restorechecks": listed(*[own] * count),
+    }
+    code, page, err = run(found, "-n", "shop")
+    texts = Outline(page).texts
+    assert code == 0, err
+    assert ({"shop/own", "not enabled here"} <= set(texts)) is (count == 1)
+    assert ("There is no RestoreCheck in this namespace." in texts) is (count == 0)
 
 
 def test_a_tenant_cannot_have_all_namespaces(run: Callable[..., tuple[int, str, str]]) -> None:

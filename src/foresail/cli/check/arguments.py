@@ -20,10 +20,11 @@ def add_check(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         "check",
         help="show and start RestoreChecks",
         description="Shows RestoreChecks, which restore backups into fenced sandboxes and compare, and starts them."
-        " -n shows those of a tenant's namespace.",
+        " -n shows those of a tenant's namespace, -A all.",
         epilog=examples(
             "foresail check get",
             "foresail check get -n my-namespace",
+            "foresail check get -A",
             "foresail check run nightly --wait",
             "foresail check explain nightly",
         ),
@@ -41,6 +42,7 @@ def _fill(check: argparse.ArgumentParser) -> None:
         "foresail check get nightly -o jsonpath='{.status.last.result}'",
     )
     one.add_argument("names", nargs="*", metavar="NAME", help="names of RestoreChecks; all if none is given")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="those of tenants too")
     add_object_output(one)
     one = _verb(verbs, "run", "check the newest good backup now", "foresail check run nightly --wait")
     one.add_argument("name", metavar="NAME", help="the RestoreCheck")

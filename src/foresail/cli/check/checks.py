@@ -14,7 +14,7 @@ from foresail.api.instants import instant, stamp
 from foresail.api.marks import CHECK_LABEL, CHECK_NOW
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.output import is_table
 from foresail.cli.output.messages import interruptible
@@ -22,6 +22,7 @@ from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
 from foresail.cli.output.table import aligned, fitted, table, terminal_width
 from foresail.cli.output.times import short
+from foresail.cli.threads import in_thread
 from foresail.kube.clock import now
 from foresail.plan import Key
 
@@ -31,6 +32,8 @@ _REFUSED, _WAITS = ("NotAllowed", "QuotaExceeded"), ("TooSoon", "WaitingForTurn"
 """The reasons why a check does not start, at all or yet."""
 
 Check = Mapping[str, Any]
+CheckCells = tuple[Key, tuple[str, ...]]
+"""A RestoreCheck with the cells of the short table."""
 
 
 class _Evidence(msgspec.Struct, frozen=True):
@@ -39,13 +42,17 @@ class _Evidence(msgspec.Struct, frozen=True):
 
 def get(args: argparse.Namespace) -> int:
     """Print RestoreChecks with their last results."""
+    if args.names and args.all_namespaces:
+        raise UsageError(f"RestoreCheck {args.names[0]}: names cannot be combined with -A", "specify -n NAMESPACE")
     found = on_cluster(args, lambda cluster: _read(cluster, args))
     if not is_table(args.output):
         print(as_text(found, args.output))
     elif found:
-        print(check_table(found, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
+        width, is_wide = terminal_width(sys.stdout), args.output == "wide"
+        print(check_table(found, now(), wide=is_wide, width=width, with_namespace=args.all_namespaces))
     else:
-        print(f"No RestoreChecks found in namespace {args.namespace}", file=sys.stderr)
+        place = "" if args.all_namespaces else f" in namespace {args.namespace}"
+        print(f"No RestoreChecks found{place}", file=sys.stderr)
     return 0
 
 
@@ -61,11 +68,20 @@ def explain(args: argparse.Namespace) -> int:
     return 0
 
 
-def check_table(found: Sequence[Check], at: datetime, *, wide: bool, width: int | None) -> str:
+def check_table(
+    found: Sequence[Check], at: datetime, *, wide: bool, width: int | None, with_namespace: bool = False
+) -> str:
     """Return a row for each check."""
-    rows = [(*check_cells(each, at), *((_last(each).get("message", ""),) if wide else ())) for each in found]
-    header = (*_SHORT, "MESSAGE") if wide else _SHORT
-    return table(header, rows) if wide else fitted(header, rows, width, ("BACKUP", "NAME"))
+    header = (*(("NAMESPACE",) if with_namespace else ()), *_SHORT, *(("MESSAGE",) if wide else ()))
+    rows = [
+        (
+            *((each["metadata"]["namespace"],) if with_namespace else ()),
+            *check_cells(each, at),
+            *((_last(each).get("message", ""),) if wide else ()),
+        )
+        for each in found
+    ]
+    return table(header, rows) if wide else fitted(header, rows, width, ("BACKUP", "NAME", "NAMESPACE"))
 
 
 def check_cells(check: Check, at: datetime) -> tuple[str, ...]:
@@ -139,7 +155,7 @@ def problems(check: Check, record: Mapping[str, Any]) -> list[tuple[str, str]]:
 async def _read(cluster: Cluster, args: argparse.Namespace) -> list[dict[str, Any]]:
     if args.names:
         return [await read_check(cluster, Key(args.namespace, each)) for each in args.names]
-    return await read_checks(cluster, args.namespace)
+    return await read_checks(cluster, "" if args.all_namespaces else args.namespace)
 
 
 async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
@@ -176,12 +192,13 @@ def report_result(key: Key, last: Mapping[str, Any]) -> int:
         print(f"Check {key} passed: {last.get('message')}.", file=sys.stderr)
         return 0
     cause = f"{last.get('reason', 'NoResult')}: {last.get('message', 'its Backup was deleted')}"
-    raise CommandError(f"check {key} failed: {cause}", f"see foresail check explain {key.name}")
+    raise CommandError(f"check {key} failed: {cause}", f"see foresail check explain {key.name} -n {key.namespace}")
 
 
 async def _explain(cluster: Cluster, args: argparse.Namespace) -> str:
     check = await read_check(cluster, Key(args.namespace, args.name))
-    return explained(check, read_record(await read_evidence(cluster, args.namespace, check)))
+    evidence = "" if is_of_tenant(check) else await read_evidence(cluster, args.namespace, check)
+    return explained(check, read_record(evidence))
 
 
 async def read_check(cluster: Cluster, key: Key) -> dict[str, Any]:
@@ -190,21 +207,33 @@ async def read_check(cluster: Cluster, key: Key) -> dict[str, Any]:
 
 
 async def read_checks(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
-    """Read all RestoreChecks."""
+    """Read all RestoreChecks of a namespace, or of the cluster if that is empty."""
     return [msgspec.json.decode(each) for each in await cluster.listed(RESTORE_CHECK, namespace)]
 
 
-async def read_evidence(cluster: Cluster, namespace: str, check: Check) -> str:
+async def read_check_rows(cluster: Cluster, namespace: str, at: datetime) -> list[CheckCells]:
+    """Read the cells of all RestoreChecks of a namespace, or of the cluster; of tenants there may be many."""
+    found = await cluster.listed(RESTORE_CHECK, namespace)
+    return await in_thread(lambda: [_row(msgspec.json.decode(each), at) for each in found])
+
+
+def _row(check: Check, at: datetime) -> CheckCells:
+    meta = check["metadata"]
+    return Key(meta["namespace"], meta["name"]), check_cells(check, at)
+
+
+async def read_evidence(cluster: Cluster, velero_namespace: str, check: Check) -> str:
     """Return the record of the last run as it was written; empty if there is none."""
-    name = "" if is_of_tenant(check) else _last(check).get("evidence", "")
-    found = await cluster.if_there(CONFIG_MAP, Key(namespace, name), _Evidence) if name else None
+    name = _last(check).get("evidence", "")
+    found = await cluster.if_there(CONFIG_MAP, Key(velero_namespace, name), _Evidence) if name else None
     return (found.data or {}).get("record.json", "") if found is not None else ""
 
 
-async def read_history(cluster: Cluster, namespace: str, check: Check) -> list[dict[str, Any]]:
+async def read_history(cluster: Cluster, velero_namespace: str, check: Check) -> list[dict[str, Any]]:
     """Return the records of the runs whose evidence is kept, the newest first."""
     labels = f"{CHECK_LABEL}={check['metadata']['uid']}"
-    maps = [msgspec.json.decode(each, type=_Evidence) for each in await cluster.listed(CONFIG_MAP, namespace, labels)]
+    listed = await cluster.listed(CONFIG_MAP, velero_namespace, labels)
+    maps = [msgspec.json.decode(each, type=_Evidence) for each in listed]
     found = [read_record((each.data or {}).get("record.json", "")) for each in maps]
     return sorted(filter(None, found), key=lambda each: str(each.get("started", "")), reverse=True)
 

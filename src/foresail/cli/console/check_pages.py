@@ -1,53 +1,59 @@
 """The pages of RestoreChecks: results, durations over time, and evidence to download."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from foresail.cli.check.checks import check_cells, facts, problems
-from foresail.cli.console.layout import Site, cut, shell
+from foresail.cli.check.checks import CheckCells, facts, problems
+from foresail.cli.console.layout import Search, Site, cut, searched, shell
 from foresail.cli.web.markup import Child, Html, element
 from foresail.cli.web.parts import badge, data_table, section, words
+from foresail.plan import Key
 
-_HEADER = ("name", "result", "reason", "backup", "found", "seconds", "checked", "passed", "status")
+_HEADER = ("name", "namespace", "result", "reason", "backup", "found", "seconds", "checked", "passed", "status")
 _RUNS = ("started", "result", "seconds", "duration", "backup", "reason")
 _MOODS = {"Pass": "good", "Fail": "bad"}
-_MOST = 500
 
 Check = Mapping[str, Any]
 
 
-def checks(site: Site, namespace: str, found: Sequence[Check], now: datetime) -> Html:
-    """Return each RestoreCheck with its last result."""
-    rows: list[tuple[Child, ...]] = []
-    for each in found[:_MOST]:
-        name, result, *cells = map(cut, check_cells(each, now))
-        link = element("a", name, href=site.link("checks", name))
-        rows.append((link, badge(result, _MOODS.get(result, "")), *cells))
-    more = len(found) - _MOST
-    rest = element("p", f"{more} more: use the command line.", class_="note") if more > 0 else None
-    table = data_table("Restore checks", _HEADER, rows, "No RestoreCheck.")
-    return shell(site, "Checks", f"foresail check get -n {namespace}", section("checks", "Restore checks", table, rest))
+def checks(site: Site, places: Sequence[str], found: Sequence[CheckCells], search: Search) -> Html:
+    """Return each RestoreCheck of some namespaces with its last result, searched and paged; an empty one means all."""
+
+    def cells(place: int) -> tuple[Child, ...]:
+        key, (_, result, *rest) = found[place]
+        link = element("a", cut(key.name), href=site.link(*check_path(key)))
+        return link, cut(key.namespace), badge(cut(result), _MOODS.get(result, "")), *map(cut, rest)
+
+    table = searched(site, "checks", "Restore checks", _HEADER, [str(key) for key, _ in found], cells, search)
+    where = f"-n {places[0]}" if places[0] else "-A"
+    return shell(site, "Checks", f"foresail check get {where}", section("checks", "Restore checks", table))
 
 
-def check(site: Site, namespace: str, found: Check, record: Check, history: Sequence[Check]) -> Html:
+def check_path(key: Key) -> tuple[str, ...]:
+    """Return the path of the page of a RestoreCheck."""
+    return "ns", key.namespace, "check", key.name
+
+
+def check(site: Site, key: Key, found: Check, record: Check, history: Sequence[Check]) -> Html:
     """Return one RestoreCheck: its last result, every problem, and the runs whose evidence is kept."""
-    name = str(found["metadata"]["name"])
+    name, namespace = key.name, key.namespace
     listed = [(cut(reason), cut(message)) for reason, message in problems(found, record)]
-    evidence = element("a", "Download the evidence", href=site.link("checks", name, "evidence.json"))
+    evidence = element("a", "Download the evidence", href=site.link(*check_path(key), "evidence.json"))
     longest = max((_seconds(each) for each in history), default=0)
     runs = [_run(each, longest) for each in history]
     return shell(
         site,
         f"RestoreCheck {name}",
         f"foresail check explain {name} -n {namespace}",
-        element("p", element("a", "All checks", href=site.link("checks"))),
+        element("p", "In ", element("a", namespace, href=site.link("ns", namespace)), "."),
         section("facts", "Last result", data_table("Last result", ("what", "value"), _cut(facts(found)), "")),
         section("problems", "Problems", data_table("Problems", ("reason", "message"), listed, "No problem.")),
         section(
             "runs",
             "Runs",
-            data_table("Runs", _RUNS, runs, "No evidence is kept, or you may not list ConfigMaps."),
+            data_table(
+                "Runs", _RUNS, runs, "No evidence is kept, or you may not list ConfigMaps in Velero's namespace."
+            ),
             element("p", evidence) if record else None,
         ),
     )

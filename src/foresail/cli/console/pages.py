@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from foresail.cli.console.check_pages import check_path
 from foresail.cli.console.file_pages import CONTENTS, LOG
 from foresail.cli.console.layout import Search, Site, button, cut, searched, shell
 from foresail.cli.console.live import digest
@@ -16,8 +17,11 @@ from foresail.cli.policy.shares import in_order
 from foresail.cli.policy.usage import Usage
 from foresail.cli.report.figures import Figures
 from foresail.cli.report.page import (
+    CHECKS,
     COVERAGE,
     calendar_section,
+    check_cells,
+    check_title,
     coverage_cells,
     failed_section,
     namespace_tiles,
@@ -30,6 +34,7 @@ from foresail.cli.tenant.schedule.snapshot import TenantSchedule
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.cli.web.markup import Child, Html, element
 from foresail.cli.web.parts import badge, command, data_table, section, words
+from foresail.plan import Key
 
 _SHOWN, _NEWEST = 25, 10
 _GRADES = {Grade.GOOD: "good", Grade.WARNING: "warn", Grade.PROBLEM: "bad"}
@@ -127,8 +132,24 @@ def namespace(site: Site, name: str, found: OwnNamespace, now: datetime) -> Html
         section("schedules", "Schedules", own_schedules(site, found.schedules, now, may_pause=found.may_pause)),
         section("backups", "Backups", requests_table(site, "Backups", found.backups, now)),
         section("restores", "Restores", requests_table(site, "Restores", found.restores, now)),
+        checks_section(site, found.figures) if found.figures.checks is not None else None,
         live=site.link("live", "ns", name, seen=digest((*found.backups, *found.restores))),
     )
+
+
+def checks_section(site: Site, found: Figures) -> Html:
+    """Return the last result of each RestoreCheck of a namespace, failed ones first."""
+    checks = found.checks or ()
+    rows = [
+        (
+            element("a", check_title(each, found), href=site.link(*check_path(Key(each.namespace, each.name)))),
+            *check_cells(each, found),
+        )
+        for each in checks[:_SHOWN]
+    ]
+    more = len(checks) - _SHOWN
+    rest = element("p", f"{more} more are left out.", class_="note") if more > 0 else None
+    return section("checks", "Restore checks", data_table("Restore checks", CHECKS, rows, "No RestoreCheck."), rest)
 
 
 def quota_section(found: Usage) -> Html:

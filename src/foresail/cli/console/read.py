@@ -27,7 +27,7 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.access.refused_writes import refused_writes
-from foresail.cli.check.checks import read_check, read_checks, read_evidence, read_history
+from foresail.cli.check.checks import CheckCells, read_check, read_check_rows, read_evidence, read_history
 from foresail.cli.console.changes import restore_fields
 from foresail.cli.console.file_pages import LARGEST_LOG, MOST_LOG
 from foresail.cli.console.policy_pages import Approvals
@@ -101,6 +101,7 @@ class Rights:
     is_administrator: bool
     offered: frozenset[str]
     has_namespace: bool  # the backups and schedules of the namespace that the reader is about
+    checks: tuple[str, ...] = ()  # the namespaces whose RestoreChecks the viewer may list; an empty one means all
 
 
 class Reader:
@@ -130,16 +131,23 @@ class Reader:
     async def _review(self) -> Rights:
         velero_namespace = self.wanted.velero_namespace
         is_all = await is_administrator(self.cluster, velero_namespace)
-        listed = {
-            "checks": (RESTORE_CHECK, velero_namespace),
-            "primers": (PRIMER, "" if is_all else self.wanted.namespace),
-        }
-        offered = {word for word, (kind, place) in listed.items() if await may(self.cluster, "list", kind, place)}
+        checks = await self._places_of_checks()
+        offered = {"checks"} if checks else set()
+        if await may(self.cluster, "list", PRIMER, "" if is_all else self.wanted.namespace):
+            offered.add("primers")
         if is_all:
             offered |= {"doctor", "queue"}
             needed = [(SELF_SERVICE_POLICY, ""), (velero.RESTORE, velero_namespace), (RESTORES.kind, "")]
             offered |= {"policies"} if await may_all(self.cluster, "list", needed) else set()
-        return Rights(is_all, frozenset(offered), has_namespace=not is_all and await self._has_namespace())
+        has_namespace = not is_all and await self._has_namespace()
+        return Rights(is_all, frozenset(offered), has_namespace=has_namespace, checks=checks)
+
+    async def _places_of_checks(self) -> tuple[str, ...]:
+        """Return the namespaces whose RestoreChecks the viewer may list: an empty one for all, Velero's, their own."""
+        if await may(self.cluster, "list", RESTORE_CHECK):
+            return ("",)
+        places = dict.fromkeys((self.wanted.velero_namespace, self.wanted.namespace))
+        return tuple([each for each in places if each and await may(self.cluster, "list", RESTORE_CHECK, each)])
 
     async def _has_namespace(self) -> bool:
         place = self.wanted.namespace
@@ -324,22 +332,29 @@ class Reader:
         """Where backups to adopt are looked for."""
         return Scope(self.wanted.velero_namespace, self.operator_namespace)
 
-    async def checks(self) -> list[dict[str, Any]]:
-        """Return the RestoreChecks."""
-        return await read_checks(self.cluster, self.wanted.velero_namespace)
+    async def checks(self, now: datetime) -> list[CheckCells]:
+        """Return the RestoreChecks that the viewer may list, those of administrators first."""
+        places = (await self.rights(now)).checks
+        found = [each for place in places for each in await read_check_rows(self.cluster, place, now)]
+        return sorted(found, key=lambda each: (each[0].namespace != self.wanted.velero_namespace, each[0]))
 
-    async def check(self, name: str) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
+    async def check(self, key: Key) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
         """Return a RestoreCheck with its evidence and the records of earlier runs, as far as the viewer may read."""
-        place = self.wanted.velero_namespace
-        found = await read_check(self.cluster, Key(place, name))
+        found, place = await self._check(key), self.wanted.velero_namespace
         history = list[dict[str, Any]]()
         if await may(self.cluster, "list", CONFIG_MAP, place):
             history = await read_history(self.cluster, place, found)
         return found, await self._evidence(found), history
 
-    async def evidence(self, name: str) -> str:
+    async def evidence(self, key: Key) -> str:
         """Return the evidence of the last run; empty if there is none, or if the viewer may not read it."""
-        return await self._evidence(await read_check(self.cluster, Key(self.wanted.velero_namespace, name)))
+        return await self._evidence(await self._check(key))
+
+    async def _check(self, key: Key) -> dict[str, Any]:
+        if not await may(self.cluster, "get", RESTORE_CHECK, key.namespace):
+            problem = f"you may not get {RESTORE_CHECK.plural} in namespace {key.namespace}"
+            raise CommandError(problem, "ask for access")
+        return await read_check(self.cluster, key)
 
     async def _evidence(self, check: dict[str, Any]) -> str:
         place = self.wanted.velero_namespace

@@ -109,8 +109,8 @@ class Pages:
         get(f"{base}/queue", cls._queue)
         get(f"{base}/policies", cls._policies)
         get(f"{base}/checks", cls._checks)
-        get(f"{base}/checks/{name}", cls._check)
-        get_at_once(f"{base}/checks/{name}/evidence.json", cls._evidence)
+        get(f"{base}/ns/{namespace}/check/{name}", cls._check)
+        get_at_once(f"{base}/ns/{namespace}/check/{name}/evidence.json", cls._evidence)
         get(f"{base}/primers", cls._primers)
         decision = "{verb:approve|reject}"
         change(f"{base}/approvals/location/{namespace}/{name}/{decision}", cls._decide_location)
@@ -223,18 +223,18 @@ class Pages:
         applied, schedules = await reader.policies(), await reader.schedule_policies(at)
         return _page(policy_pages.policies(site, applied, schedules, await reader.approvals(at), at))
 
-    async def _checks(self, _: web.Request) -> web.Response:
-        site = await self._site_of("checks")
-        return _page(check_pages.checks(site, self._velero_namespace, await self._reader.checks(), now()))
+    async def _checks(self, request: web.Request) -> web.Response:
+        at, site = now(), await self._site_of("checks")
+        places = (await self._reader.rights(at)).checks
+        return _page(check_pages.checks(site, places, await self._reader.checks(at), _search(request)))
 
     async def _check(self, request: web.Request) -> web.Response:
-        site = await self._site_of("checks")
-        found, evidence, history = await self._reader.check(request.match_info["name"])
-        return _page(check_pages.check(site, self._velero_namespace, found, read_record(evidence), history))
+        key = Key(request.match_info["namespace"], request.match_info["name"])
+        found, evidence, history = await self._reader.check(key)
+        return _page(check_pages.check(await self._site(), key, found, read_record(evidence), history))
 
     async def _evidence(self, request: web.Request) -> web.Response:
-        await self._site_of("checks")
-        evidence = await self._reader.evidence(request.match_info["name"])
+        evidence = await self._reader.evidence(Key(request.match_info["namespace"], request.match_info["name"]))
         if not evidence:
             raise CommandError("there is no evidence of the last run, or you may not read it", "start a check")
         headers = {"Content-Disposition": 'attachment; filename="record.json"'}

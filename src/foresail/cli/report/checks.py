@@ -17,6 +17,7 @@ class LastCheck:
     schedule: str = ""  # whose backups it checks; empty if it selects them by labels
     last: CheckResult | None = None  # None if no check has ended yet
     problem: str = ""  # why there is no result
+    namespace: str = ""  # Velero's, or that of a tenant
 
     @property
     def has_failed(self) -> bool:
@@ -35,15 +36,20 @@ class _Check(_Named, frozen=True):
 
 def last_checks(raw: Iterable[msgspec.Raw]) -> tuple[LastCheck, ...]:
     """Return the last results, failed ones first; one that cannot be decoded hides no other."""
-    found = [_last_check(each) for each in raw]
-    return tuple(sorted(found, key=lambda each: (not each.has_failed, each.name)))
+    return failed_first(_last_check(each) for each in raw)
+
+
+def failed_first(found: Iterable[LastCheck]) -> tuple[LastCheck, ...]:
+    """Return checks in the order of a report."""
+    return tuple(sorted(found, key=lambda each: (not each.has_failed, each.namespace, each.name)))
 
 
 def _last_check(raw: msgspec.Raw) -> LastCheck:
     try:
         check = msgspec.json.decode(raw, type=_Check)
     except msgspec.ValidationError as error:
-        return LastCheck(msgspec.json.decode(raw, type=_Named).metadata.name, problem=f"cannot be decoded: {error}")
+        meta = msgspec.json.decode(raw, type=_Named).metadata
+        return LastCheck(meta.name, problem=f"cannot be decoded: {error}", namespace=meta.namespace)
     ready = next((each.message for each in check.status.conditions if each.type == "Ready"), "no operator has seen it")
-    last = check.status.last
-    return LastCheck(check.metadata.name, check.spec.backups.schedule or "", last, "" if last else ready)
+    meta, last = check.metadata, check.status.last
+    return LastCheck(meta.name, check.spec.backups.schedule or "", last, "" if last else ready, meta.namespace)

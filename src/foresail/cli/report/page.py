@@ -30,7 +30,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 _CHECKS = ("checks", "Restore checks")
 _PARTS = (("gaps", "Gaps"), ("coverage", "Coverage"), ("calendar", "Calendar"), ("failed", "Failed runs"))
 _OWN_ONLY = (
-    "This is a tenant's report: it knows the NonAdminSchedules and NonAdminBackups of the namespace. "
+    "This is a tenant's report: it knows the NonAdminSchedules, NonAdminBackups and RestoreChecks of the namespace. "
     "Schedules of administrators may cover it as well."
 )
 
@@ -208,15 +208,26 @@ def failed_section(found: Figures) -> Html:
     return section("failed", "Failed runs", *_table("Failed runs", header, rows, empty))
 
 
+CHECKS = ("check", "result", "backup", "checked", "restored in", "objects", "what")
+"""The header of the table of RestoreChecks."""
+
+
 def check_section(found: Figures) -> Html:
     """Return the last result of each RestoreCheck, failed ones first."""
-    rows = [(each.name, *_check_cells(each, found)) for each in found.checks or ()]
-    header = ("check", "result", "backup", "checked", "restored in", "objects", "what")
+    rows = [(check_title(each, found), *check_cells(each, found)) for each in found.checks or ()]
     empty = "There is no RestoreCheck: nothing has proved yet that this cluster takes these backups back."
-    return section("checks", "Restore checks", *_table("Restore checks", header, rows, empty))
+    if found.is_tenant:
+        empty = "There is no RestoreCheck in this namespace."
+    return section("checks", "Restore checks", *_table("Restore checks", CHECKS, rows, empty))
 
 
-def _check_cells(each: LastCheck, found: Figures) -> tuple[Child, ...]:
+def check_title(each: LastCheck, found: Figures) -> str:
+    """Return the name of a check; of a tenant's, with its namespace."""
+    return each.name if each.namespace in ("", found.velero_namespace) else f"{each.namespace}/{each.name}"
+
+
+def check_cells(each: LastCheck, found: Figures) -> tuple[Child, ...]:
+    """Return the cells of a check, without its name."""
     last = each.last
     if last is None:
         return (badge("none yet"), "n/a", "n/a", "n/a", "n/a", each.problem)

@@ -14,7 +14,7 @@ from foresail.cli.coverage.own_snapshot import read_own_view
 from foresail.cli.coverage.show import selected
 from foresail.cli.coverage.snapshot import read_view
 from foresail.cli.cron.load import Timetable
-from foresail.cli.report.checks import LastCheck, last_checks
+from foresail.cli.report.checks import LastCheck, failed_first, last_checks
 from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
 from foresail.cli.schedule.calendar import timetables
 from foresail.cli.schedule.snapshot import evaluate_selected
@@ -53,22 +53,26 @@ async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figur
             each for each in runs if (each.key.name if each.key.namespace == of_velero else str(each.key)) in titles
         ]
         backups = tuple(each for each in backups if each.schedule in titles)
-        checks = None if checks is None else tuple(each for each in checks if each.schedule in titles)
+        own = await _checks(cluster, wanted.namespace) if wanted.namespace != of_velero else None
+        if checks is not None or own is not None:
+            covering = (each for each in checks or () if each.schedule in titles)
+            checks = failed_first((*covering, *(own or ())))
     return replace(_figures(wanted, now, found, runs, backups), checks=checks)
 
 
 async def read_own(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
-    """Read a tenant's report: their namespace, and their own schedules and backups."""
+    """Read a tenant's report: their namespace, and their own schedules, backups and checks."""
     view = await read_own_view(cluster, wanted.namespace, wanted.objective)
     runs = await _tenants_timetables(cluster, wanted.namespace)
-    return replace(_figures(wanted, now, judge(view, now), runs, view.backups), is_tenant=True)
+    checks = await _checks(cluster, wanted.namespace)
+    return replace(_figures(wanted, now, judge(view, now), runs, view.backups), is_tenant=True, checks=checks)
 
 
-async def _checks(cluster: Cluster, velero_namespace: str) -> tuple[LastCheck, ...] | None:
-    """Return the last results of RestoreChecks; None if the user may not list them."""
-    if not await may(cluster, "list", RESTORE_CHECK, velero_namespace):
+async def _checks(cluster: Cluster, namespace: str) -> tuple[LastCheck, ...] | None:
+    """Return the last results of the RestoreChecks of a namespace; None if the user may not list them."""
+    if not await may(cluster, "list", RESTORE_CHECK, namespace):
         return None
-    return last_checks(await cluster.listed_if_known(RESTORE_CHECK, velero_namespace))
+    return last_checks(await cluster.listed_if_known(RESTORE_CHECK, namespace))
 
 
 async def _tenants_timetables(cluster: Cluster, namespace: str) -> list[Timetable]:
