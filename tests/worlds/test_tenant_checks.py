@@ -403,6 +403,23 @@ def test_a_check_that_a_tenant_keeps_in_the_way_loses_its_sandbox_and_its_turn(w
     lived(story)
 
 
+def test_a_served_check_that_is_being_deleted_gives_its_place_to_the_next_at_once() -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.back_up_own("monday")
+        scene.ask()
+        await asyncio.sleep(1)
+        scene.ask(Key(RED, "next"))
+        await asyncio.sleep(2 * HOUR)
+        assert (scene.result(OWN), scene.ready(Key(RED, "next"))) == (("Pass", "Complete"), "QuotaExceeded")
+        done(scene.world.merge(RESTORE_CHECK, OWN, {"metadata": {"finalizers": ["example.com/never"]}}, "tenant"))
+        scene.world.delete(RESTORE_CHECK, OWN)
+        await asyncio.sleep(60)
+        assert OWN in checks(scene)
+        assert scene.result(Key(RED, "next")) == ("Pass", "Complete")
+
+    assert leftovers(lived(story, maximum=1)) == []
+
+
 async def hold(scene: TenantScene) -> Key:
     """Put an object with a finalizer into the only sandbox, and return its key."""
     (sandbox,) = scene.named(NAMESPACE)

@@ -40,9 +40,14 @@ class Ages:
         return [Key(namespace, name) for _, name in self._ordered.get(namespace, ())[:most]]
 
 
+def has_place(row: CheckRow | None) -> bool:
+    """Whether a check counts among those of its namespace: it exists, and is not being deleted."""
+    return row is not None and not row.is_terminating
+
+
 def _age(row: CheckRow) -> _Age:
     return row.created, row.key.name
 
 
 def _counted(row: CheckRow | None) -> _Age | None:
-    return _age(row) if row is not None and not row.is_terminating else None
+    return _age(row) if row is not None and has_place(row) else None

@@ -20,7 +20,7 @@ from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Keyed, Plan
 from foresail.proof.checks import build, observe, rules, tenants
-from foresail.proof.checks.ages import Ages
+from foresail.proof.checks.ages import Ages, has_place
 from foresail.proof.checks.decide import decide
 from foresail.proof.checks.metrics import CheckMetrics
 from foresail.proof.checks.observe import (
@@ -177,7 +177,7 @@ class RestoreChecks:
         yield change.key
         if change.key.namespace == self.velero_namespace:
             return
-        if change.new is None:
+        if has_place(change.old) and not has_place(change.new):
             yield from self._served_keys(change.key.namespace)
         has_ended = _is_running(change.old) and not _is_running(change.new)
         if has_ended and self.turns.first is not None:
