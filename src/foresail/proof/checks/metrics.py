@@ -1,14 +1,18 @@
-"""The figures of RestoreChecks for Prometheus, by check: those of administrators, which are few."""
+"""The figures of RestoreChecks for Prometheus: by check of administrators, which are few; those of tenants counted."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import get_args
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from foresail.api.restore_check import Result
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.proof.checks.observe import CheckRow, Piece
+from foresail.proof.checks.reasons import Reason
 
 
 class CheckMetrics(Collector):
@@ -39,7 +43,8 @@ class CheckMetrics(Collector):
                 ("items_found", "Objects that arrived in the sandbox."),
             )
         }
-        for row in [each for each in self._checks.rows() if not each.is_tenants]:
+        rows = self._checks.rows()
+        for row in [each for each in rows if not each.is_tenants]:
             due = self._pass_due.get(row.key)
             if due is not None:
                 named["pass_due_timestamp_seconds"].add_metric([row.key.name], due.timestamp())
@@ -61,4 +66,15 @@ class CheckMetrics(Collector):
                     named[name].add_metric([row.key.name], value)
         sandboxes = GaugeMetricFamily("foresail_restore_check_sandboxes", "Sandboxes that exist.")
         sandboxes.add_metric([], float(len(self._sandboxes)))
-        yield from (*named.values(), sandboxes)
+        yield from (*named.values(), sandboxes, _counted(each for each in rows if each.is_tenants))
+
+
+def _counted(rows: Iterable[CheckRow]) -> Metric:
+    """Return how many checks have which last result: a tenant may have as many checks as they like."""
+    results = Counter(row.status.last.result if row.status.last is not None else Reason.NOT_CHECKED for row in rows)
+    found = GaugeMetricFamily(
+        "foresail_restore_check_tenant_checks", "RestoreChecks of all tenants by their last result.", labels=["result"]
+    )
+    for result in (*get_args(Result), Reason.NOT_CHECKED):
+        found.add_metric([result], float(results[result]))
+    return found

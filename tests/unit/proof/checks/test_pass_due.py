@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from foresail.api.restore_check import CheckedBackups, RestoreCheckSpec, RestoreCheckStatus
+from foresail.api.restore_check import CheckedBackups, CheckResult, RestoreCheckSpec, RestoreCheckStatus, Result
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.proof.checks.metrics import CheckMetrics
@@ -77,8 +77,26 @@ def test_the_figure_exists_before_the_first_check_has_ended() -> None:
     checks, row = Store[CheckRow](), check("0 6 * * *")
     checks.put(row.key, row)
     metrics = CheckMetrics(checks, Store[Piece](), {row.key: NOON})
-    found = {each.name: each.value for family in metrics.collect() for each in family.samples}
+    found = {
+        each.name: each.value
+        for family in metrics.collect()
+        for each in family.samples
+        if not each.labels.get("result")
+    }
     assert found == {
         "foresail_restore_check_pass_due_timestamp_seconds": NOON.timestamp(),
         "foresail_restore_check_sandboxes": 0.0,
     }
+
+
+def test_checks_of_tenants_are_counted_by_their_last_result_and_have_no_series_of_their_own() -> None:
+    checks = Store[CheckRow]()
+    results: tuple[Result | None, ...] = ("Pass", "Pass", "Fail", None)
+    for number, result in enumerate(results):
+        last = CheckResult("i", "b", "u", NOON, NOON, result, "r", "m") if result is not None else None
+        row = msgspec.structs.replace(check(), key=Key("shop", str(number)), status=RestoreCheckStatus(last=last))
+        checks.put(row.key, row)
+    found = [each for family in CheckMetrics(checks, Store[Piece](), {}).collect() for each in family.samples]
+    counted = {each.labels["result"]: each.value for each in found if each.name.endswith("_tenant_checks")}
+    assert counted == {"Pass": 2.0, "Fail": 1.0, "NotChecked": 1.0}
+    assert len(found) == len(counted) + 1, "and the number of sandboxes"
