@@ -12,8 +12,9 @@ from foresail.kube.client import address
 from foresail.plan import Kind
 from testbed import Cluster
 from tests.cluster.kinds import rule, schemaless, service_account
+from tests.cluster.schedules import FULL
 
-COUNT = 20_000
+COUNT = 20_000 if FULL else 4_000
 AT_ONCE = 32
 LOAD = Kind("bench.foresail.dev", "v1", "loads", "Load")
 DATA = {f"key-{number}": "x" * 60 for number in range(16)}  # about the size of a ConfigMap that people write

@@ -187,7 +187,7 @@ def body_of(plural: str, name: str, spec: object = None, **metadata: object) -> 
 def until(holds: Callable[[], object], seconds: float, what: str) -> None:
     """Wait until something holds; otherwise the attack proves nothing and counts as broken.
 
-    The seconds are those of an idle machine: CI runs three parts of the tests beside the attacks.
+    The seconds are those of an idle machine: CI runs four parts of the tests beside the attacks.
     """
     seconds *= _BUSY
     deadline = time.monotonic() + seconds

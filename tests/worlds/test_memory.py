@@ -179,6 +179,7 @@ def test_a_cron_job_deleted_during_a_read_leaves_nothing_in_memory() -> None:
     assert virtual_time.run(live()) == {}
 
 
+@pytest.mark.repeats
 def test_deleted_requests_and_namespaces_leave_nothing_in_memory() -> None:
     async def live() -> dict[str, int]:
         tenancy = Tenancy()

@@ -563,6 +563,7 @@ def assert_each_placeholder_once(scene: PrimerScene, number: int) -> None:
     assert scene.most == 2
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_neither_doubles_nor_orphans_a_placeholder(after: bool) -> None:
     for number, scene in deaths(two_pods, at(21), after=after):

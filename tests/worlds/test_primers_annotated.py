@@ -290,6 +290,7 @@ def test_a_forged_record_ends_no_operator_that_allows_no_annotations() -> None:
     assert [held.fire for held in scene.record.held] == [at(10), at(20)]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_neither_doubles_nor_orphans_a_placeholder(after: bool) -> None:
     def begin(scene: PrimerScene) -> None:

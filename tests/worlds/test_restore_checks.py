@@ -260,6 +260,7 @@ def test_an_administrator_starts_a_check_and_a_suspended_one_does_not_start() ->
     assert len(lived(story).births) == 2
 
 
+@pytest.mark.repeats
 def test_a_check_with_a_schedule_runs_at_its_slots_only() -> None:
     async def story(scene: CheckScene) -> None:
         scene.make_check(schedule="0 * * * *")

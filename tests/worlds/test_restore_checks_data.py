@@ -268,6 +268,7 @@ def test_a_sandbox_that_took_a_volume_of_somebody_fails_and_leaves_the_volume_al
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("story", [passes, crashes, is_open])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_starts_nothing_outside_the_fence_and_leaves_nothing(story: Story, after: bool) -> None:

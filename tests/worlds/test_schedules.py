@@ -90,6 +90,7 @@ def test_a_life_without_a_death_has_a_known_number_of_writes() -> None:
     assert sum(len(visitor.writes) for visitor in scene.visitors) == WRITES
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_loses_no_slot_and_repeats_none(after: bool, figure: Callable[[str], None]) -> None:
     came = 0
@@ -252,6 +253,7 @@ def test_a_clock_that_is_set_brings_no_slot_twice(step: timedelta) -> None:
     assert found == slots(*range(10, 50, 10), *later)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("restarts", [False, True], ids=["same process", "restarted"])
 def test_a_clock_that_jumps_a_year_ahead_and_back_stops_no_schedule(restarts: bool) -> None:
     """The runs of the wrong year stand alone; before and after them each slot has one run, on time."""
@@ -293,6 +295,7 @@ def test_a_clock_that_jumps_a_year_ahead_and_back_stops_no_schedule(restarts: bo
     assert {note.key.name for note in in_future} == {"often", "skips", "edited", "made-then"}
 
 
+@pytest.mark.repeats
 def test_a_backup_that_is_deleted_the_moment_it_is_there_is_not_made_again() -> None:
     async def live() -> ScheduleScene:
         scene = ScheduleScene()

@@ -76,6 +76,7 @@ def test_only_so_many_run_at_once_and_the_others_follow_in_their_order_without_a
     assert all("s0" in note.message and len(note.message.split()) <= 30 for note in scene.notes)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_death_at_any_write_starts_no_more_than_allowed_and_loses_no_run(after: bool) -> None:
     writes = len(live(schedules=6, most=2)[0].writes)

@@ -48,6 +48,7 @@ def night(names: tuple[str, ...]) -> tuple[ScheduleScene, int]:
     return virtual_time.run(story()), most
 
 
+@pytest.mark.repeats
 @pytest.mark.timeout(600)
 def test_midnight_is_spread_over_two_hours_with_four_at_once_and_a_new_schedule_moves_no_other() -> None:
     scene, most = night(NAMES)

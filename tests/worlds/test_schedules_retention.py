@@ -67,6 +67,7 @@ def test_oldest_backup_goes_when_a_newer_one_takes_its_place() -> None:
     assert all("keepLast 2 keeps newer ones" in each for each in deleted)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_death_at_any_write_deletes_the_same_backups(after: bool) -> None:
     writes = len(live().writes)

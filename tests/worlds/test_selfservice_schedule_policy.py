@@ -32,6 +32,7 @@ def reasons(scene: TenantScene) -> list[str]:
     return sorted({note.reason for note in scene.notes})
 
 
+@pytest.mark.repeats
 def test_expression_is_read_in_the_zone_of_the_policy_and_its_own_zone_comes_first() -> None:
     other = Key("red", "own-zone")
 

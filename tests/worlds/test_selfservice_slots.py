@@ -74,6 +74,7 @@ def test_a_clock_that_jumps_a_year_ahead_and_back_stops_no_schedule(restarts: bo
     assert "TimeInFuture" in {note.reason for note in scene.notes}
 
 
+@pytest.mark.repeats
 def test_a_run_that_is_deleted_the_moment_it_is_there_is_not_made_again() -> None:
     async def story(scene: TenantScene) -> None:
         await scene.stop()

@@ -192,6 +192,7 @@ def test_without_a_policy_nothing_is_served_and_a_run_ends_when_the_policy_does(
     lived(story)
 
 
+@pytest.mark.repeats
 def test_a_large_backup_and_a_long_deadline_have_the_policy_s_bounds() -> None:
     async def story(scene: TenantScene) -> None:
         scene.ask(deadline="24h", evidence=100)
@@ -211,6 +212,7 @@ def test_a_large_backup_and_a_long_deadline_have_the_policy_s_bounds() -> None:
     assert (leftovers(scene), len(scene.evidence())) == ([], 3)
 
 
+@pytest.mark.repeats
 def test_a_thousand_checks_of_one_tenant_are_served_in_a_stable_order_and_the_rest_say_why() -> None:
     async def story(scene: TenantScene) -> None:
         scene.back_up_own("monday")
