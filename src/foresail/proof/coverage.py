@@ -9,8 +9,8 @@ from foresail.api.specs import BackupSpec
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.runs import good_backups, in_order, last_run_gaps
-from foresail.scope.coverage import EXCLUDE_LABEL, Namespaces, Scope, is_covered, scope_of
-from foresail.scope.discovery import CLAIMS, NAMESPACES, PODS, STANDARD_KINDS
+from foresail.scope.coverage import Namespaces, Scope, is_covered, is_excluded, scope_of
+from foresail.scope.discovery import CLAIMS, PODS, STANDARD_KINDS
 from foresail.scope.globs import has_wildcard
 from foresail.scope.policies import Policies
 from foresail.scope.volumes import Method, data_backup
@@ -48,6 +48,17 @@ class NamespaceCoverage:
         return [*self.gaps, *(gap for claim in self.claims for gap in claim.gaps)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Covering:
+    """The schedules of a namespace, with what is the same for all namespaces that have just these."""
+
+    schedules: tuple[ScheduleRow, ...]
+    titles: tuple[str, ...]
+    gaps: tuple[Gap, ...]
+    objective: timedelta | None
+    next_run: datetime | None
+
+
 def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
     """Return the coverage of each namespace, and of each that a schedule names and that does not exist."""
     return _Judgement(view, now).all()
@@ -56,8 +67,7 @@ def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
 class _Judgement:
     def __init__(self, view: CoverageView, now: datetime) -> None:
         self.view, self.now = view, now
-        items = (Item(ItemKey(NAMESPACES, "", each.name), each.labels) for each in view.namespaces)
-        self.namespaces = Namespaces.of(items)
+        self.namespaces = Namespaces.named((each.name, each.labels) for each in view.namespaces)
         self.scopes: dict[tuple[object, ...], tuple[Scope, frozenset[str]]] = {}
         self.covered: dict[tuple[object, ...], frozenset[str]] = {}
         runs: dict[str, list[BackupRow]] = defaultdict(list)
@@ -70,16 +80,19 @@ class _Judgement:
         self.data_group = {title: numbers[key] for title, key in keys.items()}
 
     def all(self) -> list[NamespaceCoverage]:
-        covering: dict[str, list[ScheduleRow]] = defaultdict(list)
-        for each in self.view.schedules:
-            for name in self._scope(each.spec, each.policies)[1]:
-                covering[name].append(each)
+        covering: dict[str, list[int]] = defaultdict(list)
+        for place, schedule in enumerate(self.view.schedules):
+            for name in self._scope(schedule.spec, schedule.policies)[1]:
+                covering[name].append(place)
+        groups = {places: self._covering(places) for places in {(), *map(tuple, covering.values())}}
         claims: dict[str, list[ClaimRow]] = defaultdict(list)
         for claim in self.view.claims:
             claims[claim.namespace].append(claim)
         newest = self._newest_good()
         found = [
-            self._namespace(each, covering.get(each.name, []), claims.get(each.name, []), newest.get(each.name))
+            self._namespace(
+                each, groups[tuple(covering.get(each.name, ()))], claims.get(each.name, []), newest.get(each.name)
+            )
             for each in self.view.namespaces
         ]
         return sorted([*found, *self._absent()], key=lambda each: each.name)
@@ -134,29 +147,37 @@ class _Judgement:
                     found[name] = each
         return found
 
+    def _covering(self, places: Iterable[int]) -> _Covering:
+        schedules = tuple(self.view.schedules[place] for place in places)
+        titles = tuple(each.title for each in schedules)
+        health = [self.health[title] for title in titles]
+        return _Covering(
+            schedules,
+            titles,
+            tuple(gap for each in health[:_SHOWN_REASONS] for gap in each) if all(health) else (),
+            self._objective(schedules),
+            min((each.next_run for each in schedules if each.next_run is not None and not each.paused), default=None),
+        )
+
     def _namespace(
         self,
         row: NamespaceRow,
-        covering: Sequence[ScheduleRow],
+        covering: _Covering,
         claims: Iterable[ClaimRow],
         newest: BackupRow | None,
     ) -> NamespaceCoverage:
-        if row.labels.get(EXCLUDE_LABEL) == "true":
+        if is_excluded(row.labels):
             return NamespaceCoverage(row.name, is_excluded=True)
-        gaps: list[Gap] = []
-        if not covering:
-            gaps.append(Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
-        elif all(self.health[each.title] for each in covering):
-            gaps += [gap for each in covering[:_SHOWN_REASONS] for gap in self.health[each.title]]
-        objective = self._objective(covering)
-        gaps += self._objective_missed(row, newest, objective, covering[0].title if covering else "")
-        upcoming = [each.next_run for each in covering if each.next_run is not None and not each.paused]
+        titles, objective = covering.titles, covering.objective
+        gaps = [*covering.gaps, *self._objective_missed(row, newest, objective, titles[0] if titles else "")]
+        if not titles:
+            gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         return NamespaceCoverage(
             row.name,
-            tuple(each.title for each in covering),
+            titles,
             newest,
-            min(upcoming, default=None),
-            tuple(self._claim(each, covering) for each in claims),
+            covering.next_run,
+            tuple(self._claim(each, covering.schedules) for each in claims),
             tuple(gaps),
             objective,
         )

@@ -27,9 +27,9 @@ def good_backups(runs: Sequence[BackupRow]) -> list[BackupRow]:
 
 def has_shrunk(earlier: BackupRow, later: BackupRow) -> bool:
     """Whether a run has at least 90 % fewer objects than the one before it, with the same spec."""
-    if not earlier.items or later.items is None or later.spec != earlier.spec:
+    if not earlier.items or later.items is None or later.items > earlier.items * SHRINKS_TO:
         return False
-    return later.items <= earlier.items * SHRINKS_TO
+    return later.spec == earlier.spec
 
 
 def last_run_gaps(title: str, runs: Sequence[BackupRow]) -> list[Gap]:

@@ -1,6 +1,6 @@
 """Which objects a Velero Backup covers, item by item."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,6 +17,11 @@ from foresail.scope.volumes import is_unjudged
 from foresail.scope.world import Item, ItemKey, World
 
 EXCLUDE_LABEL = "velero.io/exclude-from-backup"
+
+
+def is_excluded(labels: Mapping[str, str]) -> bool:
+    """Whether an object has the label that excludes it from every backup."""
+    return labels.get(EXCLUDE_LABEL) == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Scope:
     def takes(self, item: Item) -> bool:
         """Whether Velero backs up an object that it has collected or that a backed up object refers to."""
         kind = self.discovery.resolve(item.key.kind)
-        if item.labels.get(EXCLUDE_LABEL) == "true" or item.is_terminating or kind is None:
+        if is_excluded(item.labels) or item.is_terminating or kind is None:
             return False
         key = item.key
         if not key.namespace:
@@ -68,9 +73,13 @@ class Namespaces:
     @classmethod
     def of(cls, items: Iterable[Item]) -> Self:
         """Return those of the Namespace objects."""
-        rows = list(items)
-        labelled = (each.key.name for each in rows if each.labels.get(EXCLUDE_LABEL) == "true")
-        return cls(frozenset(each.key.name for each in rows), tuple(labelled))
+        return cls.named((each.key.name, each.labels) for each in items)
+
+    @classmethod
+    def named(cls, labels: Iterable[tuple[str, Mapping[str, str]]]) -> Self:
+        """Return those with these names and labels."""
+        rows = list(labels)
+        return cls(frozenset(name for name, _ in rows), tuple(name for name, own in rows if is_excluded(own)))
 
     def chosen_by(self, spec: BackupSpec, release: Release = LATEST) -> NamespaceFilter:
         """Return the filter of a spec among them."""

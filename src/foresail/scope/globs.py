@@ -12,11 +12,17 @@ Matcher = Callable[[str], bool]
 
 _REMEMBERED = 10_000
 _SPECIAL = frozenset("*{,}")
+_MEANINGFUL = frozenset("*?[]{},!\\")
 
 
 def has_wildcard(name: str) -> bool:
     """Whether a namespace name is a pattern."""
     return not WILDCARDS.isdisjoint(name)
+
+
+def is_plain(pattern: str) -> bool:
+    """Whether a pattern matches itself only."""
+    return _MEANINGFUL.isdisjoint(pattern)
 
 
 @lru_cache(_REMEMBERED)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from foresail.scope.globs import compiled, has_wildcard, matches
+from foresail.scope.globs import compiled, has_wildcard, is_plain, matches
 from foresail.scope.releases import LATEST, Release
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -32,6 +32,11 @@ class NamespaceFilter:
         return not self.includes or "*" in self.includes or matches(self.includes, name)
 
     @property
+    def _is_plain(self) -> bool:
+        """Whether each name matches itself only."""
+        return all(map(is_plain, self.includes | self.excludes))
+
+    @property
     def lists_all(self) -> bool:
         """Whether Velero lists objects across all namespaces and filters them itself."""
         return self.includes_name("*")
@@ -44,7 +49,7 @@ class NamespaceFilter:
 
     def covered(self, existing: frozenset[str]) -> frozenset[str]:
         """Return the namespaces of a cluster whose objects Velero collects."""
-        if self.expanded:
+        if self.expanded or self._is_plain:
             return (self.includes - self.excludes) & existing
         if self.lists_all:
             return existing - _expanded(self.excludes, existing)

@@ -3,15 +3,15 @@
 import json
 from datetime import timedelta
 
-import msgspec
 import pytest
 
-from foresail.api.nonadmin import Condition, Request
+from foresail.api.nonadmin import Condition
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.tenant.files import WHAT_TO_DO, body, remark, request_name, verdict, what_to_do
 from foresail.cli.tenant.logs import wanted_file
 from foresail.cli.tenant.results import as_lines
+from foresail.cli.tenant.tenant_request import decode_request
 from foresail.cli.tenant.wait import is_explained
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
@@ -106,14 +106,11 @@ def test_a_wait_stays_for_the_cause_of_a_failure_and_for_nothing_else() -> None:
     assert is_explained(with_velero("FailedValidation"))
     failed = with_velero("Failed", errors=1)
     assert not is_explained(failed)
-    conditions = failed.content["status"]["conditions"]
+    content = failed.content
+    conditions = content["status"]["conditions"]
     said = condition("Succeeded", "False", "Failed", f"{conditions[2]['message']}. Velero reports: no agent")
     conditions[2] = said
-    assert is_explained(type(failed)(failed.family, failed.content, _decoded(failed.content), failed.velero))
-
-
-def _decoded(content: object) -> Request:
-    return msgspec.json.decode(json.dumps(content), type=Request)
+    assert is_explained(decode_request(failed.family, json.dumps(content).encode()))
 
 
 def test_a_file_of_authorities_that_is_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:

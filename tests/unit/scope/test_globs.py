@@ -2,7 +2,8 @@ import time
 
 import pytest
 
-from foresail.scope.globs import matches
+from foresail.scope.globs import is_plain, matches
+from foresail.scope.namespaces import namespace_filter
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,17 @@ def test_braces_do_not_take_exponential_time(pattern: str) -> None:
     before = time.process_time()
     assert not matches([pattern], "a" * 40 + "c")
     assert time.process_time() - before < 0.5
+
+
+@pytest.mark.parametrize("pattern", ["team-a", "team.a", "", "{a,b}", "a*", "a?", "[a]", "a\\b", "a|b", "!a"])
+def test_a_plain_pattern_matches_itself_only(pattern: str) -> None:
+    names = ("team-a", "teamxa", "a", "b", "", "ab", "a|b")
+    found = [name for name in names if matches([pattern], name)]
+    assert found == [name for name in names if name == pattern] or not is_plain(pattern)
+
+
+def test_namespaces_with_plain_names_are_covered_as_by_patterns() -> None:
+    existing = frozenset({"a", "b", "c", "team-a"})
+    for includes, excludes in ((("a", "gone"), ()), (("a", "b"), ("b",)), (("team-a",), ("c", "gone")), (("",), ())):
+        found = namespace_filter(includes, excludes, existing)
+        assert found.covered(existing) == {each for each in existing if found.listed(each)}

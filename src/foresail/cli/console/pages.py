@@ -50,6 +50,7 @@ def overview(
 ) -> Html:
     """Return the first page: is everything protected, what failed, what waits and why, and what runs next."""
     ended = section("newest", "Newest", requests_table(site, "Newest", newest[:_NEWEST], found.instant))
+    found_gaps = found.gaps
     gaps = [
         (
             namespace_link(site, each.namespace),
@@ -57,9 +58,9 @@ def overview(
             cut("; ".join(gap.message for gap in each.gaps)),
             command(cut(each.command)),
         )
-        for each in found.gaps[:_SHOWN]
+        for each in found_gaps[:_SHOWN]
     ]
-    more = len(found.gaps) - _SHOWN
+    more = len(found_gaps) - _SHOWN
     rest = element("a", f"{more} more in the list of namespaces", href=site.link("namespaces")) if more > 0 else None
     same = f"foresail report --html report.html{'' if site.is_administrator else f' -n {site.namespace}'}"
     return shell(

@@ -1,10 +1,12 @@
 """The command that closes a gap, or shows its cause, ready to be copied into a shell."""
 
+from functools import lru_cache
 from shlex import join, quote
 
 from foresail.proof.reasons import Gap, Reason
 
 _DAILY = "0 3 * * *"
+_REMEMBERED = 1000  # a schedule that does not run is a gap of each of its namespaces
 
 
 def closing_command(namespace: str, gap: Gap, velero_namespace: str, *, is_tenant: bool) -> str:
@@ -23,6 +25,7 @@ def _create(namespace: str, velero_namespace: str, *, is_tenant: bool) -> str:
     return join([*words, "-n", velero_namespace])
 
 
+@lru_cache(_REMEMBERED)
 def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
     match gap.reason:
         case Reason.PAUSED:

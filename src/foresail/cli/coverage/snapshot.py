@@ -61,14 +61,32 @@ class _Request(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
+class _NamespaceMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    creation_timestamp: datetime
+    labels: dict[str, str] | None = None
+
+
+class _Namespace(msgspec.Struct, frozen=True):
+    metadata: _NamespaceMetadata
+
+
 _backup = msgspec.json.Decoder(_Backup)
 _request = msgspec.json.Decoder(_Request)
+_namespace = msgspec.json.Decoder(_Namespace)
 
 
 async def read_view(
     cluster: Cluster, velero_namespace: str, objective: timedelta | None, now: datetime
 ) -> CoverageView:
     """Read the cluster's namespaces, claims, schedules and backups."""
+    return (await read_view_and_schedules(cluster, velero_namespace, objective, now))[0]
+
+
+async def read_view_and_schedules(
+    cluster: Cluster, velero_namespace: str, objective: timedelta | None, now: datetime
+) -> tuple[CoverageView, list[EvaluatedSchedule]]:
+    """Read the same, and return the evaluated Schedules of Velero with it."""
     namespaces = await cluster.listed(NAMESPACE, "")
     backups = [_backup.decode(each) for each in await cluster.listed(velero.BACKUP, velero_namespace)]
     schedules = await cluster.listed(velero.SCHEDULE, velero_namespace)
@@ -79,19 +97,20 @@ async def read_view(
     release = release_of(known.server.version)
     policies = await _read_policies(cluster, velero_namespace, evaluated, release)
     runs = tenant_runs([schedule for schedule, _ in tenants], requests)
-    return CoverageView(
-        tuple(_namespace_row(_any.decode(each)["metadata"]) for each in namespaces),
+    view = CoverageView(
+        tuple(map(_namespace_row, namespaces)),
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
         (*(schedule_row(each, policies) for each in evaluated), *(row for _, row in tenants)),
         tuple(backup_row(each, runs) for each in backups),
         objective,
         release,
     )
+    return view, evaluated
 
 
-def _namespace_row(metadata: Mapping[str, Any]) -> NamespaceRow:
-    created = datetime.fromisoformat(metadata["creationTimestamp"])
-    return NamespaceRow(metadata["name"], created, metadata.get("labels") or {})
+def _namespace_row(raw: msgspec.Raw) -> NamespaceRow:
+    metadata = _namespace.decode(raw).metadata
+    return NamespaceRow(metadata.name, metadata.creation_timestamp, metadata.labels or {})
 
 
 def claim_rows(

@@ -48,6 +48,17 @@ from foresail.tenancy.policies import policy_for, policy_row
 SHORT_NAMES = {SELF_SERVICE_POLICY.name: "ssp", SCHEDULE_POLICY.name: "sp"}
 _KINDS = (SELF_SERVICE_POLICY, SCHEDULE_POLICY)
 _any = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Place(msgspec.Struct, frozen=True):
+    namespace: str = ""
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    metadata: _Place
+
+
+_placed = msgspec.json.Decoder(_Placed)
 _SHORT = ("NAME", "PRIORITY", "NAMESPACES", "STORED", "ACTIVE", "RESTORES", "AGE")
 
 
@@ -282,7 +293,8 @@ async def read_use(
         return None
     objects = [msgspec.json.decode(each, type=VeleroObject) for each in made]
     uids = {each["metadata"]["name"]: each["metadata"].get("uid", "") for each in namespaces}
-    return use_by_namespace(family, objects, [_any.decode(each) for each in requests], uids, now())
+    chosen = [_any.decode(each) for each in requests if _placed.decode(each).metadata.namespace in uids]
+    return use_by_namespace(family, objects, chosen, uids, now())
 
 
 async def read_own_use(cluster: Cluster, family: Family, args: argparse.Namespace) -> Use | None:

@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -34,6 +34,19 @@ from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 
 _any = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Metadata(TypedDict, total=False):
+    name: str
+    uid: str
+    labels: dict[str, str] | None
+
+
+class _Namespace(TypedDict):
+    metadata: _Metadata
+
+
+_namespace = msgspec.json.Decoder(_Namespace)
 _SHORT = ("NAMESPACE", "POLICY", "USED", "BACKUPS", "ACTIVE", "RESTORES", "NEWEST")
 
 
@@ -113,10 +126,14 @@ async def _read(cluster: Cluster, args: argparse.Namespace) -> list[Usage]:
     return await read_usage(cluster, args) if args.all_namespaces else [await read_own_usage(cluster, args)]
 
 
-async def read_usage(cluster: Cluster, args: argparse.Namespace) -> list[Usage]:
-    """Read the use of the quotas of all namespaces in which a policy applies."""
+async def read_usage(cluster: Cluster, args: argparse.Namespace, names: Collection[str] | None = None) -> list[Usage]:
+    """Read the use of the quotas of all namespaces, or of these, in which a policy applies."""
     policies = await _policies(cluster)
-    namespaces = [_any.decode(each) for each in await cluster.listed(NAMESPACE, "")]
+    namespaces = [
+        each
+        for each in map(_namespace.decode, await cluster.listed(NAMESPACE, ""))
+        if names is None or each["metadata"]["name"] in names
+    ]
     by_policy = await namespaces_by_policy(cluster, policies, namespaces, args)
     policy_of = {namespace: name for name, namespaces in by_policy.items() for namespace in namespaces}
     by_name = {each.metadata.name: each for each in policies}

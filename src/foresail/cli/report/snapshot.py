@@ -1,6 +1,5 @@
 """Reads what a report shows, by the functions of `foresail coverage` and `foresail schedule calendar`."""
 
-import argparse
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +11,11 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may
 from foresail.cli.coverage.own_snapshot import read_own_view
 from foresail.cli.coverage.show import selected
-from foresail.cli.coverage.snapshot import read_view
+from foresail.cli.coverage.snapshot import read_view_and_schedules
 from foresail.cli.cron.load import Timetable
 from foresail.cli.report.checks import LastCheck, failed_first, last_checks
 from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
 from foresail.cli.schedule.calendar import timetables
-from foresail.cli.schedule.snapshot import evaluate_selected
 from foresail.cli.tenant.schedule.calendar import timetable as tenant_timetable
 from foresail.cli.tenant.schedule.snapshot import decode_each
 from foresail.cron.tz.zone_name import validate_zone_name
@@ -38,11 +36,10 @@ class Wanted:
 
 async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
     """Read an administrator's report: all namespaces, or one."""
-    view = await read_view(cluster, wanted.velero_namespace, wanted.objective, now)
+    view, evaluated = await read_view_and_schedules(cluster, wanted.velero_namespace, wanted.objective, now)
     judged = await asyncio.to_thread(judge, view, now)  # long with many namespaces: the console serves others meanwhile
     found = selected(judged, wanted.namespace, wanted.velero_namespace)
-    chosen = argparse.Namespace(names=[], selector="", all_namespaces=False, namespace=wanted.velero_namespace)
-    runs = timetables(await evaluate_selected(cluster, chosen, now), now)
+    runs = timetables(evaluated, now)
     runs += await _tenants_timetables(cluster, wanted.namespace)
     titles = {title for each in found for title in each.schedules}
     backups = view.backups

@@ -1,6 +1,6 @@
 """A NonAdminBackup or NonAdminRestore as its tenant sees it: the spec, and the status that the operator reports."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -47,10 +47,16 @@ class TenantRequest:
     """One request: the raw object, and its decoded parts."""
 
     family: Family
-    content: dict[str, Any]
+    raw: msgspec.Raw | bytes
     request: Request
     velero: VeleroStatus
     refused: RefusedWrite | None = None  # only `explain` reads it
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The whole object; decoded at each use, because lists of thousands show few of them."""
+        kind = self.family.kind
+        return {"apiVersion": kind.api_version, "kind": kind.name, **_any.decode(self.raw)}
 
     @property
     def key(self) -> Key:
@@ -129,22 +135,6 @@ class TenantRequest:
 
 def decode_request(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest:
     """Decode a request from the API server."""
-    return _with_content(_typed(family, raw), raw)
-
-
-def decode_if_open(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest | None:
-    """Decode a request that has not ended; None for others, at a third of the cost."""
-    found = _typed(family, raw)
-    return _with_content(found, raw) if found.is_open else None
-
-
-def _with_content(found: TenantRequest, raw: msgspec.Raw | bytes) -> TenantRequest:
-    kind = found.family.kind
-    return replace(found, content={"apiVersion": kind.api_version, "kind": kind.name, **_any.decode(raw)})
-
-
-def _typed(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest:
-    """Decode a request without its content."""
     try:
         request = _request.decode(raw)
         made = request.status.velero_backup if family is BACKUPS else request.status.velero_restore
@@ -155,4 +145,10 @@ def _typed(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest:
         raise CommandError(
             f"{name} cannot be decoded: {error}", "update foresail if it is older than the operator"
         ) from error
-    return TenantRequest(family, {}, request, velero)
+    return TenantRequest(family, raw, request, velero)
+
+
+def decode_if_open(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest | None:
+    """Decode a request that has not ended; None for others."""
+    found = decode_request(family, raw)
+    return found if found.is_open else None
