@@ -5,14 +5,14 @@ import json
 import ssl
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
@@ -71,9 +71,9 @@ def api_server(pki: Path, known: dict[str, dict[str, Any]]) -> Iterator[ApiServe
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
+            path, _, query = self.path.partition("?")
             length = int(self.headers.get("Content-Length", "0"))
-            sent = json.loads(self.rfile.read(length)) if length else {}
+            sent = json.loads(self.rfile.read(length)) if length else dict(parse_qsl(query))
             given = self.headers.get("Authorization", "")
             found.asked.append((given, f"{self.command} {path}"))
             found.headers.append({name.lower(): value for name, value in self.headers.items()})
@@ -82,7 +82,14 @@ def api_server(pki: Path, known: dict[str, dict[str, Any]]) -> Iterator[ApiServe
             if answer is None:
                 code = 401 if answers is None else 404
                 answer = {"kind": "Status", "reason": "Unauthorized" if answers is None else "NotFound", "code": code}
-            body = json.dumps(answer(sent) if callable(answer) else answer).encode()
+            content = answer(sent) if callable(answer) else answer
+            if isinstance(content, Generator):  # the lines of a watch
+                self.send_response(code)
+                self.send_header("Connection", "close")
+                self.end_headers()
+                self.wfile.writelines(content)
+                return
+            body = json.dumps(content).encode()
             self.send_response(code)
             self.send_header("Set-Cookie", f"route={given[-3:]}; Path=/")
             self.send_header("Content-Type", "application/json")

@@ -91,13 +91,17 @@ class Cluster:
         return len(found.items or ()) + (found.metadata.remaining_item_count or 0)
 
     async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
-        found: list[msgspec.Raw] = []
+        pages = await self._pages(kind, namespace, selection)
+        return pages if isinstance(pages, Failure) else [each for page in pages for each in page.items or ()]
+
+    async def _pages(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[Page] | Failure:
+        found: list[Page] = []
         parameters = {"limit": _PAGE, **selection}
         while True:
             page = await self._client.page(kind, namespace, parameters, Page)
             if isinstance(page, Failure):
                 return page
-            found += page.items or ()
+            found.append(page)
             if not page.metadata.next_page:
                 return found
             parameters["continue"] = page.metadata.next_page

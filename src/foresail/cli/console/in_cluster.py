@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from foresail.cli.access.cluster import MANAGER, Cluster
+from foresail.cli.access.cluster import MANAGER
 from foresail.cli.console import guard, live, setup_pages
+from foresail.cli.console.kept import Kept, KeptCluster
 from foresail.cli.console.layout import entrance
 from foresail.cli.console.read import Reader
 from foresail.cli.console.server import SILENT, Form, Pages, application, asked_of, plain, set_by_signals, wanted_of
@@ -72,7 +73,7 @@ class Viewers:
         self._api, self._setup = api, setup
         self._http = HttpPool(api.connection)  # connections without an identity: every request has its own token
         self._known: dict[tuple[str, str], tuple[float, Reader]] = {}
-        self._turns = Turns()
+        self._turns, self._kept = Turns(), Kept()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -82,6 +83,7 @@ class Viewers:
         """Close every connection."""
         if self._timer is not None:
             self._timer.cancel()
+        await self._kept.close()
         await self._http.close()
 
     def reader(self, token: str, namespace: str) -> Reader:
@@ -97,13 +99,16 @@ class Viewers:
 
     def forget(self, token: str) -> None:
         """Drop everything of a token."""
+        self._kept.forget(_digest(token))
         for key in [each for each in self._known if each[0] == _digest(token)]:
             del self._known[key]
 
     def _made(self, token: str, namespace: str) -> Reader:
         client = Client(self._api.with_token(token), manager=MANAGER, http=self._http)
         wanted = replace(self._setup.wanted, namespace=namespace)
-        return Reader(Cluster(client), wanted, self._setup.operator_namespace, self._turns.share(_digest(token)))
+        viewer = _digest(token)
+        cluster = KeptCluster(client, self._kept, viewer)
+        return Reader(cluster, wanted, self._setup.operator_namespace, self._turns.share(viewer))
 
     def _drop_later(self) -> None:
         """Drop what is old from time to time, as long as there is anything."""

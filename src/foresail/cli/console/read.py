@@ -30,6 +30,7 @@ from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.check.checks import CheckCells, read_check, read_check_rows, read_evidence, read_history
 from foresail.cli.console.changes import restore_fields
 from foresail.cli.console.file_pages import LARGEST_LOG, MOST_LOG
+from foresail.cli.console.kept import KeptCluster
 from foresail.cli.console.policy_pages import Approvals
 from foresail.cli.console.recent import Recent
 from foresail.cli.console.restore_pages import Copies
@@ -116,6 +117,12 @@ class Reader:
     async def _is_accepted(self) -> bool:
         """Ask the API server about something cheap, which fails if it no longer accepts the viewer."""
         return await may(self.cluster, "list", BACKUPS.kind, self.wanted.namespace)
+
+    def forget(self) -> None:
+        """Forget what was read: the viewer has changed something."""
+        self.recent.forget()
+        if isinstance(self.cluster, KeptCluster):
+            self.cluster.forget()
 
     async def is_administrator(self, now: datetime) -> bool:
         """Return whether the viewer may read the whole cluster."""
@@ -297,7 +304,8 @@ class Reader:
         """Return the open requests in order, and the share of each namespace; without policies all weigh the same."""
         found = in_order(await self.waiting(now))
         is_known = "policies" in (await self.rights(now)).offered
-        usages = await read_usage(self.cluster, self._policy_options()) if is_known else []
+        names = {each.key.namespace for each in found}
+        usages = await read_usage(self.cluster, self._policy_options(), names) if is_known else []
         return found, tenant_shares(found, usages)
 
     async def policies(self) -> list[Applied]:

@@ -332,7 +332,7 @@ class Pages:
 
     async def _moved(self, *parts: str) -> web.Response:
         """Lead the browser to a page after a change, so that reloading does not repeat it."""
-        self._reader.recent.forget()
+        self._reader.forget()
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": (await self._site()).link(*parts)})
 
 

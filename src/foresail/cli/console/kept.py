@@ -1,0 +1,207 @@
+"""Long lists of a viewer, kept current by a watch with the viewer's own token, so that pages do not read them again.
+
+A list that fits into one page is read each time: that is as cheap as asking whether the viewer may still read it.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Callable
+
+import msgspec
+
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.own_rights import may
+from foresail.cli.threads import in_thread
+from foresail.kube.client import Client
+from foresail.kube.clock import steady
+from foresail.kube.failures import Failure
+from foresail.kube.json_stream import LineSplitter
+from foresail.kube.reflector import Page
+from foresail.plan import Key, Kind
+
+MOST_BYTES = 32 << 20
+"""Compressed bytes that all viewers keep; a list beyond that is read each time."""
+
+MOST_CHANGES = 2000
+"""Objects of a list that have changed since it was read; then it is read again."""
+
+SECONDS = 60
+"""After so long a watch ends and is opened again with the token; a list that was not used meanwhile is dropped."""
+
+_GRACE = 10.0  # seconds after which a watch that should have ended counts as dead
+_SHORTEST = 1.0  # a watch that ends sooner is not opened again: something cuts it
+_FASTEST = 1  # of zlib: JSON of one kind shrinks to a tenth in any case
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    labels: dict[str, str] | None = None
+
+
+class _Named(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+_named = msgspec.json.Decoder(_Named)
+_line = msgspec.json.Decoder(_Line)
+
+
+class KeptList:
+    """The objects of a list as they were read, and those that a watch has reported since."""
+
+    def __init__(self, pages: list[Page]) -> None:
+        self._pages = [zlib.compress(msgspec.json.encode(each.items or []), _FASTEST) for each in pages]
+        self._changes: dict[Key, bytes | None] = {}  # None: deleted
+        self.version = pages[-1].metadata.resource_version
+        self.size = sum(map(len, self._pages))
+        self.used = steady()
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so much has changed that the list is better read again."""
+        return len(self._changes) > MOST_CHANGES
+
+    def feed(self, line: bytes) -> bool:
+        """Process one line of the watch; False if the list can no longer be kept."""
+        found = _line.decode(line)
+        if found.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+            return False
+        metadata = _named.decode(found.object).metadata
+        self.version = metadata.resource_version
+        if found.type != "BOOKMARK":
+            key = Key(metadata.namespace, metadata.name)
+            before = self._changes.get(key) or b""
+            after = self._changes[key] = None if found.type == "DELETED" else bytes(found.object)
+            self.size += len(after or b"") - len(before)
+        return not self.is_worn
+
+    def items(self, label: str = "") -> list[msgspec.Raw]:
+        """Return the objects in the order of their names, or those with a label."""
+        changes = dict(self._changes)
+        read = [each for page in self._pages for each in _items.decode(zlib.decompress(page))]
+        if changes:
+            found: dict[Key, msgspec.Raw] = {_key(each): each for each in read}
+            found |= {key: msgspec.Raw(each) for key, each in changes.items() if each is not None}
+            read = [found[key] for key in sorted(found) if changes.get(key, b"") is not None]
+        return [each for each in read if label in (_named.decode(each).metadata.labels or {})] if label else read
+
+
+def _key(raw: msgspec.Raw) -> Key:
+    metadata = _named.decode(raw).metadata
+    return Key(metadata.namespace, metadata.name)
+
+
+class Kept:
+    """The lists of all viewers; each is found by the token with which it was read, and ends by itself."""
+
+    def __init__(self) -> None:
+        self._lists: dict[tuple[str, Kind, str], KeptList] = {}
+        self._tasks: dict[tuple[str, Kind, str], asyncio.Task[None]] = {}
+        self.drops = 0  # a list that was being read at a drop may be from before a change, and is not kept
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    def find(self, viewer: str, kind: Kind, namespace: str) -> KeptList | None:
+        """Return a list of a viewer; whether they may still read it is the caller's question."""
+        return self._lists.get((viewer, kind, namespace))
+
+    def keep(self, viewer: str, client: Client, kind: Kind, namespace: str, pages: list[Page]) -> None:
+        """Keep a list that was just read, unless it is kept already."""
+        place = viewer, kind, namespace
+        if place not in self._tasks:
+            task = self._tasks[place] = asyncio.create_task(self._kept(place, client, pages))
+            task.add_done_callback(lambda _: self._ended(place, task))
+
+    def forget(self, viewer: str) -> None:
+        """Drop everything of a viewer."""
+        self.drops += 1
+        for place in [each for each in self._tasks if each[0] == viewer]:
+            self._lists.pop(place, None)
+            self._tasks.pop(place).cancel()
+
+    async def close(self) -> None:
+        """Drop everything."""
+        tasks = list(self._tasks.values())
+        for viewer in {each[0] for each in self._tasks}:
+            self.forget(viewer)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _kept(self, place: tuple[str, Kind, str], client: Client, pages: list[Page]) -> None:
+        _, kind, namespace = place
+        if not await may(Cluster(client), "watch", kind, namespace):
+            return
+        found = await in_thread(lambda: KeptList(pages))
+        pages.clear()
+        if self._size() + found.size <= MOST_BYTES:
+            self._lists[place] = found
+            await _follow(found, client, kind, namespace, lambda: self._size() <= MOST_BYTES)
+
+    def _size(self) -> int:
+        return sum(each.size for each in self._lists.values())
+
+    def _ended(self, place: tuple[str, Kind, str], task: asyncio.Task[None]) -> None:
+        if self._tasks.get(place) is task:
+            del self._tasks[place]
+            self._lists.pop(place, None)
+        if not task.cancelled():
+            task.exception()  # the next page reads the list, and reports what is wrong
+
+
+async def _follow(found: KeptList, client: Client, kind: Kind, namespace: str, fits: Callable[[], bool]) -> None:
+    """Feed a list until its watch fails, or until it was not used for a while."""
+    began = found.used - _SHORTEST
+    while found.used >= began and steady() - began >= _SHORTEST:
+        began = steady()
+        parameters = {
+            "watch": "true",
+            "resourceVersion": found.version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(SECONDS),
+        }
+        async with asyncio.timeout(SECONDS + _GRACE):
+            stream = await client.stream(kind, namespace, parameters)
+            if isinstance(stream, Failure):
+                return
+            lines = LineSplitter()
+            async with stream:
+                while chunk := await stream.read():
+                    if not all(map(found.feed, lines.feed(chunk))) or not fits():
+                        return
+
+
+class KeptCluster(Cluster):
+    """The cluster with one viewer's token; what is kept is used only after the API server has allowed the list."""
+
+    def __init__(self, client: Client, kept: Kept, viewer: str) -> None:
+        super().__init__(client)
+        self._kept, self._viewer = kept, viewer
+
+    def forget(self) -> None:
+        """Drop what is kept: the viewer has changed something, and sees it at once."""
+        self._kept.forget(self._viewer)
+
+    async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
+        label = selection.get("labelSelector", "")
+        is_whole = set(selection) <= {"labelSelector"} and not set(label) & set("=!,() ")
+        if is_whole and self._kept.find(self._viewer, kind, namespace) and await may(self, "list", kind, namespace):
+            found = self._kept.find(self._viewer, kind, namespace)
+            if found is not None:
+                found.used = steady()
+                return await in_thread(lambda: found.items(label))
+        drops = self._kept.drops
+        pages = await self._pages(kind, namespace, selection)
+        if isinstance(pages, Failure):
+            return pages
+        items = [each for page in pages for each in page.items or ()]
+        if len(pages) > 1 and not selection and drops == self._kept.drops:
+            self._kept.keep(self._viewer, self._client, kind, namespace, pages)
+        return items
