@@ -152,6 +152,7 @@ def test_a_backup_in_a_tenant_s_own_bucket_is_never_restored() -> None:
         ({"depth": "Data", "allowUnfenced": True}, "spec.depth"),
         ({"customResources": ["widgets.example.com"]}, "spec.customResources"),
         ({"customResources": [f"{number}.{'x' * 200}" for number in range(30)]}, "spec is larger than 4 KiB"),
+        ({"customResources": ["ab"] * 300, "namespaces": ["ab"] * 300}, "spec is larger than 4 KiB"),
     ],
 )
 def test_what_is_not_for_tenants_is_refused_with_the_field(spec: dict[str, Any], said: str) -> None:

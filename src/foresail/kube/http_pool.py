@@ -12,15 +12,38 @@ from foresail.kube.connect import Connection
 from foresail.kube.http import CONNECT_SECONDS
 from foresail.kube.tracing import Tracer
 
+MOST_BYTES = 32 << 20
+"""Of one answer, where answers are bounded."""
+
+
+class LargeAnswerError(Exception):
+    """An answer has more bytes than are read of it."""
+
+
+class BoundedResponse(aiohttp.ClientResponse):
+    """An answer that is not read to its end if it is too large."""
+
+    async def read(self) -> bytes:
+        """Read the whole body."""
+        pieces, size = [], 0
+        async for piece in self.content.iter_any():
+            size += len(piece)
+            if size > MOST_BYTES:
+                self.close()
+                raise LargeAnswerError(f"the answer of the API server has more than {MOST_BYTES >> 20} MiB")
+            pieces.append(piece)
+        return b"".join(pieces)
+
 
 class HttpPool:
     """Sends requests over kept-alive connections of aiohttp."""
 
     errors = (aiohttp.ClientError, OSError)
 
-    def __init__(self, connection: Connection, tracer: Tracer | None = None) -> None:
+    def __init__(self, connection: Connection, tracer: Tracer | None = None, *, is_bounded: bool = False) -> None:
         self._connection = connection
         self._session = aiohttp.ClientSession(
+            response_class=BoundedResponse if is_bounded else aiohttp.ClientResponse,
             connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
             cookie_jar=aiohttp.DummyCookieJar(),  # as kubectl: one of a proxy belongs to one identity
             auto_decompress=False,

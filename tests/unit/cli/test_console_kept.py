@@ -1,5 +1,6 @@
 """Long lists that the console keeps for a viewer: current, of that viewer only, and never after the token expired."""
 
+import asyncio
 import json
 import queue
 from collections.abc import Generator, Mapping
@@ -11,6 +12,7 @@ import pytest
 
 from foresail.cli.console import kept, recent
 from foresail.cli.console.kept import KeptList
+from foresail.kube import http_pool
 from foresail.kube.reflector import ListMetadata, Page
 from tests.unit.cli.test_console import everything
 from tests.unit.cli.test_console_in_cluster import ANN, BOB, Proxy, comes_true, pki, walk
@@ -194,6 +196,54 @@ def test_short_lists_and_lists_beyond_the_bound_are_not_kept(pki: Path, monkeypa
             assert (found.reads, found.watches) == (2, [])
 
     walk(pki, steps, {ANN: viewer(short), BOB: viewer(long)})
+
+
+@pytest.mark.parametrize("bound", ["MOST_LISTS", "MOST_LISTS_EACH", "MOST_BYTES_EACH"])
+def test_neither_one_viewer_nor_all_keep_more_than_the_bounds(
+    pki: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(kept, bound, 0)
+    found = Long("shop", "team-a", "team-b")
+
+    async def steps(proxy: Proxy) -> None:
+        for _ in range(2):
+            assert "team-b" in (await proxy.get("/namespaces")).text
+        assert (found.reads, found.watches) == (2, [])
+
+    walk(pki, steps, {ANN: viewer(found)})
+
+
+def test_a_token_that_is_refused_drops_nothing_of_others(pki: Path) -> None:
+    found = Long("shop", "team-a", "team-b")
+
+    async def steps(proxy: Proxy) -> None:
+        stranger = Proxy(proxy.port, proxy.api, "expired")
+        slow = asyncio.create_task(proxy.get("/namespaces"))
+        while not slow.done():
+            assert (await stranger.get("/namespaces")).status == 401
+        await comes_true(found.is_watched)
+        found.end()
+
+    walk(pki, steps, {ANN: viewer(found)})
+
+
+@pytest.mark.parametrize(("where", "bound"), [(http_pool, "MOST_BYTES"), (kept.KeptCluster, "most_bytes")])
+def test_a_list_that_would_fill_the_memory_is_refused(
+    pki: Path, monkeypatch: pytest.MonkeyPatch, where: object, bound: str
+) -> None:
+    monkeypatch.setattr(where, bound, 1 << 20)
+    found, large = Long("shop", "team-a", "team-b"), named("team-c")
+    large["metadata"]["annotations"] = {"a": "x" * (1 << 20)}
+
+    async def steps(proxy: Proxy) -> None:
+        assert (await proxy.get("/namespaces")).status == 200
+        answer = await Proxy(proxy.port, proxy.api, BOB).get("/namespaces")
+        assert "the list of namespaces is too large" in answer.text
+        assert "use the command line" in answer.text
+        await comes_true(found.is_watched)
+        found.end()
+
+    walk(pki, steps, {ANN: viewer(found), BOB: {**everything(), NAMESPACES: listed(large)}})
 
 
 def line(kind: str, name: str, version: str = "9", **labels: str) -> bytes:

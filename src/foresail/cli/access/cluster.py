@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.authorization import Discovery
-from foresail.cli.errors import CommandError, UnauthorizedError, UnreachableError
+from foresail.cli.errors import CommandError, TooLargeError, UnauthorizedError, UnreachableError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
@@ -48,6 +48,9 @@ class _Counted(msgspec.Struct):
 
 class Cluster:
     """A cluster, with the rights of the user's kubeconfig."""
+
+    most_bytes: int | None = None
+    """Of the objects of one list; None if they are not bounded."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -95,13 +98,16 @@ class Cluster:
         return pages if isinstance(pages, Failure) else [each for page in pages for each in page.items or ()]
 
     async def _pages(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[Page] | Failure:
-        found: list[Page] = []
+        found, size = list[Page](), 0
         parameters = {"limit": _PAGE, **selection}
         while True:
             page = await self._client.page(kind, namespace, parameters, Page)
             if isinstance(page, Failure):
                 return page
             found.append(page)
+            size += sum(len(memoryview(each)) for each in page.items or ())
+            if self.most_bytes is not None and size > self.most_bytes:
+                raise too_large(kind, namespace, f"its objects have more than {self.most_bytes >> 20} MiB")
             if not page.metadata.next_page:
                 return found
             parameters["continue"] = page.metadata.next_page
@@ -253,6 +259,12 @@ def _installs(kind: Kind) -> str:
         return "check that Velero is installed in this cluster"
     capability = "primers" if kind.name == "Primer" else "self-service"
     return f"install Foresail with {capability}: foresail install --{capability}"
+
+
+def too_large(kind: Kind, namespace: str, cause: str) -> TooLargeError:
+    """Return the error for a list that is not read to its end."""
+    place = f" of namespace {namespace}" if namespace else ""
+    return TooLargeError(f"the list of {kind.plural}{place} is too large: {cause}", "use the command line")
 
 
 def _no_answer(failure: Failure) -> UnreachableError:

@@ -71,7 +71,8 @@ class Viewers:
 
     def __init__(self, api: Anonymous, setup: Setup) -> None:
         self._api, self._setup = api, setup
-        self._http = HttpPool(api.connection)  # connections without an identity: every request has its own token
+        # Connections without an identity: every request has its own token. No viewer's objects fill the memory of all.
+        self._http = HttpPool(api.connection, is_bounded=True)
         self._known: dict[tuple[str, str], tuple[float, Reader]] = {}
         self._turns, self._kept = Turns(), Kept()
         self._timer: asyncio.TimerHandle | None = None

@@ -5,22 +5,29 @@ A list that fits into one page is read each time: that is as cheap as asking whe
 
 import asyncio
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, too_large
 from foresail.cli.access.own_rights import may
 from foresail.cli.threads import in_thread
 from foresail.kube.client import Client
 from foresail.kube.clock import steady
 from foresail.kube.failures import Failure
+from foresail.kube.http_pool import LargeAnswerError
 from foresail.kube.json_stream import LineSplitter
 from foresail.kube.reflector import Page
 from foresail.plan import Key, Kind
 
-MOST_BYTES = 32 << 20
-"""Compressed bytes that all viewers keep; a list beyond that is read each time."""
+MOST_READ = 48 << 20
+"""Bytes of JSON of one list; tenants choose how large their objects are, and all viewers share the memory."""
+
+MOST_BYTES, MOST_LISTS = 32 << 20, 64
+"""Compressed bytes and lists that all viewers keep; what is beyond that is read each time."""
+
+MOST_BYTES_EACH, MOST_LISTS_EACH = 8 << 20, 12
+"""The same for one viewer."""
 
 MOST_CHANGES = 2000
 """Objects of a list that have changed since it was read; then it is read again."""
@@ -28,9 +35,15 @@ MOST_CHANGES = 2000
 SECONDS = 60
 """After so long a watch ends and is opened again with the token; a list that was not used meanwhile is dropped."""
 
+_OPENS = 5.0  # seconds until a watch must be open
 _GRACE = 10.0  # seconds after which a watch that should have ended counts as dead
+_LONGEST_READ = 600.0  # seconds; a list whose read began before a change and ends after that is not kept
 _SHORTEST = 1.0  # a watch that ends sooner is not opened again: something cuts it
 _FASTEST = 1  # of zlib: JSON of one kind shrinks to a tenth in any case
+
+
+Place = tuple[str, Kind, str]
+"""A viewer, a kind, and a namespace or the whole cluster."""
 
 
 class _Metadata(msgspec.Struct):
@@ -57,12 +70,13 @@ _line = msgspec.json.Decoder(_Line)
 class KeptList:
     """The objects of a list as they were read, and those that a watch has reported since."""
 
-    def __init__(self, pages: list[Page]) -> None:
+    def __init__(self, pages: Sequence[Page]) -> None:
         self._pages = [zlib.compress(msgspec.json.encode(each.items or []), _FASTEST) for each in pages]
         self._changes: dict[Key, bytes | None] = {}  # None: deleted
         self.version = pages[-1].metadata.resource_version
         self.size = sum(map(len, self._pages))
         self.used = steady()
+        self.is_followed = False  # a watch is open, so the list is current
 
     @property
     def is_worn(self) -> bool:
@@ -90,7 +104,7 @@ class KeptList:
         if changes:
             found: dict[Key, msgspec.Raw] = {_key(each): each for each in read}
             found |= {key: msgspec.Raw(each) for key, each in changes.items() if each is not None}
-            read = [found[key] for key in sorted(found) if changes.get(key, b"") is not None]
+            read = [found[key] for key in sorted(found, key=str) if changes.get(key, b"") is not None]
         return [each for each in read if label in (_named.decode(each).metadata.labels or {})] if label else read
 
 
@@ -103,27 +117,33 @@ class Kept:
     """The lists of all viewers; each is found by the token with which it was read, and ends by itself."""
 
     def __init__(self) -> None:
-        self._lists: dict[tuple[str, Kind, str], KeptList] = {}
-        self._tasks: dict[tuple[str, Kind, str], asyncio.Task[None]] = {}
-        self.drops = 0  # a list that was being read at a drop may be from before a change, and is not kept
+        self._lists: dict[Place, KeptList] = {}
+        self._tasks: dict[Place, asyncio.Task[None]] = {}
+        self._forgotten: dict[str, float] = {}
+        self._compressing = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._lists)
 
     def find(self, viewer: str, kind: Kind, namespace: str) -> KeptList | None:
-        """Return a list of a viewer; whether they may still read it is the caller's question."""
-        return self._lists.get((viewer, kind, namespace))
+        """Return a list of a viewer that is current; whether they may still read it is the caller's question."""
+        found = self._lists.get((viewer, kind, namespace))
+        return found if found is not None and found.is_followed else None
 
-    def keep(self, viewer: str, client: Client, kind: Kind, namespace: str, pages: list[Page]) -> None:
-        """Keep a list that was just read, unless it is kept already."""
-        place = viewer, kind, namespace
-        if place not in self._tasks:
+    def keep(self, place: Place, client: Client, pages: list[Page], began: float) -> None:
+        """Keep a list whose read began then, unless it is kept already, has no room, or may be from before a change."""
+        viewer = place[0]
+        own = sum(each[0] == viewer for each in self._tasks)
+        has_room = len(self._tasks) < MOST_LISTS and own < MOST_LISTS_EACH and self._fits(viewer)
+        is_new = place not in self._tasks and self._forgotten.get(viewer, began - 1) < began
+        if is_new and has_room and not self._compressing.locked():
             task = self._tasks[place] = asyncio.create_task(self._kept(place, client, pages))
             task.add_done_callback(lambda _: self._ended(place, task))
 
     def forget(self, viewer: str) -> None:
         """Drop everything of a viewer."""
-        self.drops += 1
+        oldest = steady() - _LONGEST_READ
+        self._forgotten = {key: at for key, at in self._forgotten.items() if at > oldest} | {viewer: steady()}
         for place in [each for each in self._tasks if each[0] == viewer]:
             self._lists.pop(place, None)
             self._tasks.pop(place).cancel()
@@ -135,20 +155,22 @@ class Kept:
             self.forget(viewer)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _kept(self, place: tuple[str, Kind, str], client: Client, pages: list[Page]) -> None:
-        _, kind, namespace = place
-        if not await may(Cluster(client), "watch", kind, namespace):
-            return
-        found = await in_thread(lambda: KeptList(pages))
-        pages.clear()
-        if self._size() + found.size <= MOST_BYTES:
-            self._lists[place] = found
-            await _follow(found, client, kind, namespace, lambda: self._size() <= MOST_BYTES)
+    async def _kept(self, place: Place, client: Client, pages: list[Page]) -> None:
+        viewer, kind, namespace = place
+        async with self._compressing:  # the pages are large, and no turn bounds how many lists wait here
+            if not await may(Cluster(client), "watch", kind, namespace):
+                return
+            found = await in_thread(lambda: KeptList(pages))
+            pages.clear()
+        self._lists[place] = found
+        if self._fits(viewer):
+            await _follow(found, client, kind, namespace, lambda: self._fits(viewer))
 
-    def _size(self) -> int:
-        return sum(each.size for each in self._lists.values())
+    def _fits(self, viewer: str) -> bool:
+        own = sum(each.size for place, each in self._lists.items() if place[0] == viewer)
+        return own <= MOST_BYTES_EACH and sum(each.size for each in self._lists.values()) <= MOST_BYTES
 
-    def _ended(self, place: tuple[str, Kind, str], task: asyncio.Task[None]) -> None:
+    def _ended(self, place: Place, task: asyncio.Task[None]) -> None:
         if self._tasks.get(place) is task:
             del self._tasks[place]
             self._lists.pop(place, None)
@@ -167,19 +189,23 @@ async def _follow(found: KeptList, client: Client, kind: Kind, namespace: str, f
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(SECONDS),
         }
-        async with asyncio.timeout(SECONDS + _GRACE):
+        async with asyncio.timeout(_OPENS):
             stream = await client.stream(kind, namespace, parameters)
-            if isinstance(stream, Failure):
-                return
-            lines = LineSplitter()
-            async with stream:
-                while chunk := await stream.read():
-                    if not all(map(found.feed, lines.feed(chunk))) or not fits():
-                        return
+        if isinstance(stream, Failure):
+            return
+        lines = LineSplitter()
+        async with stream, asyncio.timeout(SECONDS + _GRACE):
+            found.is_followed = True
+            while chunk := await stream.read():
+                if not all(map(found.feed, lines.feed(chunk))) or not fits():
+                    return
+        found.is_followed = False
 
 
 class KeptCluster(Cluster):
     """The cluster with one viewer's token; what is kept is used only after the API server has allowed the list."""
+
+    most_bytes = MOST_READ
 
     def __init__(self, client: Client, kept: Kept, viewer: str) -> None:
         super().__init__(client)
@@ -197,11 +223,17 @@ class KeptCluster(Cluster):
             if found is not None:
                 found.used = steady()
                 return await in_thread(lambda: found.items(label))
-        drops = self._kept.drops
+        began = steady()
         pages = await self._pages(kind, namespace, selection)
         if isinstance(pages, Failure):
             return pages
         items = [each for page in pages for each in page.items or ()]
-        if len(pages) > 1 and not selection and drops == self._kept.drops:
-            self._kept.keep(self._viewer, self._client, kind, namespace, pages)
+        if len(pages) > 1 and not selection:
+            self._kept.keep((self._viewer, kind, namespace), self._client, pages, began)
         return items
+
+    async def _pages(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[Page] | Failure:
+        try:
+            return await super()._pages(kind, namespace, selection)
+        except LargeAnswerError as error:
+            raise too_large(kind, namespace, str(error)) from error

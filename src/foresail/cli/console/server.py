@@ -89,6 +89,10 @@ class Pages:
         async with self.share.read(is_administrator=rights.is_administrator):
             return await read()
 
+    def forget(self) -> None:
+        """Forget what was read."""
+        self._reader.forget()
+
     @classmethod
     def add_to(cls, app: web.Application, mount: str) -> None:
         """Add the routes: each leads to a method of the Pages that the door has let in."""
@@ -332,7 +336,6 @@ class Pages:
 
     async def _moved(self, *parts: str) -> web.Response:
         """Lead the browser to a page after a change, so that reloading does not repeat it."""
-        self._reader.forget()
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": (await self._site()).link(*parts)})
 
 
@@ -485,8 +488,15 @@ async def _in_turn(pages: Pages, request: web.Request, page: _Page) -> web.Strea
 
 
 async def _to_the_end(pages: Pages, request: web.Request, page: _Page) -> web.StreamResponse:
-    """Make a change to its end, also if the browser leaves meanwhile."""
-    task = asyncio.create_task(_counted(pages, request, page))
+    """Make a change to its end, also if the browser leaves meanwhile; whatever its end, the viewer sees it at once."""
+
+    async def changed() -> web.StreamResponse:
+        try:
+            return await _counted(pages, request, page)
+        finally:
+            pages.forget()
+
+    task = asyncio.create_task(changed())
     _CHANGES.add(task)
     task.add_done_callback(_CHANGES.discard)
     return await asyncio.shield(task)

@@ -38,8 +38,11 @@ _KUBERNETES = "velero.io/source-cluster-k8s-gitversion"
 _LONGEST_VERSION = 256
 _LONGEST_NAME = 253
 _BACKUPS = "nab"
-LARGEST_SPEC = 4 << 10
-"""Bytes of JSON that the spec of a tenant's check may have: specs stay in memory, and an honest one has below 1 KiB."""
+LARGEST_SPEC, MOST_VALUES = 4 << 10, 64
+"""Bytes of JSON, and commas in it, that the spec of a tenant's check may have.
+
+Specs stay in memory, where each value needs some 50 bytes more; an honest one has below 1 KiB.
+"""
 
 
 class CheckMetadata(Metadata, frozen=True, rename="camel"):
@@ -69,7 +72,7 @@ class CheckRow(Keyed, frozen=True):
     request: str = ""  # by its owner, to check now
     most_objects: int = MOST_OBJECTS
     is_terminating: bool = False
-    is_oversized: bool = False  # a tenant's spec is larger than LARGEST_SPEC, and is not kept
+    is_oversized: bool = False  # a tenant's spec is too large, and is not kept
 
     @property
     def is_tenants(self) -> bool:
@@ -82,7 +85,7 @@ def check_row(wire: CheckWire, velero_namespace: str) -> CheckRow:
     meta = wire.metadata
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    is_oversized = meta.namespace != velero_namespace and len(msgspec.json.encode(wire.spec)) > LARGEST_SPEC
+    is_oversized = meta.namespace != velero_namespace and _is_oversized(wire.spec)
     return CheckRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
@@ -96,6 +99,11 @@ def check_row(wire: CheckWire, velero_namespace: str) -> CheckRow:
         is_oversized=is_oversized,
         request=(meta.annotations or {}).get(CHECK_NOW, "")[:256],
     )
+
+
+def _is_oversized(spec: RestoreCheckSpec) -> bool:
+    written = msgspec.json.encode(spec)
+    return len(written) > LARGEST_SPEC or written.count(b",") > MOST_VALUES
 
 
 class BackupWire(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 from foresail.api.policy import RestoreChecksPolicy
 from foresail.api.selectors import selects
 from foresail.cron.duration import length_of
-from foresail.proof.checks.observe import LARGEST_SPEC, CheckRow, CheckView, Tenant
+from foresail.proof.checks.observe import LARGEST_SPEC, MOST_VALUES, CheckRow, CheckView, Tenant
 from foresail.proof.checks.reasons import Reason
 from foresail.proof.checks.tenant_rows import RequestRow
 
@@ -85,7 +85,10 @@ def _not_for_tenants(check: CheckRow, policy: RestoreChecksPolicy) -> str:
     spec, here = check.spec, check.key.namespace
     others = sorted(set(spec.custom_resources or ()) - set(policy.custom_resources))
     wrong = (
-        (check.is_oversized, f"spec is larger than {LARGEST_SPEC // 1024} KiB of JSON; shorten it"),
+        (
+            check.is_oversized,
+            f"spec is larger than {LARGEST_SPEC // 1024} KiB of JSON or has more than {MOST_VALUES} values; shorten it",
+        ),
         (
             spec.backups.schedule is not None or spec.backups.selector is not None,
             "spec.backups: schedule and selector are for administrators; use nonAdminSchedule or nonAdminBackups",

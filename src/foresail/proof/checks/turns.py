@@ -2,6 +2,9 @@
 
 from foresail.plan import Key
 
+_AHEAD = 100
+"""How far a namespace without a turn so far is ahead, in arrivals and turns: new ones without end block nobody."""
+
 
 class Turns:
     """The checks of tenants that wait: first those of namespaces that had a turn least lately, then by arrival."""
@@ -59,4 +62,5 @@ class Turns:
             self.taken = None
 
     def _order(self, key: Key) -> tuple[int, int]:
-        return self._served.get(key.namespace, 0), self._waiting.get(key, self._count + 1)
+        arrived = self._waiting.get(key, self._count + 1)
+        return self._served.get(key.namespace, arrived - _AHEAD), arrived

@@ -62,6 +62,22 @@ def test_namespaces_take_turns_whatever_the_order_of_arrival() -> None:
     assert order == [BLUE, GREEN, OTHER]
 
 
+def test_new_namespaces_without_end_do_not_keep_another_waiting_for_ever() -> None:
+    turns = Turns()
+    turns.take(RED)
+    turns.release(RED)
+    turns.wait(OTHER)
+    for number in range(100):
+        turns.wait(Key(f"new-{number}", "a"))
+        first = turns.first
+        assert first is not None
+        turns.take(first)
+        turns.release(first)
+        if first == OTHER:
+            return
+    pytest.fail("a hundred namespaces that came later went first")
+
+
 def test_a_check_that_leaves_lets_the_next_one_go() -> None:
     turns = Turns()
     for each in (RED, BLUE):
