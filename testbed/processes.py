@@ -80,6 +80,7 @@ def start(folder: Path, program: Program) -> None:
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(folder),  # what a component writes to its home goes away with the cluster
+        "GOGC": "400",  # memory is there, and CPU is what the tests wait for
         **program.environment,
         _MARK: str(folder),
         _COMPONENT: program.name,
