@@ -203,7 +203,7 @@ def _policies(at: datetime) -> dict[str, Any]:
 
 
 def _proof(at: datetime) -> dict[str, Any]:
-    """Return two RestoreChecks with the records of earlier runs, and two Primers."""
+    """Return two RestoreChecks with the records of earlier runs, a tenant's, and two Primers."""
     checks = list[dict[str, Any]]()
     records = list[dict[str, Any]]()
     for name, result, reason, seconds in (
@@ -235,6 +235,7 @@ def _proof(at: datetime) -> dict[str, Any]:
             )
             one: dict[str, Any] = {"metadata": {"name": f"{name}-{run}", "labels": {CHECK_LABEL: f"uid-of-{name}"}}}
             records.append({**one, "data": {"record.json": json.dumps(record)}})
+    own = named("own", "shop", spec={"backups": {"nonAdminSchedule": "nightly"}}, status=checks[0]["status"])
     place, maps = f"{OWN}/namespaces/velero/restorechecks", "/api/v1/namespaces/velero/configmaps"
     delays: list[dict[str, Any]] = [
         {"fire": _ago(at, hours=30), "seconds": 94, "warm": False},
@@ -249,7 +250,8 @@ def _proof(at: datetime) -> dict[str, Any]:
         primers.append(named(name, space, spec={"cronJob": name, "warmUp": "10m"}, status=status))
     return {
         place: listed(*checks),
-        f"{OWN}/restorechecks": listed(*checks),
+        f"{OWN}/restorechecks": listed(*checks, own),
+        f"{OWN}/namespaces/shop/restorechecks": listed(own),
         **{f"{place}/{each['metadata']['name']}": each for each in checks},
         maps: listed(*(each for each in records if each["metadata"]["name"].startswith("mail"))),
         **{f"{maps}/{each['metadata']['name']}": each for each in records},
