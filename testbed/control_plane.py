@@ -9,7 +9,7 @@ from testbed.site import Site
 
 ETCD, APISERVER = "etcd", "kube-apiserver"
 CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
-SERVICES, FIRST_SERVICE = "10.0.0.0/24", "10.0.0.1"  # the first is the API server's own
+SERVICES, FIRST_SERVICE = "10.0.0.0/20", "10.0.0.1"  # the first is the API server's own
 _ETCD_BYTES = 8 << 30
 
 
