@@ -27,6 +27,7 @@ from testbed.site import ADMIN
 
 WORLDS = 200
 _WORLDS_AT_ONCE = 3
+_SCALER_SYNC = 15.0  # seconds between two looks of Kubernetes at a HorizontalPodAutoscaler, the first one included
 PLANNER = "planner"
 _TRUTH = {
     "create": {"created"},
@@ -103,10 +104,21 @@ def make(cluster: Cluster, world: RandomWorld) -> str:
     if world.labels:
         cluster.apply(_namespace(world.namespace, world.labels))
     time.sleep(1.5)  # controllers finish what they make of it
+    if world.is_settled_before:
+        _wait_for_scalers(cluster, world)
     backup = f"backup-{world.namespace}"
     cluster.velero(
         "backup", "create", backup, f"--include-namespaces={world.namespace}", "--snapshot-volumes=false", "--wait"
     )
+    _change(cluster, world)
+    time.sleep(1.0)
+    if not world.is_namespace_deleted:
+        _wait_for_scalers(cluster, world)
+    return backup
+
+
+def _change(cluster: Cluster, world: RandomWorld) -> None:
+    """Let everything happen that happens between the backup and its restore."""
     if world.is_namespace_deleted:
         cluster.kubectl("delete", "namespace", world.namespace)
     else:
@@ -121,8 +133,22 @@ def make(cluster: Cluster, world: RandomWorld) -> str:
         _wait(lambda: _has_account(cluster, world.target))
     if world.quota:
         _limit(cluster, world.target or world.namespace, world.quota)
-    time.sleep(1.0)
-    return backup
+
+
+def _wait_for_scalers(cluster: Cluster, world: RandomWorld) -> None:
+    """Wait until the status of each HorizontalPodAutoscaler is written.
+
+    Velero takes an object for different once a controller has written its status. A write between the plan and the
+    restore would make the plan wrong for a reason that is none of its own.
+    """
+
+    def scalers() -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = cluster.get("horizontalpodautoscalers", f"--namespace={world.namespace}")["items"]
+        return items
+
+    if not world.target and scalers():
+        _wait(lambda: all(each.get("status", {}).get("conditions") for each in scalers()))
+        time.sleep(_SCALER_SYNC + 1)  # a Deployment that is deleted since shows in the status of the next look
 
 
 def _names(objects: list[dict[str, Any]]) -> set[str]:

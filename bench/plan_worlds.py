@@ -84,6 +84,8 @@ class RandomWorld:
     quota: dict[str, str] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
     """Options that the restore and its plan have in common."""
+    is_settled_before: bool = False
+    """Whether controllers have written every status before the backup, and not only before the restore."""
 
 
 def random_world(seed: int) -> RandomWorld:
@@ -113,6 +115,7 @@ def random_world(seed: int) -> RandomWorld:
         restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
         (world.target_labels if world.target_exists else world.labels).update(restricted)
     world.options = _options(rng)
+    world.is_settled_before = rng.random() < 0.5
     return world
 
 

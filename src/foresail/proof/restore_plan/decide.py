@@ -21,6 +21,7 @@ ACCOUNTS = "serviceaccounts"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 CLASSES = "storageclasses.storage.k8s.io"
 SLICES = "endpointslices.discovery.k8s.io"
+SCALERS = "horizontalpodautoscalers.autoscaling"
 _SERVICE_NAME = "kubernetes.io/service-name"
 _WITH_SLICES = ("services", "endpoints")  # their labels are copied to EndpointSlices
 _CLUSTER_MADE = {
@@ -142,6 +143,7 @@ class _Judge:
         }
         self._new_quotas: set[str] = set()
         self._updated_services: set[tuple[str, str]] = set()
+        self._created: set[tuple[str, str, str]] = set()
 
     def verdict(self, step: Step, observed: Observed) -> Verdict:
         target = step.target
@@ -168,17 +170,22 @@ class _Judge:
             return Verdict(target, Outcome.UNCHANGED, "nothing to add to the ServiceAccount")
         found = changes(step.body, live)
         if not is_account and self._policy != "update":
-            reason = "it exists and is not changed" if found else "it exists; Velero reports a difference for this kind"
+            reason = "it exists and is not changed" if found else f"it exists; {_unseen(target)}"
             return Verdict(target, Outcome.EXISTS, reason, changes=found)
         if answer is not None and not answer.is_accepted:
             return _refused(target, answer, found)
         if target.resource in _WITH_SLICES:
             self._updated_services.add((target.namespace, target.name))
-        return Verdict(target, Outcome.UPDATE, changes=found, warning=step.warning)
+        return Verdict(target, Outcome.UPDATE, "" if found else _unseen(target), changes=found, warning=step.warning)
 
     def _same(self, step: Step) -> Verdict:
         """Return the verdict of an item that is the same now, before the items that come earlier are restored."""
         target, service = step.target, at(step.body, "metadata", "labels", _SERVICE_NAME)
+        scaled = mapping(at(step.body, "spec", "scaleTargetRef"))
+        kind, name = str(scaled.get("kind", "")), str(scaled.get("name", ""))
+        if target.resource == SCALERS and (kind, target.namespace, name) in self._created:
+            reason = f"Kubernetes writes its status within 15 s after the restore creates {kind} {name}"
+            return Verdict(target, Outcome.UNPREDICTABLE, reason)
         if target.resource == SLICES and (target.namespace, service) in self._updated_services:
             reason = f"Kubernetes changes it too after the restore updates Service {service}"
             return Verdict(target, Outcome.UNPREDICTABLE, reason)
@@ -199,6 +206,7 @@ class _Judge:
             return Verdict(target, Outcome.UNPREDICTABLE, reason)
         if target.resource == "resourcequotas":
             self._new_quotas.add(target.namespace)
+        self._created.add((str(step.body.get("kind", "")), target.namespace, target.name))
         return Verdict(target, Outcome.CREATE, warning=step.warning or self._missing_class(step))
 
     def _unserved(self, step: Step) -> Verdict | None:
@@ -227,6 +235,13 @@ class _Judge:
 
 def _is_same(step: Step, live: Document) -> bool:
     return step.target.resource not in ALWAYS_DIFFERENT and is_same(step.body, live)
+
+
+def _unseen(target: ItemKey) -> str:
+    """Return why Velero takes an item for different though every field that is shown is the same."""
+    if target.resource in ALWAYS_DIFFERENT:
+        return "Velero reports a difference for this kind"
+    return "the fields are the same; Velero also compares who wrote them, for example a status since the backup"
 
 
 def _refused(target: ItemKey, answer: Answer, found: tuple[Change, ...]) -> Verdict:

@@ -32,6 +32,7 @@ SERVED = Served(
         ServedKind("", "namespaces", "Namespace", is_namespaced=False, aliases=("ns",)),
         ServedKind("", "nodes", "Node", is_namespaced=False),
         ServedKind("apps", "deployments", "Deployment", is_namespaced=True, aliases=("deploy",)),
+        ServedKind("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler", is_namespaced=True),
         ServedKind("batch", "jobs", "Job", is_namespaced=True),
     ]
 )
@@ -522,6 +523,36 @@ class TestDecide:
             "db-1": Outcome.UNCHANGED,
             "web-1": outcome,
         }
+
+    @pytest.mark.parametrize(("policy", "outcome"), [("", Outcome.EXISTS), ("update", Outcome.UPDATE)])
+    def test_a_status_written_since_the_backup_differs_for_velero_and_the_plan_says_so(
+        self, policy: str, outcome: Outcome
+    ) -> None:
+        written = {"manager": "kube-controller-manager", "subresource": "status", "time": "2026-11-17T10:00:00Z"}
+        scaler = item("horizontalpodautoscalers.autoscaling", "web", spec={"maxReplicas": 3})
+        live = copy.deepcopy(scaler.body)
+        live["metadata"]["managedFields"] = [written]
+        [verdict] = judged(prepared(scaler), live, Answer(), policy)
+        assert (verdict.outcome, verdict.changes) == (outcome, ())
+        assert "the fields are the same" in verdict.reason
+        assert "status" in verdict.reason
+
+    @pytest.mark.parametrize(
+        ("deployment", "outcome"),
+        [("absent", Outcome.UNPREDICTABLE), ("present", Outcome.UNCHANGED), ("another", Outcome.UNCHANGED)],
+    )
+    def test_an_autoscaler_is_not_predictable_when_the_restore_creates_what_it_scales(
+        self, deployment: str, outcome: Outcome
+    ) -> None:
+        name = "db" if deployment == "another" else "web"
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        scaler = item("horizontalpodautoscalers.autoscaling", "web", spec={"scaleTargetRef": target})
+        web = item("deployments.apps", "web")
+        web.body["kind"] = "Deployment"
+        live = copy.deepcopy(web.body) if deployment == "present" else None
+        observed = {web.key: Observed(live, Answer()), scaler.key: Observed(copy.deepcopy(scaler.body))}
+        verdicts = decide(prepared(scaler, web), observed, World(SERVED, frozenset({"shop"})), "")
+        assert {each.target.resource: each.outcome for each in verdicts}[scaler.key.resource] is outcome
 
     @pytest.mark.parametrize("code", [0, 429, 500, 503])
     @pytest.mark.parametrize("live", [None, {"metadata": {"name": "a"}, "data": {"key": "other"}}])
