@@ -82,17 +82,34 @@ class PodTemplate(msgspec.Struct, frozen=True):
     spec: PodSpec = PodSpec()
 
 
-class Began(msgspec.Struct, frozen=True, rename="camel"):
-    """The start of a container."""
+class Running(msgspec.Struct, frozen=True, rename="camel"):
+    """Since when a container runs."""
 
     started_at: datetime | None = None
 
 
-class ContainerState(msgspec.Struct, frozen=True):
-    """The state of a container."""
+class Waiting(msgspec.Struct, frozen=True):
+    """Why a container does not run."""
 
-    running: Began | None = None
-    terminated: Began | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class Terminated(msgspec.Struct, frozen=True, rename="camel"):
+    """How a container ended."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+
+
+class ContainerState(msgspec.Struct, frozen=True):
+    """The state of a container: one of these."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
 
 
 class ContainerStatus(msgspec.Struct, frozen=True):
@@ -107,6 +124,7 @@ class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
     last_transition_time: datetime | None = None
 
 
@@ -114,8 +132,10 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The status of a pod."""
 
     phase: str = ""
+    reason: str = ""
     start_time: datetime | None = None
     conditions: list[PodCondition] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
 
 

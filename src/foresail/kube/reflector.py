@@ -108,7 +108,9 @@ class _Labelled(msgspec.Struct):
     metadata: _Labels
 
 
-class _Line(msgspec.Struct):
+class WatchLine(msgspec.Struct):
+    """A line of a watch: what happened, and to which object, still encoded."""
+
     type: str
     object: msgspec.Raw
 
@@ -127,7 +129,7 @@ class Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None  # null if the metadata of nothing is listed
 
 
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(WatchLine)
 _named = msgspec.json.Decoder(_Named)
 _labelled = msgspec.json.Decoder(_Labelled)
 _status = msgspec.json.Decoder(Status)

@@ -17,7 +17,7 @@ from foresail.kube.clock import steady
 from foresail.kube.failures import Failure
 from foresail.kube.http_pool import LargeAnswerError
 from foresail.kube.json_stream import LineSplitter
-from foresail.kube.reflector import Page
+from foresail.kube.reflector import Page, WatchLine
 from foresail.plan import Key, Kind
 
 MOST_READ = 48 << 20
@@ -57,14 +57,9 @@ class _Named(msgspec.Struct):
     metadata: _Metadata
 
 
-class _Line(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _named = msgspec.json.Decoder(_Named)
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(WatchLine)
 
 
 class KeptList:

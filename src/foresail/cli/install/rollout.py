@@ -5,38 +5,11 @@ from collections.abc import Iterable
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
-from foresail.api.pods import POD
+from foresail.api.pods import POD, PodStatus
 from foresail.cli.access.cluster import Cluster
 from foresail.plan import Key
 
 _STARTING = ("", "ContainerCreating", "PodInitializing")
-
-
-class _Waiting(msgspec.Struct, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class _State(msgspec.Struct, frozen=True):
-    waiting: _Waiting | None = None
-    terminated: _Waiting | None = None
-
-
-class _ContainerStatus(msgspec.Struct, frozen=True):
-    state: _State = _State()
-
-
-class _Condition(msgspec.Struct, frozen=True):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
-class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
-    phase: str = ""
-    conditions: tuple[_Condition, ...] = ()
-    container_statuses: tuple[_ContainerStatus, ...] = ()
 
 
 class _Name(msgspec.Struct, frozen=True):
@@ -56,7 +29,7 @@ class PodOnTheWire(msgspec.Struct, frozen=True):
 
     metadata: _Name
     spec: _PodSpec = _PodSpec()
-    status: _PodStatus = _PodStatus()
+    status: PodStatus = PodStatus()
 
 
 async def is_rolled_out(cluster: Cluster, key: Key) -> bool:
@@ -86,18 +59,20 @@ def first_problem(pods: Iterable[PodOnTheWire]) -> str:
 def previous_image(pods: Iterable[PodOnTheWire], image: str) -> str:
     """Return the image of a Ready pod that has another one than this; empty if there is no such pod."""
     ready = (
-        each for each in pods if any(one.type == "Ready" and one.status == "True" for one in each.status.conditions)
+        each
+        for each in pods
+        if any(one.type == "Ready" and one.status == "True" for one in each.status.conditions or ())
     )
     return next((one.image for each in ready for one in each.spec.containers[:1] if one.image != image), "")
 
 
 def pod_problem(pod: PodOnTheWire) -> str:
     """Return why a pod does not run, in the words of the kubelet or the scheduler; empty if it runs or starts."""
-    for container in pod.status.container_statuses:
+    for container in pod.status.container_statuses or ():
         for each in (container.state.waiting, container.state.terminated):
             if each is not None and each.reason not in _STARTING:
                 return f"pod {pod.metadata.name}: {_joined(each.reason, each.message)}"
-    for condition in pod.status.conditions:
+    for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return f"pod {pod.metadata.name}: {_joined(condition.reason, condition.message)}"
     return ""

@@ -5,62 +5,18 @@ from datetime import datetime
 import msgspec
 
 from foresail.api.metadata import Metadata
-from foresail.api.pods import FAILED, SUCCEEDED
+from foresail.api.pods import FAILED, SUCCEEDED, PodStatus
 from foresail.plan import Key, Keyed
 from foresail.proof.checks.judge import Verdict
 
 _LONGEST_MESSAGE = 300
 
 
-class Ended(msgspec.Struct, frozen=True, rename="camel"):
-    """How a container ended."""
-
-    exit_code: int = 0
-    message: str = ""
-
-
-class Waits(msgspec.Struct, frozen=True):
-    """Why a container does not run."""
-
-    reason: str = ""
-
-
-class State(msgspec.Struct, frozen=True):
-    """The state of a container."""
-
-    waiting: Waits | None = None
-    terminated: Ended | None = None
-
-
-class Container(msgspec.Struct, frozen=True):
-    """The status of a container."""
-
-    state: State = State()
-
-
-class Condition(msgspec.Struct, frozen=True):
-    """A condition of a pod."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-
-
-class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """The status of a pod."""
-
-    phase: str = ""
-    reason: str = ""
-    conditions: list[Condition] | None = None
-    init_container_statuses: list[Container] | None = None
-    container_statuses: list[Container] | None = None
-
-
 class PodWire(msgspec.Struct, frozen=True):
-    """A pod."""
+    """As much of a pod as tells how it does."""
 
     metadata: Metadata
-    status: Status = Status()
+    status: PodStatus = PodStatus()
 
 
 class PodList(msgspec.Struct, frozen=True):

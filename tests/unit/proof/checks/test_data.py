@@ -6,23 +6,13 @@ import pytest
 
 from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED
 from foresail.api.metadata import Metadata
+from foresail.api.pods import ContainerState, ContainerStatus, PodStatus, Terminated, Waiting
 from foresail.api.restore_check import CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
 from foresail.plan import Key, Level, ReadResult
 from foresail.proof.checks.data import Recorded, prove_fence
 from foresail.proof.checks.judge import Verdict
 from foresail.proof.checks.observe import CheckRow
-from foresail.proof.checks.pod_rows import (
-    Container,
-    Ended,
-    PodRow,
-    Pods,
-    PodsFound,
-    PodWire,
-    State,
-    Status,
-    Waits,
-    pod_row,
-)
+from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound, PodWire, pod_row
 from foresail.proof.checks.settings import DataSettings
 
 NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
@@ -73,18 +63,24 @@ def test_closed_sandboxes_are_recorded_without_a_warning() -> None:
     assert (found.run.fence, found.note) == ("Enforced", None)
 
 
+def ended(how: Terminated) -> ContainerStatus:
+    return ContainerStatus(ContainerState(terminated=how))
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (Status("Failed", container_statuses=[Container(State(None, Ended(3, "a\x1b[31m\nb")))]), (3, "a [31m b", "")),
-        (Status("Running", container_statuses=[Container(State(None, Ended(3)))]), (None, "", "")),
+        (PodStatus("Failed", container_statuses=[ended(Terminated(3, message="a\x1b[31m\nb"))]), (3, "a [31m b", "")),
+        (PodStatus("Running", container_statuses=[ended(Terminated(3))]), (None, "", "")),
         (
-            Status("Pending", init_container_statuses=[Container(State(Waits("ErrPull")))]),
+            PodStatus("Pending", init_container_statuses=[ContainerStatus(ContainerState(Waiting("ErrPull")))]),
             (None, "", "ErrPull"),
         ),
-        (Status("Failed", "DeadlineExceeded"), (None, "", "DeadlineExceeded")),
+        (PodStatus("Failed", "DeadlineExceeded"), (None, "", "DeadlineExceeded")),
     ],
 )
-def test_a_pod_has_an_exit_code_only_when_it_has_ended(status: Status, expected: tuple[int | None, str, str]) -> None:
+def test_a_pod_has_an_exit_code_only_when_it_has_ended(
+    status: PodStatus, expected: tuple[int | None, str, str]
+) -> None:
     row = pod_row(PodWire(Metadata("a", "b"), status))
     assert (row.exit_code, row.message, row.waits) == expected
