@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from foresail.api.core import DEFINITION
+from foresail.api.differences import differences
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
 from foresail.cli.access.managed_by import ManagedMetadata, is_ours, managing_tool
@@ -15,6 +16,7 @@ from foresail.cli.install.manifests import Piece
 from foresail.kube.lease import LEASE
 from foresail.plan import Key
 
+_SHOWN_FIELDS = 3
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation")  # in a dry run they tell nothing
 
 
@@ -61,7 +63,8 @@ async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
     if before is None:
         report("created", piece)
     else:
-        report("unchanged" if content(before) == content(after) else "changed", piece)
+        fields = changed_fields(before, after)
+        report("changed" if fields else "unchanged", piece, fields)
 
 
 async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, any_owner: bool = False) -> list[Piece]:
@@ -108,7 +111,14 @@ def _metadata(raw: msgspec.Raw) -> ManagedMetadata:
     return msgspec.json.decode(raw, type=_Kept).metadata
 
 
-def content(raw: msgspec.Raw) -> dict[str, Any]:
+def changed_fields(before: msgspec.Raw, after: msgspec.Raw) -> str:
+    """Return the first fields in which two versions of an object differ; empty if they say the same."""
+    paths = [path for path, _, _ in differences(_content(before), _content(after))]
+    rest = len(paths) - _SHOWN_FIELDS
+    return ", ".join(paths[:_SHOWN_FIELDS]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _content(raw: msgspec.Raw) -> dict[str, Any]:
     """Return what a manifest can say of an object: no bookkeeping, and no status, which a controller may write now."""
     found: dict[str, Any] = msgspec.json.decode(raw)
     found.pop("status", None)

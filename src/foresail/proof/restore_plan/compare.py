@@ -1,10 +1,10 @@
 """How an item differs from the object in the cluster, as Velero compares them."""
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from foresail.api.differences import ABSENT, differences
 from foresail.api.velero import BACKUP_NAME_LABEL, RESTORE_NAME_LABEL
 from foresail.proof.restore_plan.items import Document, mapping, metadata, sequence
 
@@ -22,7 +22,6 @@ _CLUSTERS_OWN = (
 RESTORE_LABELS = (BACKUP_NAME_LABEL, RESTORE_NAME_LABEL)
 _LONGEST = 60
 _MOST_FIELDS = 20
-_LONGEST_LIST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def changes(prepared: Document, live: Document) -> tuple[Change, ...]:
     """Return the fields that differ, for people: without owners of fields, and never a value of a Secret."""
     is_secret = prepared.get("kind") == "Secret"
     found: list[Change] = []
-    for path, ours, theirs in _differences(_shown(prepared), _shown(stripped(live)), ""):
+    for path, ours, theirs in differences(_shown(prepared), _shown(stripped(live))):
         if len(found) == _MOST_FIELDS:
             found.append(Change("…", None, None))
             break
@@ -104,23 +103,8 @@ def changes(prepared: Document, live: Document) -> tuple[Change, ...]:
     return tuple(found)
 
 
-_ABSENT = object()
-
-
-def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for name in sorted({*ours, *theirs}):
-            at = f"{path}.{name}" if path else str(name)
-            yield from _differences(ours.get(name, _ABSENT), theirs.get(name, _ABSENT), at)
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs) <= _LONGEST_LIST:
-        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-            yield from _differences(one, other, f"{path}[{index}]")
-    elif ours != theirs:
-        yield path, ours, theirs
-
-
 def _text(value: Any, *, is_hidden: bool) -> str | None:  # noqa: ANN401
-    if value is _ABSENT:
+    if value is ABSENT:
         return None
     text = "(not shown)" if is_hidden else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
