@@ -1,11 +1,13 @@
 """`foresail check`: tables and explanations of RestoreChecks, from objects as the API server returns them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from foresail.cli.check.checks import check_table, explained, report_result
+from foresail.cli.check.checks import check_table, explained
+from foresail.cli.check.wait import Progress, progress, report_result
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main
 from foresail.plan import Key
@@ -66,6 +68,54 @@ def test_a_failed_check_is_an_error_with_its_reason() -> None:
     assert report_result(Key("velero", "nightly"), {"result": "Pass", "message": "all"}) == 0
     with pytest.raises(CommandError, match="velero/nightly failed: ItemsRefused: ConfigMap shop/a: refused"):
         report_result(Key("velero", "nightly"), LAST)
+
+
+def requested(reason: str, *, handled: str = "", run: str = "") -> dict[str, Any]:
+    ready = {"type": "Ready", "reason": reason, "message": f"it is {reason}"}
+    return {"status": {"handledRequest": handled, "run": run and {"id": run}, "conditions": [ready]}}
+
+
+@pytest.mark.parametrize("reason", ["NoBackup", "DataDisabled", "Suspended", "NotAllowed", "QuotaExceeded"])
+def test_waiting_for_a_check_that_cannot_start_ends_with_the_reason(reason: str) -> None:
+    key, check = Key("velero", "nightly"), requested(reason)
+    assert progress(key, check, "now", timedelta(seconds=2)) == Progress(), "the condition may be older"
+    with pytest.raises(CommandError, match=f"velero/nightly does not start: it is {reason}"):
+        progress(key, check, "now", timedelta(seconds=5))
+
+
+def test_waiting_for_a_check_says_why_it_has_not_begun() -> None:
+    key, late = Key("velero", "nightly"), timedelta(minutes=1)
+    assert progress(key, requested("TooSoon"), "now", late).text == "it is TooSoon."
+    assert "foresail-checks" in progress(key, requested("Waiting"), "now", late).text
+    assert "foresail-checks" in progress(key, {}, "now", late).text
+    assert progress(key, requested("Running", handled="before", run="a"), "now", late) == Progress()
+    assert progress(key, requested("Running", handled="now", run="b"), "now", late) == Progress(has_begun=True)
+    ended = requested("Waiting", handled="now")
+    assert progress(key, ended, "now", late) == Progress(has_ended=True, has_begun=True)
+
+
+def test_a_result_of_an_earlier_run_is_not_that_of_the_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status: dict[str, Any] = {"last": {"result": "Pass", "message": "all", "id": "a"}}
+
+    def answer(_: str, sent: Any) -> dict[str, Any]:  # noqa: ANN401
+        if sent:  # the operator begins at once, and gives up because the Backup is deleted
+            status["handledRequest"] = sent["metadata"]["annotations"]["foresail.dev/check-now"]
+        return {**CHECK, "spec": {}, "status": status}
+
+    path = "/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks/nightly"
+    with canned(tmp_path, {path: answer}) as server:
+        assert main(["check", "run", "nightly", "--wait", "--kubeconfig", str(server.kubeconfig)]) == 1
+    assert "NoResult: its Backup was deleted" in capsys.readouterr().err
+
+
+def test_waiting_for_a_check_ends_after_the_timeout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = "/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks/nightly"
+    words = ["check", "run", "nightly", "--wait", "--timeout=1ms"]
+    with canned(tmp_path, {path: {**CHECK, "spec": {}}}) as server:
+        assert main([*words, "--kubeconfig", str(server.kubeconfig)]) == 1
+    assert "check velero/nightly: timed out; it is not started" in capsys.readouterr().err
 
 
 def test_a_namespace_without_checks_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ def _fill(check: argparse.ArgumentParser) -> None:
     one = _verb(verbs, "run", "check the newest good backup now", "foresail check run nightly --wait")
     one.add_argument("name", metavar="NAME", help="the RestoreCheck")
     one.add_argument("--wait", action="store_true", help="wait for the result; exit code 1 if it is Fail")
+    one.add_argument("--timeout", metavar="DURATION", help="maximum time to wait, such as 70m (default: no limit)")
     add_dry_run(one)
     one = _verb(
         verbs, "explain", "show the last result with everything that was found", "foresail check explain nightly"

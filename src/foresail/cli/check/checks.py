@@ -1,7 +1,6 @@
 """`foresail check get`, `run` and `explain`."""
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,9 +13,11 @@ from foresail.api.instants import instant, stamp
 from foresail.api.marks import CHECK_LABEL, CHECK_NOW
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.check.wait import wait_for_result
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.output import is_table
+from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
@@ -27,9 +28,6 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 
 _SHORT = ("NAME", "RESULT", "REASON", "BACKUP", "FOUND", "SECONDS", "CHECKED", "PASSED", "STATUS")
-_PAUSE = 2.0
-_REFUSED, _WAITS = ("NotAllowed", "QuotaExceeded"), ("TooSoon", "WaitingForTurn", "SandboxTerminating")
-"""The reasons why a check does not start, at all or yet."""
 
 Check = Mapping[str, Any]
 CheckCells = tuple[Key, tuple[str, ...]]
@@ -159,7 +157,7 @@ async def _read(cluster: Cluster, args: argparse.Namespace) -> list[dict[str, An
 
 
 async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
-    key = Key(args.namespace, args.name)
+    key, until = Key(args.namespace, args.name), deadline(args.timeout)
     before = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
     if (before.get("spec") or {}).get("suspend"):
         raise CommandError(f"RestoreCheck {key} is suspended", "set spec.suspend to false")
@@ -172,27 +170,7 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
     print(f"Check {key} {'would be requested (server dry run)' if args.dry_run else 'requested'}.", file=sys.stderr)
     if args.dry_run or not args.wait:
         return 0
-    said = ""
-    while True:
-        found = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
-        status, ready = found.get("status") or {}, _condition(found, "Ready")
-        if status.get("handledRequest") == value and not status.get("run"):
-            return report_result(key, _last(found))
-        if ready.get("reason") in _REFUSED:
-            raise CommandError(f"check {key} does not start: {ready.get('message')}", "ask a cluster administrator")
-        if ready.get("reason") in _WAITS and ready.get("message") != said:
-            said = str(ready.get("message"))
-            print(f"{said}.", file=sys.stderr)
-        await asyncio.sleep(_PAUSE)
-
-
-def report_result(key: Key, last: Mapping[str, Any]) -> int:
-    """Return 0 if a check has passed; otherwise say why not."""
-    if last.get("result") == "Pass":
-        print(f"Check {key} passed: {last.get('message')}.", file=sys.stderr)
-        return 0
-    cause = f"{last.get('reason', 'NoResult')}: {last.get('message', 'its Backup was deleted')}"
-    raise CommandError(f"check {key} failed: {cause}", f"see foresail check explain {key.name} -n {key.namespace}")
+    return await wait_for_result(cluster, key, value, _last(before), until)
 
 
 async def _explain(cluster: Cluster, args: argparse.Namespace) -> str:

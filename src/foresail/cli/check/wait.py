@@ -1,0 +1,91 @@
+"""`foresail check run --wait`: how far the requested check is, and its result."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from foresail.api.restore_check import RESTORE_CHECK
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.proof.checks.reasons import Reason
+
+_PAUSE = 2.0
+_SETTLED = timedelta(seconds=5)  # until then a condition may be older than the request
+_UNSERVED = timedelta(minutes=1)
+
+_BLOCKED = {
+    Reason.NOT_ALLOWED: "ask a cluster administrator",
+    Reason.QUOTA_EXCEEDED: "delete a RestoreCheck, or ask a cluster administrator",
+    Reason.NO_BACKUP: "correct spec.backups, or wait until the Schedule has a Completed Backup",
+    Reason.DATA_DISABLED: "set proof.data.enabled in the chart's values, or spec.depth to Objects",
+    Reason.SUSPENDED: "set spec.suspend to false",
+}
+"""Reasons why a requested check does not start, and what to do."""
+
+_WAITS = (Reason.TOO_SOON, Reason.WAITING_FOR_TURN, Reason.SANDBOX_TERMINATING)
+"""Reasons why it does not start yet."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a requested check is."""
+
+    has_ended: bool = False
+    has_begun: bool = False
+    text: str = ""
+    """Why it has not begun yet."""
+
+
+def progress(key: Key, check: Mapping[str, Any], request: str, waited: timedelta) -> Progress:
+    """Return how far a check is, this long after the request; raise the reason if it cannot start."""
+    status = check.get("status") or {}
+    if status.get("handledRequest") == request:
+        return Progress(has_ended=not status.get("run"), has_begun=True)
+    ready: Mapping[str, Any] = next(
+        (each for each in status.get("conditions") or () if each.get("type") == "Ready"), {}
+    )
+    reason, message = ready.get("reason"), str(ready.get("message", ""))
+    if reason in _BLOCKED and waited >= _SETTLED:
+        raise CommandError(f"check {key} does not start: {message}", _BLOCKED[reason])
+    if reason in _WAITS:
+        return Progress(text=f"{message}.")
+    if not status.get("run") and waited >= _UNSERVED:
+        return Progress(text="The operator has not seen the request yet. Does Deployment foresail-checks run?")
+    return Progress()
+
+
+async def wait_for_result(
+    cluster: Cluster, key: Key, request: str, before: Mapping[str, Any], until: datetime | None
+) -> int:
+    """Wait for the result of a request, other than the one before it; return 0 for a pass, raise the problem if not."""
+    began, said = now(), ""
+    while True:
+        found = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
+        last = (found.get("status") or {}).get("last") or {}
+        step = progress(key, found, request, now() - began)
+        if step.has_ended:
+            return report_result(key, {} if last == before else last)
+        if not step.has_begun:
+            before = last
+        if step.text and step.text != said:
+            print(step.text, file=sys.stderr)
+        said = step.text
+        if until is not None and now() >= until:
+            state = "running" if step.has_begun else "not started"
+            hint = f"see foresail check explain {key.name} -n {key.namespace}"
+            raise CommandError(f"check {key}: timed out; it is {state}", hint)
+        await asyncio.sleep(_PAUSE)
+
+
+def report_result(key: Key, last: Mapping[str, Any]) -> int:
+    """Return 0 if a check has passed; otherwise say why not."""
+    if last.get("result") == "Pass":
+        print(f"Check {key} passed: {last.get('message')}.", file=sys.stderr)
+        return 0
+    cause = f"{last.get('reason', 'NoResult')}: {last.get('message', 'its Backup was deleted')}"
+    raise CommandError(f"check {key} failed: {cause}", f"see foresail check explain {key.name} -n {key.namespace}")
