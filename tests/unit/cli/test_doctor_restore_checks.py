@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from foresail.api.marks import CHECK_LABEL
+from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE
 from foresail.api.metadata import Metadata
 from foresail.api.restore_check import CheckResult, CheckRun, RestoreCheckStatus, Result
 from foresail.cli.doctor.evidence import CheckSeen, Named
 from foresail.cli.doctor.restore_checks import restore_checks
-from tests.unit.cli.test_doctor import HEALTHY, NOW
+from foresail.plan import Key
+from tests.unit.cli.test_doctor import APART, HEALTHY, NOW, OPERATOR
 
 RUN = CheckRun("0123456789", "nightly-1", "u", NOW)
 
@@ -35,6 +36,16 @@ def test_a_failed_check_is_named_and_a_passed_one_is_good() -> None:
 def test_a_failed_check_of_a_tenant_is_the_tenant_s_and_its_sandbox_is_in_use() -> None:
     assert said(RestoreCheckStatus(last=result("Fail")), namespace="red") == []
     assert said(RestoreCheckStatus(run=RUN), "check", namespace="red") == []
+
+
+def test_a_deployment_of_checks_without_a_leader_is_a_problem_and_nothing_is_said_to_have_passed() -> None:
+    apart = replace(APART, key=Key("velero", "foresail-checks"), primers=False, restore_checks=True, lease=CHECKS_LEASE)
+    passed = (CheckSeen(Metadata("nightly", HEALTHY.namespace), RestoreCheckStatus(last=result("Pass"))),)
+    seen = replace(HEALTHY, operators=(OPERATOR, apart), checks=passed)
+    [found] = restore_checks(seen)
+    assert found.says == "Deployment velero/foresail-checks: no replica holds the Lease, so no RestoreCheck runs"
+    [found] = restore_checks(replace(seen, checks_lease=HEALTHY.primers_lease))
+    assert found.says == "every RestoreCheck has passed"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from foresail.api import mirrored, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION, NAMESPACE
-from foresail.api.marks import CHECK_LABEL, OPERATORS_LEASE, PRIMERS_LEASE, SANDBOX_ROLE
+from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE, SANDBOX_ROLE
 from foresail.api.metadata import Metadata, Written
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
@@ -24,7 +24,7 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, 
 from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckStatus
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.lease import Lease
+from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
 from foresail.cli.doctor.permissions import Permission, needed
@@ -157,6 +157,7 @@ class Evidence:
     signs_records: bool | None = None  # whether there is a recovery key; None if self-service is off
     adoptable: tuple[Adoptable, ...] = ()  # Velero Backups without a NonAdminBackup
     primers_lease: Lease | None = None
+    checks_lease: Lease | None = None
     pods: tuple[Pod, ...] = ()  # of the operators
     refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
     unserved: Mapping[Kind, int] = field(default_factory=dict)  # objects of kinds that no operator's Deployment serves
@@ -165,6 +166,10 @@ class Evidence:
     checks: tuple[CheckSeen, ...] = ()  # RestoreChecks of administrators and tenants
     sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
+
+    def holder(self, lease: Lease | None) -> str:
+        """Return which replica holds a Lease now; empty if none does."""
+        return leader(lease, self.server_time, BY_SERVER_TIME) if self.server_time else leader(lease, self.instant)
 
 
 async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evidence:
@@ -176,6 +181,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     # Now: read any later, it would have been renewed after the time with which it is compared.
     lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease))
     primers_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, PRIMERS_LEASE), Lease))
+    checks_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, CHECKS_LEASE), Lease))
     definitions = await reader.tried(_definitions(cluster))
     has_velero = definitions is None or "backups.velero.io" in definitions
     listed = await reader.listed(DEPLOYMENT, "", Deployment) or await reader.listed(DEPLOYMENT, namespace, Deployment)
@@ -199,6 +205,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         has_read_deployments=listed is not None,
         lease=lease,
         primers_lease=primers_lease,
+        checks_lease=checks_lease,
         operators=operators,
         others=others,
         locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),

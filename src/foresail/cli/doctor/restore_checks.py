@@ -1,15 +1,20 @@
-"""What the doctor makes of RestoreChecks: which fail, and whether a sandbox was left behind."""
+"""What the doctor makes of RestoreChecks: whether they run, which fail, and whether a sandbox was left behind."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
-from foresail.api.marks import CHECK_LABEL
+from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE
 from foresail.cli.doctor.evidence import CheckSeen, Evidence
-from foresail.cli.doctor.finding import Finding, good, some, warning
+from foresail.cli.doctor.finding import Finding, good, problem, some, warning
 
 
 def restore_checks(seen: Evidence) -> Iterator[Finding]:
-    """Report failed checks, and sandboxes that no check needs."""
+    """Report an operator that does not run, failed checks, and sandboxes that no check needs."""
+    absent = [each for each in seen.operators if each.lease == CHECKS_LEASE and not seen.holder(seen.checks_lease)]
+    if absent:
+        key = absent[0].key
+        fix = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
+        yield problem("restores", f"Deployment {key}: no replica holds the Lease, so no RestoreCheck runs", fix)
     now = seen.server_time or seen.instant
     own = [each for each in seen.checks if each.metadata.namespace == seen.namespace]  # tenants see to theirs
     failed = [each for each in own if each.status.last is not None and each.status.last.result == "Fail"]
@@ -20,7 +25,7 @@ def restore_checks(seen: Evidence) -> Iterator[Finding]:
         yield warning(
             "restores", f"RestoreCheck {names} failed: {why}", f"foresail check explain {first.metadata.name}"
         )
-    elif any(each.status.last is not None for each in own):
+    elif not absent and any(each.status.last is not None for each in own):
         yield good("restores", "every RestoreCheck has passed")
     in_use = {each.metadata.uid for each in seen.checks if _needs_sandbox(each, now)}
     left = [each for each in seen.sandboxes if (each.metadata.labels or {}).get(CHECK_LABEL) not in in_use]

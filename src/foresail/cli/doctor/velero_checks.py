@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from foresail.api import velero
 from foresail.api.marks import PRIMERS_LEASE
 from foresail.api.monitoring import UNATTENDED
-from foresail.cli.access.lease import BY_SERVER_TIME, leader
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.output.times import compact
@@ -80,8 +79,7 @@ def attended(seen: Evidence) -> Iterator[Finding]:
     """Report whether exactly one controller runs the Schedules."""
     if not seen.servers:
         return
-    known = seen.server_time
-    holder = leader(seen.lease, known, BY_SERVER_TIME) if known else leader(seen.lease, seen.instant)
+    holder = seen.holder(seen.lease)
     by_velero = any(row.has_schedule_controller for row in seen.servers)
     by_us = any(each.schedules for each in seen.operators) or (bool(holder) and not seen.operators)
     if by_velero and by_us:
@@ -168,8 +166,7 @@ def primed(seen: Evidence) -> Iterator[Finding]:
     apart = [each for each in seen.operators if each.lease == PRIMERS_LEASE]
     if not apart:
         return
-    known = seen.server_time
-    holder = leader(seen.primers_lease, known, BY_SERVER_TIME) if known else leader(seen.primers_lease, seen.instant)
+    holder = seen.holder(seen.primers_lease)
     if holder:
         yield good("primers", f"{holder} holds capacity for them")
     else:
