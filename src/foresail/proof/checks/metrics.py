@@ -57,7 +57,7 @@ class CheckMetrics(Collector):
                 "last_passed_timestamp_seconds": passed.timestamp() if passed is not None else 0.0,
                 "restore_seconds": last.restore_seconds,
                 "ready_seconds": last.ready_seconds,
-                "unfenced": float(last.fence == "NotEnforced" and last.ready_seconds is not None),
+                "unfenced": float(last.fence == "NotEnforced" and last.reason != Reason.NOT_FENCED),
                 "items_expected": float(last.items_expected),
                 "items_found": float(last.items_found),
             }

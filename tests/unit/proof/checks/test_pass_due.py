@@ -100,3 +100,15 @@ def test_checks_of_tenants_are_counted_by_their_last_result_and_have_no_series_o
     counted = {each.labels["result"]: each.value for each in found if each.name.endswith("_tenant_checks")}
     assert counted == {"Pass": 2.0, "Fail": 1.0, "NotChecked": 1.0}
     assert len(found) == len(counted) + 1, "and the number of sandboxes"
+
+
+@pytest.mark.parametrize(
+    ("reason", "unfenced"), [("Complete", 1.0), ("PodsNotReady", 1.0), ("RestoreFailed", 1.0), ("NotFenced", 0.0)]
+)
+def test_pods_without_a_fence_are_counted_whatever_became_of_them(reason: str, unfenced: float) -> None:
+    checks = Store[CheckRow]()
+    last = CheckResult("i", "b", "u", NOON, NOON, "Fail", reason, "m", fence="NotEnforced")
+    row = msgspec.structs.replace(check(), status=RestoreCheckStatus(last=last))
+    checks.put(row.key, row)
+    found = [each for family in CheckMetrics(checks, Store[Piece](), {}).collect() for each in family.samples]
+    assert [each.value for each in found if each.name.endswith("_unfenced")] == [unfenced]
