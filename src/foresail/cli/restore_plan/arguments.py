@@ -51,7 +51,9 @@ def _fill(one: argparse.ArgumentParser) -> None:
     whose.add_argument("--as", dest="as_user", metavar="USER", help="send the dry runs as this user")
     whose.add_argument("--as-group", action="append", metavar="GROUP", help="with --as: a group; may be repeated")
     add_plan_report(one)
-    one.add_argument("--timeout", metavar="DURATION", help="maximum time to wait, such as 30m (default: no limit)")
+    one.add_argument(
+        "--timeout", metavar="DURATION", default="10m", help="maximum time to wait, such as 30m (default: 10m)"
+    )
     one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
     one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
     one.set_defaults(run=_run)
