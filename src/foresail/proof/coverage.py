@@ -42,6 +42,8 @@ class NamespaceCoverage:
     objective: timedelta | None = None
     is_excluded: bool = False
     """Whether the exclusion label says that nobody wants a backup of it."""
+    is_new: bool = False
+    """Whether it is younger than its objective, which it cannot have missed."""
 
     def all_gaps(self) -> list[Gap]:
         """Return the gaps of the namespace and of its claims."""
@@ -180,6 +182,7 @@ class _Judgement:
             tuple(self._claim(each, covering.schedules) for each in claims),
             tuple(gaps),
             objective,
+            is_new=objective is not None and self.now - row.created <= objective,
         )
 
     def _objective(self, covering: Iterable[ScheduleRow]) -> timedelta | None:

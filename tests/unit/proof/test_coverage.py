@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from foresail.api.specs import BackupSpec
+from foresail.cli.coverage.figures import text_format
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Reason
@@ -157,6 +158,7 @@ def test_a_namespace_younger_than_the_objective_has_no_gap_yet() -> None:
     rows = (NamespaceRow("young", NOW - timedelta(hours=3)),)
     found = judged(CoverageView(rows, (), (schedule("nightly"),), (), timedelta(hours=26)))["young"]
     assert reasons(found) == []
+    assert "foresail_namespace_objective_seconds{" not in text_format([found], NOW), "so that no alert compares it"
 
 
 @pytest.mark.parametrize(

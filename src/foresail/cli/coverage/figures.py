@@ -23,8 +23,8 @@ _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
         _good_backup,
     ),
     "foresail_namespace_objective_seconds": (
-        "How old the newest good backup of a namespace may be.",
-        lambda each: each.objective.total_seconds() if each.objective else None,
+        "How old the newest good backup of a namespace may be; absent while the namespace is younger.",
+        lambda each: each.objective.total_seconds() if each.objective and not each.is_new else None,
     ),
     "foresail_namespace_gaps": (
         "Gaps of a namespace and its claims, as `foresail coverage` lists them.",
