@@ -13,6 +13,7 @@ from docs.generate.tables import code, table
 from foresail.cli.tenant.advice import ADVICE, capital
 from foresail.primers import reasons as primers
 from foresail.proof import reasons as proof
+from foresail.proof.checks import reasons as checks
 from foresail.schedules import reasons as schedules
 from foresail.selfservice import reasons as selfservice
 from foresail.slots import expression
@@ -27,6 +28,7 @@ _ABOUT = {
     selfservice: "Self-service\n\nIn the conditions of NonAdminBackup, NonAdminRestore and NonAdminDownloadRequest, in Events, and in `foresail backup` and `foresail restore`.",
     primers: "Primers\n\nIn the conditions of a Primer, in `status.cronJobs[].reason`, in Events, and in `foresail primer explain`.",
     proof: "Proof\n\nIn `foresail coverage`.",
+    checks: "Restore checks\n\nIn the conditions `Ready` and `Passed` of a RestoreCheck, in `status.last.reason`, in Events, and in `foresail check get` and `explain`.",
 }
 
 _SHARED = Path(str(expression.__file__)).parent

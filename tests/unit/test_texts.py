@@ -6,6 +6,8 @@ import pytest
 
 from docs import texts
 from foresail.primers.reasons import Reason as PrimerReason
+from foresail.proof.checks.reasons import Reason as CheckReason
+from foresail.proof.reasons import Reason as CoverageReason
 from foresail.schedules.reasons import Reason as ScheduleReason
 from foresail.selfservice.reasons import Reason as SelfServiceReason
 
@@ -36,7 +38,12 @@ def test_every_help_is_walked() -> None:
 
 def test_every_reason_is_walked() -> None:
     sources = {each.source for each in texts.reason_texts()}
-    for module, reasons in (("schedules", ScheduleReason), ("primers", PrimerReason)):
+    for module, reasons in (
+        ("schedules", ScheduleReason),
+        ("primers", PrimerReason),
+        ("proof", CoverageReason),
+        ("proof.checks", CheckReason),
+    ):
         assert {f"foresail.{module}.reasons.{each.name}" for each in reasons} <= sources
     assert {f"advice for {each}" for each in SelfServiceReason} <= sources
 

@@ -78,10 +78,10 @@ class Reason(StrEnum):
     """A check is running."""
 
     SUSPENDED = "Suspended"
-    """spec.suspend is true."""
+    """spec.suspend is true, so no check starts. Set it to false."""
 
     INVALID_SCHEDULE = "InvalidSchedule"
-    """spec.schedule cannot be used. The message says why."""
+    """spec.schedule cannot be used. Correct it; the message says why."""
 
     NOT_ALLOWED = "NotAllowed"
     """The SelfServicePolicy of the namespace does not allow the check or one of its fields. See the message."""
@@ -102,7 +102,7 @@ class Reason(StrEnum):
     """No Completed Backup is selected. Check spec.backups, and whether the Schedule runs."""
 
     NOT_CHECKED = "NotChecked"
-    """No check has ended yet."""
+    """No check has ended yet. The condition Ready says why none starts."""
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
