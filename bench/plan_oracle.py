@@ -99,6 +99,8 @@ def make(cluster: Cluster, world: RandomWorld) -> str:
     if "pod-security.kubernetes.io/enforce" in world.labels:  # what is there already stays
         cluster.kubectl("label", "namespace", world.namespace, "pod-security.kubernetes.io/enforce-")
     _wait(lambda: _has_account(cluster, world.namespace))
+    if world.priority_class:
+        cluster.apply(world.priority_class)
     if world.objects:
         cluster.apply(*world.objects)
     if world.labels:
@@ -131,8 +133,16 @@ def _change(cluster: Cluster, world: RandomWorld) -> None:
     if world.target_exists:
         cluster.apply(_namespace(world.target, world.target_labels))
         _wait(lambda: _has_account(cluster, world.target))
+    if world.target_objects:
+        cluster.apply(*world.target_objects)
+    _delete_priority_class(cluster, world)
     if world.quota:
         _limit(cluster, world.target or world.namespace, world.quota)
+
+
+def _delete_priority_class(cluster: Cluster, world: RandomWorld) -> None:
+    if world.priority_class:
+        cluster.kubectl("delete", "priorityclass", world.priority_class["metadata"]["name"], "--ignore-not-found")
 
 
 def _wait_for_scalers(cluster: Cluster, world: RandomWorld) -> None:
@@ -295,6 +305,7 @@ def _lived(cluster: Cluster, planner: Path, world: RandomWorld) -> tuple[RandomW
     backup = make(cluster, world)
     plan, _ = planned(planner, backup, world)
     truth = restored(cluster, backup, world)
+    _delete_priority_class(cluster, world)
     for name in filter(None, (world.namespace, world.target)):
         cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
     return world, plan, truth

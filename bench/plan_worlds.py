@@ -29,6 +29,7 @@ RESOURCES = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "Pod": "pods",
     "PodDisruptionBudget": "poddisruptionbudgets.policy",
+    "PriorityClass": "priorityclasses.scheduling.k8s.io",
     "ReplicaSet": "replicasets.apps",
     "ResourceQuota": "resourcequotas",
     "Role": "roles.rbac.authorization.k8s.io",
@@ -86,6 +87,10 @@ class RandomWorld:
     """Options that the restore and its plan have in common."""
     is_settled_before: bool = False
     """Whether controllers have written every status before the backup, and not only before the restore."""
+    priority_class: Document = field(default_factory=dict)
+    """The PriorityClass of a pod; it is deleted after the backup."""
+    target_objects: list[Document] = field(default_factory=list)
+    """What the target of a copy has already."""
 
 
 def random_world(seed: int) -> RandomWorld:
@@ -116,7 +121,34 @@ def random_world(seed: int) -> RandomWorld:
         (world.target_labels if world.target_exists else world.labels).update(restricted)
     world.options = _options(rng)
     world.is_settled_before = rng.random() < 0.5
+    _add_priority(Random(seed + 1_000_000), world)  # noqa: S311
+    _add_bindings(Random(seed + 2_000_000), world)  # noqa: S311
     return world
+
+
+def _add_priority(rng: Random, world: RandomWorld) -> None:
+    """Let a pod have a PriorityClass."""
+    if rng.random() < 0.6:
+        return
+    name = f"priority-{world.namespace}"
+    api = "scheduling.k8s.io/v1"
+    about = {"apiVersion": api, "kind": "PriorityClass", "metadata": {"name": name}}
+    policy = rng.choice(("Never", "PreemptLowerPriority"))
+    world.priority_class = {**about, "value": rng.randint(1, 1000), "preemptionPolicy": policy}
+    pod = _pod(rng, world.namespace, "pod-with-priority")
+    pod["spec"]["priorityClassName"] = name
+    world.objects.append(pod)
+    if rng.random() < 0.7:
+        world.removed.append(pod)
+
+
+def _add_bindings(rng: Random, world: RandomWorld) -> None:
+    """Let the target of a copy have some of the RoleBindings, with the subjects that the restore would write."""
+    for each in world.objects if world.target_exists else ():
+        if each["kind"] == "RoleBinding" and rng.random() < 0.6:
+            subjects = [{**subject, "namespace": world.target} for subject in each["subjects"]]
+            about = {**each["metadata"], "namespace": world.target}
+            world.target_objects.append({**each, "metadata": about, "subjects": subjects})
 
 
 def _options(rng: Random) -> list[str]:

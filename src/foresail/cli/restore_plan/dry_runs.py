@@ -103,10 +103,10 @@ class DryRuns:
             return Observed(live, await self._dry_run_patch(kind, Key(space, step.target.name), asked.body))
         answer = await self._dry_run(kind, Key(space, ""), moved(asked.body, space))
         answer = _renamed(answer, space, step.target.namespace)
-        again = question_again(step, answer, planned)
-        if again is not None:
-            answer = await self._dry_run(kind, Key(space, ""), moved(again.body, space))
-        return Observed(live, _renamed(answer, space, step.target.namespace))
+        while (asked := question_again(step, asked, answer, planned)) is not None:
+            again = await self._dry_run(kind, Key(space, ""), moved(asked.body, space))
+            answer = _renamed(again, space, step.target.namespace)
+        return Observed(live, answer)
 
     async def _dry_run(self, kind: Kind, key: Key, body: Document) -> Answer:
         return await self._persist(lambda: self._client.create_dry_run(kind, key, body, msgspec.Raw))

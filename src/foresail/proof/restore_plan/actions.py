@@ -19,6 +19,17 @@ _CLAIM_ANNOTATIONS = (
     "velero.io/data-upload-name",
 )
 _DRY_RUN_SAFE = ("None", "NoneOnDryRun")
+_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret
+_ALWAYS_REWRITTEN = frozenset(
+    {
+        "pods",
+        "services",
+        "jobs.batch",
+        "persistentvolumeclaims",
+        "customresourcedefinitions.apiextensions.k8s.io",
+    }
+)
+_BINDINGS = frozenset({"rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,15 @@ def act(resource: str, body: Document, settings: Settings) -> None:
     """Change an item as the actions for its resource do."""
     for action in _ACTIONS.get(resource, ()):
         action(body, settings)
+
+
+def is_rewritten(resource: str, body: Document, settings: Settings) -> bool:
+    """Whether an action writes an item anew, with fields that no existing object has, so that none is the same."""
+    if resource in _BINDINGS:
+        return bool(settings.namespaces)
+    if resource == "statefulsets.apps":
+        return bool(settings.storage_classes and at(body, "spec", "volumeClaimTemplates"))
+    return resource in _ALWAYS_REWRITTEN or (resource == "secrets" and body.get("type") == _TOKEN)
 
 
 def _service(body: Document, settings: Settings) -> None:
@@ -131,7 +151,7 @@ def _service_account(body: Document, _: Settings) -> None:
 
 
 def _secret(body: Document, _: Settings) -> None:
-    if body.get("type") == "kubernetes.io/service-account-token":
+    if body.get("type") == _TOKEN:
         mapping(metadata(body).get("annotations")).pop("kubernetes.io/service-account.uid", None)
         for name in ("token", "ca.crt"):
             mapping(body.get("data")).pop(name, None)

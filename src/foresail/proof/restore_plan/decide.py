@@ -6,13 +6,14 @@ from enum import Enum
 
 from foresail.proof.restore_plan.compare import Change, account_patch, changes, is_same, update_patch
 from foresail.proof.restore_plan.items import Document, ItemKey, Served, at, mapping
-from foresail.proof.restore_plan.prepare import ALWAYS_DIFFERENT, Preparation, Step
+from foresail.proof.restore_plan.prepare import Preparation, Step
 from foresail.proof.restore_plan.quota import QuotaLedger
 from foresail.proof.restore_plan.refusals import (
     Answer,
     By,
     is_unanswered,
     missing_account,
+    missing_priority_class,
     refused_by,
     webhook_without_dry_run,
 )
@@ -20,6 +21,7 @@ from foresail.proof.restore_plan.refusals import (
 ACCOUNTS = "serviceaccounts"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 CLASSES = "storageclasses.storage.k8s.io"
+PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 SLICES = "endpointslices.discovery.k8s.io"
 SCALERS = "horizontalpodautoscalers.autoscaling"
 _SERVICE_NAME = "kubernetes.io/service-name"
@@ -95,13 +97,18 @@ def question(step: Step, live: Document | None, policy: str) -> Question | None:
     return Question(update_patch(step.body, live), is_patch=True) if policy == "update" else None
 
 
-def question_again(step: Step, answer: Answer, planned: Iterable[ItemKey]) -> Question | None:
-    """Return a second dry run of a pod whose ServiceAccount the restore creates first; None if that is not why."""
-    account = missing_account(answer)
-    if not account or ItemKey(ACCOUNTS, step.target.namespace, account) not in set(planned):
+def question_again(step: Step, asked: Question, answer: Answer, planned: Iterable[ItemKey]) -> Question | None:
+    """Return the dry run of a pod without what it was refused for, if the restore creates that first; else None."""
+    account, priority = missing_account(answer), missing_priority_class(answer)
+    if account:
+        missing, fields = ItemKey(ACCOUNTS, step.target.namespace, account), ("serviceAccount", "serviceAccountName")
+    else:
+        missing, fields = ItemKey(PRIORITY_CLASSES, "", priority), ("priorityClassName", "preemptionPolicy")
+    if missing not in set(planned):
         return None
-    spec = {name: value for name, value in mapping(step.body.get("spec")).items() if not name.startswith("serviceAcc")}
-    return Question({**step.body, "spec": spec})
+    before = mapping(asked.body.get("spec"))
+    spec = {name: value for name, value in before.items() if name not in fields}
+    return Question({**asked.body, "spec": spec}) if spec != before else None
 
 
 def decide(
@@ -170,13 +177,13 @@ class _Judge:
             return Verdict(target, Outcome.UNCHANGED, "nothing to add to the ServiceAccount")
         found = changes(step.body, live)
         if not is_account and self._policy != "update":
-            reason = "it exists and is not changed" if found else f"it exists; {_unseen(target)}"
+            reason = "it exists and is not changed" if found else f"it exists; {_unseen(step)}"
             return Verdict(target, Outcome.EXISTS, reason, changes=found)
         if answer is not None and not answer.is_accepted:
             return _refused(target, answer, found)
         if target.resource in _WITH_SLICES:
             self._updated_services.add((target.namespace, target.name))
-        return Verdict(target, Outcome.UPDATE, "" if found else _unseen(target), changes=found, warning=step.warning)
+        return Verdict(target, Outcome.UPDATE, "" if found else _unseen(step), changes=found, warning=step.warning)
 
     def _same(self, step: Step) -> Verdict:
         """Return the verdict of an item that is the same now, before the items that come earlier are restored."""
@@ -234,13 +241,13 @@ class _Judge:
 
 
 def _is_same(step: Step, live: Document) -> bool:
-    return step.target.resource not in ALWAYS_DIFFERENT and is_same(step.body, live)
+    return not step.is_rewritten and is_same(step.body, live)
 
 
-def _unseen(target: ItemKey) -> str:
+def _unseen(step: Step) -> str:
     """Return why Velero takes an item for different though every field that is shown is the same."""
-    if target.resource in ALWAYS_DIFFERENT:
-        return "Velero reports a difference for this kind"
+    if step.is_rewritten:
+        return "Velero rewrites it before it compares, so it reports a difference"
     return "the fields are the same; Velero also compares who wrote them, for example a status since the backup"
 
 

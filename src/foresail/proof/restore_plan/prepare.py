@@ -4,22 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from foresail.api.specs import RestoreHookRule
-from foresail.proof.restore_plan.actions import Settings, act
+from foresail.proof.restore_plan.actions import Settings, act, is_rewritten
 from foresail.proof.restore_plan.compare import labelled, stripped
 from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, at, mapping, metadata, sequence
 from foresail.proof.restore_plan.modifiers import Modifiers
 from foresail.proof.restore_plan.selection import Filters, select
-
-ALWAYS_DIFFERENT = frozenset(
-    {
-        "pods",
-        "services",
-        "jobs.batch",
-        "persistentvolumeclaims",
-        "customresourcedefinitions.apiextensions.k8s.io",
-    }
-)
-"""Resources that Velero rewrites before it compares them, so that no existing one is the same."""
 
 _SNAPSHOT_GROUP = ".snapshot.storage.k8s.io"
 _INIT_HOOK = "init.hook.restore.velero.io/container-image"
@@ -47,6 +36,8 @@ class Step:
     plugin: str = ""
     """The plugin that changes it in a way that is not known here."""
     warning: str = ""
+    is_rewritten: bool = False
+    """Whether Velero takes no existing object for the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +133,7 @@ class _Walk:
         if item.key.resource == "persistentvolumes":
             self._keep_volume(body)
         act(item.key.resource, body, self._settings)
+        rewritten = is_rewritten(item.key.resource, body, self._settings)
         if item.key.resource == "persistentvolumeclaims":
             self._release_claim(body)
         modified = self._modifiers.applied(item.key.resource, body)
@@ -152,7 +144,7 @@ class _Walk:
             body = {**body, "metadata": {**metadata(body), "namespace": target.namespace}}
         # Velero reports a modifier that fails, and creates the item all the same.
         body = labelled(body, self._backup.name[:63], "foresail-plan")
-        return Step(item.key, target, body, warning=modified.problem)
+        return Step(item.key, target, body, warning=modified.problem, is_rewritten=rewritten)
 
     def _not_restored(self, item: Item) -> str:
         resource, body = item.key.resource, item.body

@@ -52,6 +52,7 @@ _MESSAGES = (
     (r"the server could not find the requested resource|404 page not found|no matches for kind", By.MISSING_KIND),
 )
 _ACCOUNT = re.compile(r"error looking up service account ([^/\s]+)/([^:\s]+):")
+_PRIORITY_CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
 _NO_DRY_RUN = re.compile(r"admission webhook \"([^\"]*)\" does not support dry run")
 _BY_CODE = {
     HTTPStatus.BAD_REQUEST: By.SCHEMA,
@@ -86,6 +87,12 @@ def missing_account(answer: Answer) -> str:
     """Return the ServiceAccount that a pod was refused for; empty if that is not why."""
     found = _ACCOUNT.search(answer.message)
     return found.group(2) if found else ""
+
+
+def missing_priority_class(answer: Answer) -> str:
+    """Return the PriorityClass that a pod was refused for; empty if that is not why."""
+    found = _PRIORITY_CLASS.search(answer.message)
+    return found.group(1) if found else ""
 
 
 def webhook_without_dry_run(answer: Answer) -> str:

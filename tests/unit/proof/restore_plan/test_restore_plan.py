@@ -12,7 +12,16 @@ import pytest
 from foresail.api.specs import RestoreSpec
 from foresail.proof.restore_plan.actions import Settings
 from foresail.proof.restore_plan.archive import ArchiveError, key_of, read_archive
-from foresail.proof.restore_plan.decide import Observed, Outcome, Verdict, World, decide, question, question_again
+from foresail.proof.restore_plan.decide import (
+    Observed,
+    Outcome,
+    Question,
+    Verdict,
+    World,
+    decide,
+    question,
+    question_again,
+)
 from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, ServedKind
 from foresail.proof.restore_plan.modifiers import read_modifiers
 from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare
@@ -447,6 +456,32 @@ class TestDecide:
         [verdict] = judged(prepared(source), source.copied())
         assert verdict.outcome is Outcome.EXISTS
 
+    @pytest.mark.parametrize(("mapping", "outcome"), [({}, Outcome.UNCHANGED), ({"a": "b"}, Outcome.EXISTS)])
+    @pytest.mark.parametrize(("plural", "namespace"), [("rolebindings", "shop"), ("clusterrolebindings", "")])
+    def test_with_a_mapping_velero_never_takes_an_existing_binding_for_the_same(
+        self, plural: str, namespace: str, mapping: dict[str, str], outcome: Outcome
+    ) -> None:
+        source = item(f"{plural}.rbac.authorization.k8s.io", "a", namespace, subjects=[])
+        [verdict] = judged(prepared(source, namespaceMapping=mapping), source.copied())
+        assert verdict.outcome is outcome
+
+    @pytest.mark.parametrize(
+        ("classes", "templates", "outcome"),
+        [
+            ({}, [{"spec": {}}], Outcome.UNCHANGED),
+            ({"old": "new"}, [], Outcome.UNCHANGED),
+            ({"old": "new"}, [{"spec": {}}], Outcome.EXISTS),
+        ],
+    )
+    def test_with_mapped_storage_classes_an_existing_stateful_set_with_claims_is_never_the_same(
+        self, classes: dict[str, str], templates: list[Document], outcome: Outcome
+    ) -> None:
+        source = item("statefulsets.apps", "db", spec={"volumeClaimTemplates": templates})
+        source.body["kind"] = "StatefulSet"
+        found = prepare(Backup("nightly", [source]), Settings(spec(), classes), SERVED)
+        [verdict] = judged(found, source.copied())
+        assert verdict.outcome is outcome
+
     def test_a_kind_that_is_not_served_is_refused(self) -> None:
         [verdict] = judged(prepared(item("widgets.example.com", "a")))
         assert (verdict.outcome, verdict.by) == (Outcome.REFUSED, By.MISSING_KIND)
@@ -474,10 +509,25 @@ class TestDecide:
         found = prepared(item("serviceaccounts", "web"), item("pods", "a", spec={"serviceAccountName": "web"}))
         message = 'pods "a" is forbidden: error looking up service account shop/web: serviceaccount "web" not found'
         planned = [step.target for step in found.steps]
-        asked = question_again(found.steps[1], Answer(403, "Forbidden", message), planned)
+        step, answer = found.steps[1], Answer(403, "Forbidden", message)
+        asked = question_again(step, Question(step.body), answer, planned)
         assert asked is not None
         assert "serviceAccountName" not in asked.body["spec"]
-        assert question_again(found.steps[1], Answer(403, "Forbidden", message), []) is None
+        assert question_again(step, Question(step.body), answer, []) is None
+
+    def test_a_pod_is_asked_for_again_without_a_priority_class_that_the_restore_creates(self) -> None:
+        priority = item("priorityclasses.scheduling.k8s.io", "high", "")
+        wanted = {"serviceAccountName": "web", "priorityClassName": "high", "preemptionPolicy": "Never"}
+        found = prepared(priority, item("pods", "a", spec=wanted), includedNamespaces=["shop"])
+        assert names(found) == ["priorityclasses.scheduling.k8s.io/high", "pods/shop/a"]
+        step = found.steps[1]
+        answer = Answer(403, "Forbidden", 'pods "a" is forbidden: no PriorityClass with name high was found')
+        before = Question({**step.body, "spec": {**step.body["spec"], "serviceAccountName": ""}})
+        asked = question_again(step, before, answer, [each.target for each in found.steps])
+        assert asked is not None
+        assert asked.body["spec"] == {"serviceAccountName": ""}
+        assert question_again(step, before, answer, [step.target]) is None
+        assert question_again(step, asked, answer, [each.target for each in found.steps]) is None
 
     def test_a_claim_without_its_class_is_created_with_a_warning(self) -> None:
         claim = item("persistentvolumeclaims", "data", spec={"storageClassName": "fast"})
