@@ -85,7 +85,7 @@ class Verdict:
 
 def question(step: Step, live: Document | None, policy: str) -> Question | None:
     """Return the dry run that decides about a step; None if it is decided without one."""
-    if step.not_restored or step.problem or step.plugin:
+    if step.not_restored or step.problem or step.unpredictable:
         return None
     if live is None:
         return Question(step.body)
@@ -158,8 +158,8 @@ class _Judge:
             return Verdict(target, Outcome.NOT_RESTORED, step.not_restored)
         if step.problem:
             return Verdict(target, Outcome.REFUSED, step.problem, By.BACKUP)
-        if step.plugin:
-            return Verdict(target, Outcome.UNPREDICTABLE, f"changed by {step.plugin}")
+        if step.unpredictable:
+            return Verdict(target, Outcome.UNPREDICTABLE, step.unpredictable)
         is_new = bool(target.namespace) and target.namespace not in self._world.namespaces
         made = _CLUSTER_MADE.get((target.resource, target.name))
         if is_new and made:

@@ -6,17 +6,28 @@ from dataclasses import dataclass, field
 from foresail.api.specs import RestoreHookRule
 from foresail.proof.restore_plan.actions import Settings, act, is_rewritten
 from foresail.proof.restore_plan.compare import labelled, stripped
-from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, at, mapping, metadata, sequence
+from foresail.proof.restore_plan.dependencies import (
+    SNAPSHOT_CLASSES,
+    SNAPSHOT_CONTENTS,
+    SNAPSHOTS,
+    Dependency,
+    dependencies,
+)
+from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, at, mapping, metadata
 from foresail.proof.restore_plan.modifiers import Modifiers
 from foresail.proof.restore_plan.selection import Filters, select
 
-_SNAPSHOT_GROUP = ".snapshot.storage.k8s.io"
 _INIT_HOOK = "init.hook.restore.velero.io/container-image"
 _API_SERVICES = "apiservices.apiregistration.k8s.io"
 _AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 _MIRROR = "kubernetes.io/config.mirror"
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret
 _BINDING_ANNOTATIONS = ("pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller")
+_CSI = {
+    SNAPSHOTS: "velero.io/csi, which gives it another name in each restore",
+    SNAPSHOT_CONTENTS: "velero.io/csi, which gives it another name in each restore",
+    SNAPSHOT_CLASSES: "velero.io/csi",
+}
 _NEW_VOLUME = {
     "PodVolumeBackup": "a new volume is provisioned for its file-system backup",
     "CSISnapshot": "a new volume is provisioned from its snapshot",
@@ -33,8 +44,8 @@ class Step:
     not_restored: str = ""
     problem: str = ""
     """Why Velero cannot even send it."""
-    plugin: str = ""
-    """The plugin that changes it in a way that is not known here."""
+    unpredictable: str = ""
+    """Why nobody knows what happens to it."""
     warning: str = ""
     is_rewritten: bool = False
     """Whether Velero takes no existing object for the same."""
@@ -128,7 +139,7 @@ class _Walk:
     def _step(self, item: Item, target: ItemKey) -> Step:
         plugin = self._plugin(item)
         if plugin:
-            return Step(item.key, target, plugin=plugin)
+            return Step(item.key, target, unpredictable=f"changed by {plugin}")
         body = stripped(item.copied())
         if item.key.resource == "persistentvolumes":
             self._keep_volume(body)
@@ -138,7 +149,7 @@ class _Walk:
             self._release_claim(body)
         modified = self._modifiers.applied(item.key.resource, body)
         if modified.is_unpredictable:
-            return Step(item.key, target, plugin="a resource modifier with a strategic merge patch")
+            return Step(item.key, target, unpredictable="changed by a resource modifier with a strategic merge patch")
         body = modified.body
         if target.namespace:
             body = {**body, "metadata": {**metadata(body), "namespace": target.namespace}}
@@ -155,6 +166,7 @@ class _Walk:
             (resource == "pods" and phase in ("Failed", "Succeeded"), "the pod has completed"),
             (resource == "jobs.batch" and bool(at(body, "status", "completionTime")), "the job has completed"),
             (resource == "pods" and _MIRROR in item.annotations, "a mirror pod: the kubelet creates it"),
+            (resource == "datauploads.velero.io", "Velero only reads it, for the data of its claim"),
             (resource == _API_SERVICES and _AUTOMANAGED in item.labels, "Kubernetes manages this APIService"),
             (
                 resource == "secrets" and body.get("type") == _TOKEN and self._is_made_for_account(item.key),
@@ -180,22 +192,13 @@ class _Walk:
         )
 
     def _brought_along(self, item: Item) -> list[Item]:
-        """Return the items that must come before: a claim's volume, a pod's priority class and claims."""
-        body, wanted = item.body, []
-        if item.key.resource == "persistentvolumeclaims":
-            if at(body, "status", "phase") == "Bound" and at(body, "spec", "volumeName"):
-                wanted = [ItemKey("persistentvolumes", "", str(at(body, "spec", "volumeName")))]
-        elif item.key.resource == "pods":
-            if at(body, "spec", "priorityClassName"):
-                name = str(at(body, "spec", "priorityClassName"))
-                wanted = [ItemKey("priorityclasses.scheduling.k8s.io", "", name)]
-            for volume in sequence(at(body, "spec", "volumes")):
-                claim = at(mapping(volume), "persistentVolumeClaim", "claimName")
-                if claim:
-                    wanted.append(ItemKey("persistentvolumeclaims", item.key.namespace, str(claim)))
-        return [self._items[key] for key in wanted if key in self._items and not self._is_filtered(key)]
+        found = [each for each in dependencies(item) if each.key in self._items]
+        return [self._items[each.key] for each in found if not self._is_filtered(each)]
 
-    def _is_filtered(self, key: ItemKey) -> bool:
+    def _is_filtered(self, dependency: Dependency) -> bool:
+        key = dependency.key
+        if dependency.is_forced:  # only snapshots are
+            return self._settings.spec.restore_pvs is False
         why = self._filters.resource_problem(key.resource)
         return bool(why or self._filters.scope_problem(key.resource, key.namespace, is_brought_along=True))
 
@@ -203,8 +206,8 @@ class _Walk:
         key = item.key
         if key.resource == "persistentvolumes" and self._backup.volume_methods.get(key.name) == "NativeSnapshot":
             return "the volume snapshotter"
-        if key.resource.endswith(_SNAPSHOT_GROUP) or key.resource == "datauploads.velero.io":
-            return "velero.io/csi"
+        if key.resource in _CSI:
+            return _CSI[key.resource]
         place = (key.namespace, key.name)
         if key.resource == "persistentvolumeclaims" and place in self._backup.claims_with_snapshots:
             return "velero.io/csi-pvc-restorer"

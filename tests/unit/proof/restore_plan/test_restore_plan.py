@@ -300,6 +300,10 @@ class TestPrepare:
         [verdict] = judged(prepared(item(resource, "a", status=status)))
         assert verdict.outcome is Outcome.NOT_RESTORED
 
+    def test_a_data_upload_is_read_and_not_restored(self) -> None:
+        [verdict] = judged(prepared(item("datauploads.velero.io", "a", "velero")))[-1:]
+        assert verdict.outcome is Outcome.NOT_RESTORED
+
     def test_a_volume_without_snapshot_is_provisioned_again(self) -> None:
         volume = item("persistentvolumes", "pv", "", spec={"persistentVolumeReclaimPolicy": "Delete"})
         claim = item("persistentvolumeclaims", "data", spec={"volumeName": "pv"}, status={"phase": "Bound"})
@@ -323,6 +327,41 @@ class TestPrepare:
         selector = {"matchLabels": {"app": "db"}}
         found = prepared(pod, item("persistentvolumeclaims", "data"), labelSelector=selector)
         assert names(found) == ["persistentvolumeclaims/shop/data", "pods/shop/a"]
+
+    @pytest.mark.parametrize("filters", [{"includedNamespaces": ["shop"]}, {"includedResources": ["pvc"]}])
+    def test_a_claim_brings_its_snapshot_and_the_contents_along_whatever_the_filters(self, filters: Document) -> None:
+        group = "snapshot.storage.k8s.io"
+        claim = item(
+            "persistentvolumeclaims", "data", metadata={"annotations": {"velero.io/volume-snapshot-name": "v"}}
+        )
+        bound = {"boundVolumeSnapshotContentName": "snapcontent-1"}
+        snapshot = item(f"volumesnapshots.{group}", "v", status=bound)
+        contents = item(f"volumesnapshotcontents.{group}", "snapcontent-1", "")
+        found = prepared(claim, snapshot, contents, includeClusterResources=False, **filters)
+        assert found.left_out == ()
+        assert {str(each.target): each.outcome for each in judged(found)[:2]} == {
+            f"volumesnapshotcontents.{group}/snapcontent-1": Outcome.UNPREDICTABLE,
+            f"volumesnapshots.{group}/shop/v": Outcome.UNPREDICTABLE,
+        }
+        without = prepared(claim, snapshot, contents, restorePVs=False, includedResources=["pvc"])
+        assert [key.name for key, _ in without.left_out] == ["snapcontent-1", "v"]
+
+    @pytest.mark.parametrize(
+        ("kind", "prefix"),
+        [
+            ("volumesnapshotcontents", "csi.storage.k8s.io/snapshotter-secret"),
+            ("volumesnapshotclasses", "csi.storage.k8s.io/snapshotter-list-secret"),
+        ],
+    )
+    def test_a_snapshot_brings_its_secret_along_unless_a_filter_leaves_it_out(self, kind: str, prefix: str) -> None:
+        annotations = {f"{prefix}-name": "login", f"{prefix}-namespace": "shop"}
+        about = {"annotations": annotations, "labels": {"app": "db"}}
+        source = item(f"{kind}.snapshot.storage.k8s.io", "a", "", metadata=about)
+        selector = {"matchLabels": {"app": "db"}}
+        found = prepared(source, item("secrets", "login"), labelSelector=selector)
+        assert names(found) == ["secrets/shop/login", str(source.key)]
+        found = prepared(source, item("secrets", "login"), labelSelector=selector, excludedResources=["secrets"])
+        assert names(found) == [str(source.key)]
 
     def test_pods_with_file_system_backups_are_not_predictable(self) -> None:
         found = prepared(item("pods", "a"), backup={"pods_with_data": frozenset({("shop", "a")})})
