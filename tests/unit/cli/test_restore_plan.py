@@ -10,6 +10,7 @@ import pytest
 from foresail.api.policy import REFUSED_KINDS
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
+from foresail.cli.restore_plan.dry_runs import is_terminating
 from foresail.cli.restore_plan.plan import spec_fields
 from foresail.cli.restore_plan.planning import together
 from foresail.cli.restore_plan.report import as_data, as_text
@@ -160,6 +161,19 @@ def test_the_limits_of_a_scratch_namespace_have_other_names_than_the_items() -> 
     steps = tuple(Step(key, key, {"metadata": {"name": key.name}, "spec": {"limits": []}}) for key in keys)
     [found] = scratch_limits(Preparation(steps, (), {}), "shop", "foresail-plan-1")
     assert found == {"metadata": {"name": "foresail-plan-1-0", "namespace": "foresail-plan-1"}, "spec": {"limits": []}}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        ({}, False),
+        ({"status": {"phase": "Active"}}, False),
+        ({"status": {"phase": "Terminating"}}, True),
+        ({"metadata": {"deletionTimestamp": "2026-11-17T10:00:00Z"}}, True),
+    ],
+)
+def test_a_namespace_that_is_being_deleted_is_recognized(namespace: dict[str, Any], *, expected: bool) -> None:
+    assert is_terminating(namespace) is expected
 
 
 def test_volumes_are_read_by_their_method() -> None:

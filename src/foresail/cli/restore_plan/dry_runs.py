@@ -16,7 +16,7 @@ from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Page
 from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.decide import Observed, World, question, question_again
-from foresail.proof.restore_plan.items import Document, ItemKey, Served, ServedKind, metadata
+from foresail.proof.restore_plan.items import Document, ItemKey, Served, ServedKind, at, metadata
 from foresail.proof.restore_plan.prepare import Preparation, Step
 from foresail.proof.restore_plan.refusals import Answer
 from foresail.selfservice.access.discovery import CORE
@@ -66,17 +66,19 @@ class DryRuns:
 
     async def world(self, namespaces: Collection[str]) -> World:
         """Return what exists beside the items, as far as the caller may read it."""
-        exist = {name for name in namespaces if await self._exists(name)}
+        read = {name: await self._namespace(name) for name in namespaces}
+        exist = {name for name, found in read.items() if found is not None}
+        terminating = {name for name in exist if is_terminating(read[name] or {})}
         quotas = [each for name in exist for each in await self._listed(QUOTA, name) or ()]
         classes = await self._listed(STORAGE_CLASS, "")
         names = None if classes is None else frozenset(str(metadata(each).get("name")) for each in classes)
-        return World(self._served, frozenset(exist), quotas, names)
+        return World(self._served, frozenset(exist), quotas, names, frozenset(terminating))
 
     async def observed(
         self, preparation: Preparation, world: World, scratch: dict[str, str]
     ) -> dict[ItemKey, Observed]:
         """Return what exists of each item, and the answers to the dry runs; `scratch` replaces new namespaces."""
-        steps = [step for step in preparation.steps if step.body]
+        steps = [step for step in preparation.steps if step.body and step.target.namespace not in world.terminating]
         live = await self._live([step for step in steps if _is_there(step, world)])
         planned = {step.target for step in steps}
         answers = await asyncio.gather(
@@ -167,12 +169,14 @@ class DryRuns:
                 return found
             parameters["continue"] = page.metadata.next_page
 
-    async def _exists(self, namespace: str) -> bool:
-        """Return whether a namespace exists; one that the caller may not read counts as existing."""
-        if not await may(self._caller, "get", NAMESPACE, namespace, namespace):
-            return True
-        found = await self._client.get(NAMESPACE, Key("", namespace), msgspec.Raw)
-        return not (isinstance(found, Failure) and found.cause is Cause.NOT_FOUND)
+    async def _namespace(self, name: str) -> Document | None:
+        """Return a namespace; None if it does not exist, and an empty one if the caller may not read it."""
+        if not await may(self._caller, "get", NAMESPACE, name, name):
+            return {}
+        found = await self._client.get(NAMESPACE, Key("", name), dict[str, Any])
+        if isinstance(found, Failure):
+            return None if found.cause is Cause.NOT_FOUND else {}
+        return found
 
     def _kind(self, step: Step) -> Kind | None:
         known = self._served.kind(step.target.resource)
@@ -187,6 +191,11 @@ def moved(body: Document, namespace: str) -> Document:
     if not namespace:
         return body
     return {**body, "metadata": {**metadata(body), "namespace": namespace}}
+
+
+def is_terminating(namespace: Document) -> bool:
+    """Whether a namespace is being deleted."""
+    return bool(metadata(namespace).get("deletionTimestamp")) or at(namespace, "status", "phase") == "Terminating"
 
 
 def _is_there(step: Step, world: World) -> bool:

@@ -69,6 +69,8 @@ class World:
     quotas: Sequence[Document] = ()
     storage_classes: frozenset[str] | None = None
     """The names of the StorageClasses; None if the caller may not list them."""
+    terminating: frozenset[str] = frozenset()
+    """Those of the namespaces that are being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,27 +116,42 @@ def question_again(step: Step, asked: Question, answer: Answer, planned: Iterabl
 def decide(
     preparation: Preparation, observed: Mapping[ItemKey, Observed], world: World, policy: str
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each item, in the order of the restore; namespaces that it creates come first."""
-    spaces = {name: _namespace(name, observed) for name in preparation.namespaces if name not in world.namespaces}
-    refused = frozenset(name for name, each in spaces.items() if each.outcome is Outcome.REFUSED)
+    """Return the verdict of each item, in the order of the restore; its namespaces come first."""
+    listed = [name for name in preparation.namespaces if _is_listed(name, preparation, world)]
+    spaces = {name: _namespace(name, observed, world) for name in listed}
     judge = _Judge(preparation, world, policy)
     items = [
-        _in_refused_namespace(step.target)
-        if step.target.namespace in refused
-        else judge.verdict(step, observed.get(step.target, Observed()))
+        _without_namespace(step.target, spaces, world) or judge.verdict(step, observed.get(step.target, Observed()))
         for step in preparation.steps
     ]
     return (*spaces.values(), *items)
 
 
-def _namespace(name: str, observed: Mapping[ItemKey, Observed]) -> Verdict:
+def _is_listed(namespace: str, preparation: Preparation, world: World) -> bool:
+    return namespace in preparation.backed_up or namespace not in world.namespaces or namespace in world.terminating
+
+
+def _namespace(name: str, observed: Mapping[ItemKey, Observed], world: World) -> Verdict:
     target = ItemKey("namespaces", "", name)
+    if name in world.terminating:
+        return _terminating(target, name)
+    if name in world.namespaces:
+        return Verdict(target, Outcome.NOT_RESTORED, "it exists, and Velero does not change an existing namespace")
     answer = observed.get(target, Observed()).answer or Answer()
     return Verdict(target, Outcome.CREATE) if answer.is_accepted else _refused(target, answer, ())
 
 
-def _in_refused_namespace(target: ItemKey) -> Verdict:
-    return Verdict(target, Outcome.REFUSED, f"the namespace {target.namespace} cannot be created", By.NAMESPACE)
+def _terminating(target: ItemKey, namespace: str) -> Verdict:
+    reason = f"the namespace {namespace} is being deleted: Velero waits until it is gone, then creates it again"
+    return Verdict(target, Outcome.UNPREDICTABLE, reason)
+
+
+def _without_namespace(target: ItemKey, spaces: Mapping[str, Verdict], world: World) -> Verdict | None:
+    if target.namespace in world.terminating:
+        return _terminating(target, target.namespace)
+    if target.namespace in spaces and spaces[target.namespace].outcome is Outcome.REFUSED:
+        return Verdict(target, Outcome.REFUSED, f"the namespace {target.namespace} cannot be created", By.NAMESPACE)
+    return None
 
 
 class _Judge:

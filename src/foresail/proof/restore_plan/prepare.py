@@ -59,6 +59,8 @@ class Preparation:
     left_out: tuple[tuple[ItemKey, str], ...]
     namespaces: Mapping[str, Document]
     """The object of each target namespace, as Velero would create it if it does not exist."""
+    backed_up: frozenset[str] = frozenset()
+    """The target namespaces whose object is an item of the backup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,9 @@ def prepare(
     walk = _Walk(backup, settings, filters, modifiers or Modifiers(), set(accounts))
     for item in selection.taken:
         walk.visit(item)
-    brought = {step.item for step in walk.steps.values()}
-    left_out = tuple((item.key, why) for item, why in selection.left_out if item.key not in brought)
-    return Preparation(tuple(walk.steps.values()), left_out, walk.namespaces)
+    taken = {step.item for step in walk.steps.values()} | set(walk.sources.values())
+    left_out = tuple((item.key, why) for item, why in selection.left_out if item.key not in taken)
+    return Preparation(tuple(walk.steps.values()), left_out, walk.namespaces, frozenset(walk.sources))
 
 
 class _Walk:
@@ -104,6 +106,7 @@ class _Walk:
     ) -> None:
         self.steps: dict[ItemKey, Step] = {}
         self.namespaces: dict[str, Document] = {}
+        self.sources: dict[str, ItemKey] = {}
         self._backup = backup
         self._items = {item.key: item for item in backup.items}
         self._settings = settings
@@ -240,6 +243,8 @@ class _Walk:
         if target in self.namespaces:
             return
         item = self._items.get(ItemKey("namespaces", "", name))
+        if item is not None:
+            self.sources[target] = item.key
         source = item.copied() if item is not None and not item.problem else {}
         about = {field: metadata(source)[field] for field in ("labels", "annotations") if field in metadata(source)}
         body: Document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": target, **about}}

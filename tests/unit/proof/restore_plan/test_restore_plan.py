@@ -108,6 +108,7 @@ def member(name: str, content: bytes = b"", *, kind: bytes = tarfile.REGTYPE, **
         return buffer.getvalue()[: tar.offset]
 
 
+TERMINATING = "the namespace shop is being deleted: Velero waits until it is gone, then creates it again"
 PATH = "resources/configmaps/namespaces/shop/a.json"
 OBJECT = b'{"metadata": {"name": "a"}}'
 
@@ -440,6 +441,31 @@ class TestDecide:
             ("namespaces/new", "create"),
             ("configmaps/new/a", "create"),
         ]
+
+    @pytest.mark.parametrize("filters", [{"includedNamespaces": ["shop"]}, {}, {"namespaceMapping": {"shop": "new"}}])
+    @pytest.mark.parametrize("exists", [True, False])
+    def test_a_namespace_is_listed_once(self, filters: Document, *, exists: bool) -> None:
+        found = prepared(item("namespaces", "shop", ""), item("configmaps", "a"), **filters)
+        world = World(SERVED, frozenset({"shop", "new"} if exists else ()))
+        spaces = [each for each in decide(found, {}, world, "") if each.target.resource == "namespaces"]
+        assert [each.outcome for each in spaces] == [Outcome.NOT_RESTORED if exists else Outcome.CREATE]
+        assert not found.left_out
+
+    def test_a_namespace_of_which_nothing_is_restored_is_left_out(self) -> None:
+        found = prepared(item("namespaces", "b", ""), item("configmaps", "a"), includedNamespaces=["shop"])
+        assert [key.name for key, _ in found.left_out] == ["b"]
+
+    def test_an_existing_namespace_that_the_backup_does_not_have_is_not_listed(self) -> None:
+        assert [each.target.resource for each in judged(prepared(item("configmaps", "a")))] == ["configmaps"]
+
+    def test_what_goes_into_a_terminating_namespace_is_not_predictable(self) -> None:
+        found = prepared(item("namespaces", "shop", ""), item("configmaps", "a"), item("configmaps", "b", "other"))
+        world = World(SERVED, frozenset({"shop", "other"}), terminating=frozenset({"shop"}))
+        assert {str(each.target): (each.outcome, each.reason) for each in decide(found, {}, world, "")} == {
+            "namespaces/shop": (Outcome.UNPREDICTABLE, TERMINATING),
+            "configmaps/shop/a": (Outcome.UNPREDICTABLE, TERMINATING),
+            "configmaps/other/b": (Outcome.CREATE, ""),
+        }
 
     def test_the_same_object_is_unchanged_whatever_the_cluster_set(self) -> None:
         source = item("configmaps", "a", data={"x": "1"})
