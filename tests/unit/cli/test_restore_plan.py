@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from foresail.api.policy import REFUSED_KINDS
+from foresail.api.specs import RestoreSpec
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.restore_plan.dry_runs import is_terminating
-from foresail.cli.restore_plan.plan import spec_fields
+from foresail.cli.restore_plan.plan import settings_of, spec_fields
 from foresail.cli.restore_plan.planning import together
 from foresail.cli.restore_plan.report import as_data, as_text
 from foresail.cli.restore_plan.scratch import MARK, scratch_body, scratch_limits
@@ -86,6 +87,13 @@ def test_to_needs_one_namespace(backed_up: list[str]) -> None:
 def test_a_mapping_needs_two_names() -> None:
     with pytest.raises(CommandError, match="not OLD:NEW"):
         spec_fields(planned("--namespace-mappings", "shop"), [])
+
+
+def test_an_action_has_one_config_map_or_is_ambiguous() -> None:
+    one = settings_of(RestoreSpec(), {"change-storage-class": [{"old": "new"}], "change-image-name": []})
+    assert (one.storage_classes, one.image_names, one.ambiguous) == ({"old": "new"}, (), frozenset())
+    two = settings_of(RestoreSpec(), {"change-storage-class": [{}], "change-image-name": [{"a": "b,c"}, {}]})
+    assert (two.storage_classes, two.image_names, two.ambiguous) == ({}, (), {"change-image-name"})
 
 
 def test_a_tenants_restore_stays_in_the_namespace() -> None:

@@ -3,11 +3,13 @@
 import argparse
 import asyncio
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from foresail.api import velero
+from foresail.api.specs import RestoreSpec
 from foresail.bucket import DownloadError, MissingFileError, download
 from foresail.cli.access.cluster import MANAGER, Cluster, on_cluster
 from foresail.cli.errors import CommandError, UnreachableError
@@ -20,7 +22,7 @@ from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import ConnectError, connect
 from foresail.plan import Key, Kind
-from foresail.proof.restore_plan.actions import Settings
+from foresail.proof.restore_plan.actions import CHANGE_IMAGE_NAME, CHANGE_STORAGE_CLASS, Settings
 from foresail.proof.restore_plan.archive import MOST_BYTES
 from foresail.proof.restore_plan.modifiers import ModifierError, Modifiers, read_modifiers
 
@@ -79,12 +81,10 @@ async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> i
     )
     if archive is None:
         raise CommandError(f"Backup {about} has no contents in the bucket", "choose another backup")
-    settings = Settings(
-        spec,
-        await _plugin_config(cluster, args.namespace, "change-storage-class"),
-        tuple((await _plugin_config(cluster, args.namespace, "change-image-name")).values()),
-    )
-    inputs = Inputs(args.backup, archive, volumes, settings, modifiers)
+    configs = {
+        name: await _plugin_configs(cluster, args.namespace, name) for name in (CHANGE_STORAGE_CLASS, CHANGE_IMAGE_NAME)
+    }
+    inputs = Inputs(args.backup, archive, volumes, settings_of(spec, configs), modifiers)
     if args.as_user:
         async with await _as(args) as client:
             return report(args, await make_plan(cluster, client, inputs))
@@ -167,9 +167,16 @@ async def _url(cluster: Cluster, key: Key, about: Key, access: Access) -> str:
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-async def _plugin_config(cluster: Cluster, namespace: str, action: str) -> dict[str, str]:
+async def _plugin_configs(cluster: Cluster, namespace: str, action: str) -> list[dict[str, str]]:
     found = await cluster.listed(_CONFIG_MAP, namespace, _PLUGIN.format(action))
-    return (msgspec.json.decode(found[0], type=_ConfigMap).data or {}) if found else {}
+    return [msgspec.json.decode(each, type=_ConfigMap).data or {} for each in found]
+
+
+def settings_of(spec: RestoreSpec, configs: Mapping[str, list[dict[str, str]]]) -> Settings:
+    """Return the settings of the actions from the data of the ConfigMaps that configure each of them."""
+    data = {name: found[0] if len(found) == 1 else {} for name, found in configs.items()}
+    ambiguous = frozenset(name for name, found in configs.items() if len(found) > 1)
+    return Settings(spec, data[CHANGE_STORAGE_CLASS], tuple(data[CHANGE_IMAGE_NAME].values()), ambiguous)
 
 
 async def _modifiers(cluster: Cluster, args: argparse.Namespace) -> Modifiers:

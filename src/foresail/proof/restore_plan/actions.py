@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from foresail.api.specs import RestoreSpec
 from foresail.proof.restore_plan.items import Document, at, mapping, metadata, sequence, texts
 
+CHANGE_STORAGE_CLASS = "change-storage-class"
+CHANGE_IMAGE_NAME = "change-image-name"
+
 _CONTROLLER_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _CLAIM_ANNOTATIONS = (
@@ -39,6 +42,8 @@ class Settings:
     spec: RestoreSpec
     storage_classes: Mapping[str, str] = field(default_factory=dict)
     image_names: tuple[str, ...] = ()
+    ambiguous: frozenset[str] = frozenset()
+    """The actions that more than one ConfigMap configures, so that Velero fails every item they apply to."""
 
     @property
     def namespaces(self) -> Mapping[str, str]:
@@ -50,6 +55,21 @@ def act(resource: str, body: Document, settings: Settings) -> None:
     """Change an item as the actions for its resource do."""
     for action in _ACTIONS.get(resource, ()):
         action(body, settings)
+
+
+def ambiguous_action(resource: str, settings: Settings) -> str:
+    """Return the action with more than one ConfigMap that applies to a resource; empty if there is none."""
+    actions = _ACTIONS.get(resource, ())
+    configured = {CHANGE_STORAGE_CLASS: _storage_class, CHANGE_IMAGE_NAME: _images}
+    return next((name for name in sorted(settings.ambiguous) if configured.get(name) in actions), "")
+
+
+def new_storage_classes(resource: str, body: Document, settings: Settings) -> tuple[str, ...]:
+    """Return the storage classes that an item gets in place of others: Velero fails it if one does not exist."""
+    if _storage_class not in _ACTIONS.get(resource, ()):
+        return ()
+    names = [mapping(each.get("spec")).get("storageClassName") for each in _with_storage_class(body)]
+    return tuple(settings.storage_classes[each] for each in names if each in settings.storage_classes)
 
 
 def is_rewritten(resource: str, body: Document, settings: Settings) -> bool:
@@ -169,11 +189,15 @@ def _binding(body: Document, settings: Settings) -> None:
 
 
 def _storage_class(body: Document, settings: Settings) -> None:
-    templates = [mapping(each) for each in sequence(at(body, "spec", "volumeClaimTemplates"))]
-    for each in templates if body.get("kind") == "StatefulSet" else [body]:
+    for each in _with_storage_class(body):
         spec = mapping(each.get("spec"))
         if spec.get("storageClassName") in settings.storage_classes:
             spec["storageClassName"] = settings.storage_classes[spec["storageClassName"]]
+
+
+def _with_storage_class(body: Document) -> list[Document]:
+    templates = [mapping(each) for each in sequence(at(body, "spec", "volumeClaimTemplates"))]
+    return templates if body.get("kind") == "StatefulSet" else [body]
 
 
 def _images(body: Document, settings: Settings) -> None:

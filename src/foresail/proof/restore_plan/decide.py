@@ -174,16 +174,32 @@ class _Judge:
         if step.not_restored:
             return Verdict(target, Outcome.NOT_RESTORED, step.not_restored)
         if step.problem:
-            return Verdict(target, Outcome.REFUSED, step.problem, By.BACKUP)
+            return Verdict(target, Outcome.REFUSED, step.problem, step.problem_by)
         if step.unpredictable:
             return Verdict(target, Outcome.UNPREDICTABLE, step.unpredictable)
         is_new = bool(target.namespace) and target.namespace not in self._world.namespaces
         made = _CLUSTER_MADE.get((target.resource, target.name))
         if is_new and made:
             return Verdict(target, Outcome.UNPREDICTABLE, made)
+        return self._without_new_class(step) or self._sent(step, observed)
+
+    def _sent(self, step: Step, observed: Observed) -> Verdict:
         if observed.live is not None:
             return self._existing(step, observed.live, observed.answer)
         return self._new(step, observed.answer or Answer())
+
+    def _without_new_class(self, step: Step) -> Verdict | None:
+        """Return the verdict of an item that Velero fails because its new storage class does not exist."""
+        missing = [each for each in step.new_storage_classes if each not in self._classes]
+        known = self._world.storage_classes
+        if missing and known is None:
+            reason = f"StorageClass {missing[0]}, its new one, was not checked: you may not list StorageClasses"
+            return Verdict(step.target, Outcome.UNPREDICTABLE, reason)
+        absent = [each for each in missing if each not in (known or ())]
+        if not absent:
+            return None
+        reason = f"StorageClass {absent[0]}, which velero.io/change-storage-class gives it, does not exist"
+        return Verdict(step.target, Outcome.REFUSED, reason, By.MISSING_CLASS)
 
     def _existing(self, step: Step, live: Document, answer: Answer | None) -> Verdict:
         target = step.target

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from foresail.api.specs import RestoreHookRule
-from foresail.proof.restore_plan.actions import Settings, act, is_rewritten
+from foresail.proof.restore_plan.actions import Settings, act, ambiguous_action, is_rewritten, new_storage_classes
 from foresail.proof.restore_plan.compare import labelled, stripped
 from foresail.proof.restore_plan.dependencies import (
     SNAPSHOT_CLASSES,
@@ -15,6 +15,7 @@ from foresail.proof.restore_plan.dependencies import (
 )
 from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, at, mapping, metadata
 from foresail.proof.restore_plan.modifiers import Modifiers
+from foresail.proof.restore_plan.refusals import By
 from foresail.proof.restore_plan.selection import Filters, select
 
 _INIT_HOOK = "init.hook.restore.velero.io/container-image"
@@ -44,11 +45,14 @@ class Step:
     not_restored: str = ""
     problem: str = ""
     """Why Velero cannot even send it."""
+    problem_by: By = By.BACKUP
     unpredictable: str = ""
     """Why nobody knows what happens to it."""
     warning: str = ""
     is_rewritten: bool = False
     """Whether Velero takes no existing object for the same."""
+    new_storage_classes: tuple[str, ...] = ()
+    """The storage classes that a ConfigMap gives it: Velero fails the item if one does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +144,17 @@ class _Walk:
             self._accounts.add((target.namespace, target.name))
 
     def _step(self, item: Item, target: ItemKey) -> Step:
+        ambiguous = ambiguous_action(item.key.resource, self._settings)
+        if ambiguous:
+            problem = f"more than one ConfigMap configures velero.io/{ambiguous}"
+            return Step(item.key, target, problem=problem, problem_by=By.PLUGIN_CONFIG)
         plugin = self._plugin(item)
         if plugin:
             return Step(item.key, target, unpredictable=f"changed by {plugin}")
         body = stripped(item.copied())
         if item.key.resource == "persistentvolumes":
             self._keep_volume(body)
+        classes = new_storage_classes(item.key.resource, body, self._settings)
         act(item.key.resource, body, self._settings)
         rewritten = is_rewritten(item.key.resource, body, self._settings)
         if item.key.resource == "persistentvolumeclaims":
@@ -158,7 +167,14 @@ class _Walk:
             body = {**body, "metadata": {**metadata(body), "namespace": target.namespace}}
         # Velero reports a modifier that fails, and creates the item all the same.
         body = labelled(body, self._backup.name[:63], "foresail-plan")
-        return Step(item.key, target, body, warning=modified.problem, is_rewritten=rewritten)
+        return Step(
+            item.key,
+            target,
+            body,
+            warning=modified.problem,
+            is_rewritten=rewritten,
+            new_storage_classes=classes,
+        )
 
     def _not_restored(self, item: Item) -> str:
         resource, body = item.key.resource, item.body

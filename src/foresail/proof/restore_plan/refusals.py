@@ -22,6 +22,7 @@ class By(Enum):
     NAMESPACE = "namespace"
     MODIFIER = "resource modifier"
     BACKUP = "backup"
+    PLUGIN_CONFIG = "plugin configuration"
     SERVER = "API server"
 
 

@@ -602,6 +602,42 @@ class TestDecide:
             "StorageClass fast does not exist: the claim stays pending",
         )
 
+    @pytest.mark.parametrize(
+        ("classes", "outcome"),
+        [(frozenset({"new"}), Outcome.EXISTS), (frozenset({"old"}), Outcome.REFUSED), (None, Outcome.UNPREDICTABLE)],
+    )
+    @pytest.mark.parametrize("resource", ["persistentvolumeclaims", "statefulsets.apps"])
+    def test_an_item_whose_new_storage_class_does_not_exist_is_refused_even_if_the_item_exists(
+        self, resource: str, classes: frozenset[str] | None, outcome: Outcome
+    ) -> None:
+        claim: Document = {"storageClassName": "old"}
+        source = item(resource, "db", spec={**claim, "volumeClaimTemplates": [{"spec": claim}]})
+        source.body["kind"] = "StatefulSet" if resource == "statefulsets.apps" else "PersistentVolumeClaim"
+        found = prepare(Backup("nightly", [source]), Settings(spec(), {"old": "new"}), SERVED)
+        [verdict] = judged(found, source.copied(), storage_classes=classes)
+        assert verdict.outcome is outcome
+        assert verdict.by is (By.MISSING_CLASS if outcome is Outcome.REFUSED else None)
+
+    def test_a_new_storage_class_may_come_from_the_same_restore(self) -> None:
+        items = [item("storageclasses.storage.k8s.io", "new", ""), item("persistentvolumeclaims", "data")]
+        items[1].body["spec"] = {"storageClassName": "old"}
+        found = prepare(Backup("nightly", items), Settings(spec(), {"old": "new"}), SERVED)
+        assert judged(found, storage_classes=frozenset())[-1].outcome is Outcome.CREATE
+
+    @pytest.mark.parametrize(
+        ("action", "failed"),
+        [("change-storage-class", ["persistentvolumeclaims"]), ("change-image-name", ["deployments.apps", "pods"])],
+    )
+    def test_more_than_one_config_map_of_an_action_fails_what_it_applies_to(
+        self, action: str, failed: list[str]
+    ) -> None:
+        items = [item(each, "a") for each in ("configmaps", "deployments.apps", "persistentvolumeclaims", "pods")]
+        settings = Settings(spec(), ambiguous=frozenset({action}))
+        found = judged(prepare(Backup("nightly", items), settings, SERVED), storage_classes=frozenset())
+        refused = [each for each in found if each.outcome is Outcome.REFUSED]
+        assert sorted(each.target.resource for each in refused) == failed
+        assert {each.by for each in refused} == {By.PLUGIN_CONFIG}
+
     def test_a_class_that_the_caller_may_not_list_is_named_in_a_warning(self) -> None:
         claim = item("persistentvolumeclaims", "data", spec={"storageClassName": "fast"})
         [verdict] = judged(prepared(claim), storage_classes=None)
