@@ -22,6 +22,7 @@ from foresail.proof.restore_plan.refusals import Answer
 from foresail.selfservice.access.discovery import CORE
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 QUOTA = Kind("", "v1", "resourcequotas", "ResourceQuota")
 
 _AT_ONCE = 16
@@ -71,8 +72,13 @@ class DryRuns:
         terminating = {name for name in exist if is_terminating(read[name] or {})}
         quotas = [each for name in exist for each in await self._listed(QUOTA, name) or ()]
         classes = await self._listed(STORAGE_CLASS, "")
-        names = None if classes is None else frozenset(str(metadata(each).get("name")) for each in classes)
+        names = None if classes is None else _names(classes)
         return World(self._served, frozenset(exist), quotas, names, frozenset(terminating))
+
+    async def accounts(self, namespaces: Collection[str]) -> dict[str, frozenset[str] | None]:
+        """Return the names of the ServiceAccounts of each namespace; None where the caller may not list them."""
+        found = {name: await self._listed(ACCOUNT, name) for name in namespaces}
+        return {name: None if listed is None else _names(listed) for name, listed in found.items()}
 
     async def observed(
         self, preparation: Preparation, world: World, scratch: dict[str, str]
@@ -196,6 +202,10 @@ def moved(body: Document, namespace: str) -> Document:
 def is_terminating(namespace: Document) -> bool:
     """Whether a namespace is being deleted."""
     return bool(metadata(namespace).get("deletionTimestamp")) or at(namespace, "status", "phase") == "Terminating"
+
+
+def _names(bodies: Iterable[Document]) -> frozenset[str]:
+    return frozenset(str(metadata(each).get("name")) for each in bodies)
 
 
 def _is_there(step: Step, world: World) -> bool:

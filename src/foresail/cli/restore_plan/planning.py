@@ -23,7 +23,7 @@ from foresail.proof.restore_plan.archive import ArchiveError, LargeArchiveError,
 from foresail.proof.restore_plan.decide import Outcome, Verdict, decide
 from foresail.proof.restore_plan.items import ItemKey
 from foresail.proof.restore_plan.modifiers import Modifiers
-from foresail.proof.restore_plan.prepare import Backup, prepare
+from foresail.proof.restore_plan.prepare import Backup, prepare, token_namespaces
 from foresail.proof.restore_plan.volumes import read_volumes
 
 FAIL_ON = ("refused",)
@@ -78,9 +78,11 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
     if discovery is None:
         raise CommandError("the API server does not answer which kinds it serves", "try again")
     served = served_kinds(discovery)
-    preparation = await in_thread(lambda: prepare(_backup(inputs), inputs.settings, served, inputs.modifiers))
     policy = inputs.settings.spec.existing_resource_policy or ""
     asking = DryRuns(caller, served, policy)
+    backup = await in_thread(lambda: _backup(inputs))
+    accounts = await asking.accounts(token_namespaces(backup))
+    preparation = await in_thread(lambda: prepare(backup, inputs.settings, served, inputs.modifiers, accounts))
     world = await asking.world(preparation.namespaces)
     missing = [
         name

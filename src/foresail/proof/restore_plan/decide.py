@@ -1,7 +1,7 @@
 """From what exists and what dry runs answered to the outcome of each item."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from foresail.proof.restore_plan.compare import Change, account_patch, changes, is_same, update_patch
@@ -185,8 +185,12 @@ class _Judge:
 
     def _sent(self, step: Step, observed: Observed) -> Verdict:
         if observed.live is not None:
-            return self._existing(step, observed.live, observed.answer)
-        return self._new(step, observed.answer or Answer())
+            found = self._existing(step, observed.live, observed.answer)
+        else:
+            found = self._new(step, observed.answer or Answer())
+        if step.warning and found.outcome is Outcome.UNCHANGED:
+            return Verdict(step.target, Outcome.REFUSED, step.warning, By.MODIFIER)
+        return replace(found, warning=step.warning or found.warning)
 
     def _without_new_class(self, step: Step) -> Verdict | None:
         """Return the verdict of an item that Velero fails because its new storage class does not exist."""
@@ -216,7 +220,7 @@ class _Judge:
             return _refused(target, answer, found)
         if target.resource in _WITH_SLICES:
             self._updated_services.add((target.namespace, target.name))
-        return Verdict(target, Outcome.UPDATE, "" if found else _unseen(step), changes=found, warning=step.warning)
+        return Verdict(target, Outcome.UPDATE, "" if found else _unseen(step), changes=found)
 
     def _same(self, step: Step) -> Verdict:
         """Return the verdict of an item that is the same now, before the items that come earlier are restored."""
@@ -247,7 +251,7 @@ class _Judge:
         if target.resource == "resourcequotas":
             self._new_quotas.add(target.namespace)
         self._created.add((str(step.body.get("kind", "")), target.namespace, target.name))
-        return Verdict(target, Outcome.CREATE, warning=step.warning or self._missing_class(step))
+        return Verdict(target, Outcome.CREATE, warning=self._missing_class(step))
 
     def _unserved(self, step: Step) -> Verdict | None:
         target = step.target

@@ -1,6 +1,6 @@
 """Each item as Velero would send it to the API server, in order, with the items that others bring along."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from foresail.api.specs import RestoreHookRule
@@ -23,6 +23,7 @@ _API_SERVICES = "apiservices.apiregistration.k8s.io"
 _AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 _MIRROR = "kubernetes.io/config.mirror"
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret
+_TOKEN_INFIX = "-token-"  # noqa: S105 - between the name of a ServiceAccount and a random end
 _BINDING_ANNOTATIONS = ("pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller")
 _CSI = {
     SNAPSHOTS: "velero.io/csi, which gives it another name in each restore",
@@ -33,6 +34,10 @@ _NEW_VOLUME = {
     "PodVolumeBackup": "a new volume is provisioned for its file-system backup",
     "CSISnapshot": "a new volume is provisioned from its snapshot",
 }
+
+
+Accounts = Mapping[str, frozenset[str] | None]
+"""The ServiceAccounts that exist in each namespace; None where the caller may not list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +89,22 @@ def prepare(
     settings: Settings,
     served: Served,
     modifiers: Modifiers | None = None,
-    accounts: Iterable[tuple[str, str]] = (),
+    accounts: Accounts | None = None,
 ) -> Preparation:
-    """Return what a restore would send; `accounts` are the ServiceAccounts that exist, by namespace and name."""
+    """Return what a restore would send."""
     filters = Filters(settings.spec, served)
     selection = select(backup.items, filters)
-    walk = _Walk(backup, settings, filters, modifiers or Modifiers(), set(accounts))
+    walk = _Walk(backup, settings, filters, modifiers or Modifiers(), accounts or {})
     for item in selection.taken:
         walk.visit(item)
     taken = {step.item for step in walk.steps.values()} | set(walk.sources.values())
     left_out = tuple((item.key, why) for item, why in selection.left_out if item.key not in taken)
     return Preparation(tuple(walk.steps.values()), left_out, walk.namespaces, frozenset(walk.sources))
+
+
+def token_namespaces(backup: Backup) -> set[str]:
+    """Return the namespaces whose ServiceAccounts decide whether tokens of the backup are restored."""
+    return {item.key.namespace for item in backup.items if _is_token(item)}
 
 
 class _Walk:
@@ -106,7 +116,7 @@ class _Walk:
         settings: Settings,
         filters: Filters,
         modifiers: Modifiers,
-        accounts: set[tuple[str, str]],
+        accounts: Accounts,
     ) -> None:
         self.steps: dict[ItemKey, Step] = {}
         self.namespaces: dict[str, Document] = {}
@@ -116,7 +126,8 @@ class _Walk:
         self._settings = settings
         self._filters = filters
         self._modifiers = modifiers
-        self._accounts = accounts
+        self._accounts = {(namespace, name) for namespace, names in accounts.items() for name in names or ()}
+        self._unlisted = frozenset(namespace for namespace, names in accounts.items() if names is None)
         self._provisioned: set[str] = set()
 
     def visit(self, item: Item) -> None:
@@ -148,6 +159,9 @@ class _Walk:
         if ambiguous:
             problem = f"more than one ConfigMap configures velero.io/{ambiguous}"
             return Step(item.key, target, problem=problem, problem_by=By.PLUGIN_CONFIG)
+        if _is_token(item) and item.key.namespace in self._unlisted:
+            reason = f"Velero skips the tokens of ServiceAccounts; you may not list those of {item.key.namespace}"
+            return Step(item.key, target, unpredictable=reason)
         plugin = self._plugin(item)
         if plugin:
             return Step(item.key, target, unpredictable=f"changed by {plugin}")
@@ -188,7 +202,7 @@ class _Walk:
             (resource == "datauploads.velero.io", "Velero only reads it, for the data of its claim"),
             (resource == _API_SERVICES and _AUTOMANAGED in item.labels, "Kubernetes manages this APIService"),
             (
-                resource == "secrets" and body.get("type") == _TOKEN and self._is_made_for_account(item.key),
+                _is_token(item) and self._is_made_for_account(item.key),
                 "Kubernetes creates this token for its ServiceAccount",
             ),
         )
@@ -207,7 +221,8 @@ class _Walk:
 
     def _is_made_for_account(self, key: ItemKey) -> bool:
         return any(
-            namespace == key.namespace and key.name.startswith(f"{name}-token-") for namespace, name in self._accounts
+            namespace == key.namespace and key.name.startswith(f"{name}{_TOKEN_INFIX}")
+            for namespace, name in self._accounts
         )
 
     def _brought_along(self, item: Item) -> list[Item]:
@@ -270,6 +285,11 @@ class _Walk:
 
     def _mapped(self, namespace: str) -> str:
         return self._settings.namespaces.get(namespace, namespace)
+
+
+def _is_token(item: Item) -> bool:
+    is_token = item.key.resource == "secrets" and item.body.get("type") == _TOKEN
+    return is_token and _TOKEN_INFIX in item.key.name
 
 
 def _unbind(body: Document) -> None:

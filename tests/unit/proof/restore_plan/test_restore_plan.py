@@ -24,7 +24,7 @@ from foresail.proof.restore_plan.decide import (
 )
 from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, ServedKind
 from foresail.proof.restore_plan.modifiers import read_modifiers
-from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare
+from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare, token_namespaces
 from foresail.proof.restore_plan.refusals import Answer, By, refused_by
 from foresail.proof.restore_plan.volumes import read_volumes
 
@@ -301,6 +301,34 @@ class TestPrepare:
         [verdict] = judged(prepared(item(resource, "a", status=status)))
         assert verdict.outcome is Outcome.NOT_RESTORED
 
+    @pytest.mark.parametrize(
+        ("accounts", "outcome"),
+        [
+            ({"shop": frozenset({"web"})}, Outcome.NOT_RESTORED),
+            ({"shop": frozenset({"db"}), "copy": frozenset({"web"})}, Outcome.CREATE),
+            ({"shop": None}, Outcome.UNPREDICTABLE),
+        ],
+    )
+    def test_a_token_is_not_restored_if_its_account_exists_in_its_own_namespace(
+        self, accounts: dict[str, frozenset[str] | None], outcome: Outcome
+    ) -> None:
+        token = item("secrets", "web-token-x1", type="kubernetes.io/service-account-token")
+        account = item("serviceaccounts", "web")
+        backup = Backup("nightly", [token, account])
+        assert token_namespaces(backup) == {"shop"}
+        settings = Settings(spec(namespaceMapping={"shop": "copy"}))
+        found = judged(prepare(backup, settings, SERVED, accounts=accounts))
+        assert found[-1].outcome is outcome
+
+    def test_a_token_of_an_account_that_the_restore_creates_is_not_restored(self) -> None:
+        token = item("secrets", "web-token-x1", type="kubernetes.io/service-account-token")
+        found = judged(prepared(token, item("serviceaccounts", "web")))
+        assert found[-1].outcome is Outcome.NOT_RESTORED
+
+    def test_other_secrets_need_no_accounts(self) -> None:
+        other = item("secrets", "token", type="kubernetes.io/service-account-token")
+        assert token_namespaces(Backup("nightly", [other, item("secrets", "web-token-x1")])) == set()
+
     def test_a_data_upload_is_read_and_not_restored(self) -> None:
         [verdict] = judged(prepared(item("datauploads.velero.io", "a", "velero")))[-1:]
         assert verdict.outcome is Outcome.NOT_RESTORED
@@ -417,6 +445,30 @@ class TestModifiers:
         conditions = {"resourceNameRegex": "^b"}
         patch = {"operation": "remove", "path": "/data/x"}
         assert self.modified({"conditions": conditions, "patches": [patch]}) == {"x": "1", "y": "2"}
+
+    @pytest.mark.parametrize(
+        ("live", "policy", "outcome"),
+        [
+            (None, "", Outcome.CREATE),
+            ({"x": "1"}, "", Outcome.REFUSED),
+            ({"x": "1"}, "update", Outcome.REFUSED),
+            ({"x": "2"}, "", Outcome.EXISTS),
+            ({"x": "2"}, "update", Outcome.UPDATE),
+        ],
+    )
+    def test_a_modifier_that_fails_is_reported_whatever_exists(
+        self, live: Document | None, policy: str, outcome: Outcome
+    ) -> None:
+        patch = {"operation": "remove", "path": "/data/absent"}
+        rule = {"conditions": {"groupResource": "configmaps"}, "patches": [patch]}
+        source = item("configmaps", "a", data={"x": "1"})
+        modifiers = read_modifiers({"version": "v1", "resourceModifierRules": [rule]})
+        found = prepare(Backup("nightly", [source]), Settings(spec()), SERVED, modifiers)
+        there = {**source.copied(), "data": live} if live is not None else None
+        [verdict] = judged(found, there, Answer(), policy)
+        problem = "a resource modifier cannot be applied: the item has no /data/absent"
+        assert (verdict.outcome, verdict.warning or verdict.reason) == (outcome, problem)
+        assert verdict.by is (By.MODIFIER if outcome is Outcome.REFUSED else None)
 
     def test_a_strategic_patch_is_not_predictable(self) -> None:
         rules = {
