@@ -24,6 +24,7 @@ from foresail.proof.restore_plan.decide import Outcome, Verdict, decide
 from foresail.proof.restore_plan.items import ItemKey
 from foresail.proof.restore_plan.modifiers import Modifiers
 from foresail.proof.restore_plan.prepare import Backup, prepare, token_namespaces
+from foresail.proof.restore_plan.validation import rejection
 from foresail.proof.restore_plan.volumes import read_volumes
 
 FAIL_ON = ("refused",)
@@ -74,6 +75,11 @@ async def together(*works: Coroutine[Any, Any, T]) -> list[T]:
 
 async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> RestorePlan:
     """Return what a restore would do; `cluster` creates scratch namespaces, `caller` sends the dry runs."""
+    rejected = rejection(inputs.settings.spec)
+    if rejected:
+        raise CommandError(
+            f"Velero would reject the restore of Backup {inputs.backup}: {rejected}", "correct the restore"
+        )
     discovery = await cluster.discovered()
     if discovery is None:
         raise CommandError("the API server does not answer which kinds it serves", "try again")

@@ -12,7 +12,7 @@ from foresail.api.metadata import Metadata
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
-from foresail.cli.restore_plan.dry_runs import NAMESPACE, moved
+from foresail.cli.restore_plan.dry_runs import ACCOUNT, NAMESPACE, moved
 from foresail.kube.failures import Failure
 from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.items import Document, ItemKey, mapping, metadata
@@ -22,7 +22,6 @@ MARK = "foresail.dev/restore-plan"
 """The label of scratch namespaces."""
 
 _LIMITS = Kind("", "v1", "limitranges", "LimitRange")
-_ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 _NAME = "kubernetes.io/metadata.name"
 _PATIENCE = 50
 _PAUSE = 0.1
@@ -93,7 +92,7 @@ def _is_pod(key: ItemKey, namespace: str) -> bool:
 async def _wait_for_account(cluster: Cluster, namespace: str) -> None:
     """Wait for the default ServiceAccount, without which every pod is refused."""
     for _ in range(_PATIENCE):
-        found = await cluster.client.get(_ACCOUNT, Key(namespace, "default"), msgspec.Raw)
+        found = await cluster.client.get(ACCOUNT, Key(namespace, "default"), msgspec.Raw)
         if not isinstance(found, Failure):
             return
         await asyncio.sleep(_PAUSE)

@@ -68,7 +68,7 @@ def new_storage_classes(resource: str, body: Document, settings: Settings) -> tu
     """Return the storage classes that an item gets in place of others: Velero fails it if one does not exist."""
     if _storage_class not in _ACTIONS.get(resource, ()):
         return ()
-    names = [mapping(each.get("spec")).get("storageClassName") for each in _with_storage_class(body)]
+    names = [str(mapping(each.get("spec")).get("storageClassName")) for each in _with_storage_class(body)]
     return tuple(settings.storage_classes[each] for each in names if each in settings.storage_classes)
 
 

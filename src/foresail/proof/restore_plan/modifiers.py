@@ -5,25 +5,31 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
 
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
-from foresail.proof.restore_plan.items import Document, metadata, texts
+from foresail.proof.restore_plan.globs import GlobError, glob_matches
+from foresail.proof.restore_plan.items import Document, ItemKey, metadata, texts
 
-_KEYWORDS = {"null": None, "true": True, "false": False}
+_OPERATIONS = ("add", "remove", "replace", "test", "move", "copy")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.IGNORECASE)
+_Scalar = str | int | float | bool | None  # Velero reads any of them as text
 
 
 class ModifierError(Exception):
     """Why the modifiers, or one patch of them, cannot be applied."""
 
 
+class _MissingError(ModifierError):
+    pass
+
+
 class _Match(msgspec.Struct, forbid_unknown_fields=True):
     path: str = ""
-    value: str = ""
+    value: _Scalar = ""
 
 
 class _Conditions(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -37,7 +43,7 @@ class _Conditions(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 class _Patch(msgspec.Struct, forbid_unknown_fields=True):
     operation: str = ""
     path: str = ""
-    value: str = ""
+    value: _Scalar = ""
     origin: str = msgspec.field(default="", name="from")
 
 
@@ -84,9 +90,11 @@ class Modifiers:
                 elif rule.merge_patches:
                     for each in rule.merge_patches:
                         found = merged(found, _yaml_object(each.patch_data))
-                else:
+                elif rule.strategic_patches:
                     is_unpredictable = True
-            except (ModifierError, re.error) as error:
+                else:
+                    problem = problem or "a resource modifier has no patches"
+            except (ModifierError, GlobError, re.error) as error:
                 problem = problem or f"a resource modifier cannot be applied: {error}"
         return Modified(found, problem, is_unpredictable)
 
@@ -94,9 +102,35 @@ class Modifiers:
 def read_modifiers(rules: Mapping[str, Any]) -> Modifiers:
     """Return the rules of a ConfigMap, already read from YAML."""
     try:
-        return Modifiers(msgspec.convert(rules, _Rules).resource_modifier_rules)
+        read = msgspec.convert(rules, _Rules)
     except msgspec.ValidationError as error:
         raise ModifierError(f"the resource modifiers are not in Velero's format: {error}") from error
+    if read.version.lower() != "v1":
+        raise ModifierError(f"Velero rejects resource modifiers of version {read.version!r}: only v1 exists")
+    if not read.resource_modifier_rules:
+        raise ModifierError("Velero rejects resource modifiers without rules")
+    for rule in read.resource_modifier_rules:
+        _validate(rule)
+    return Modifiers(read.resource_modifier_rules)
+
+
+def _validate(rule: _Rule) -> None:
+    if not rule.conditions.group_resource:
+        raise ModifierError("Velero rejects a rule without groupResource")
+    if sum(map(bool, (rule.patches, rule.merge_patches, rule.strategic_patches))) > 1:
+        raise ModifierError("Velero rejects a rule with more than one kind of patches")
+    for patch in rule.patches:
+        if patch.operation.lower() not in _OPERATIONS or not patch.path:
+            raise ModifierError(f"Velero rejects a patch with operation {patch.operation!r} and path {patch.path!r}")
+
+
+def modified_target(target: ItemKey, before: Document, after: Document) -> ItemKey:
+    """Return the key of an item after modifiers, which may change its name and its API group."""
+    name = metadata(after).get("name")
+    resource, groups = target.resource, [str(each.get("apiVersion", "")).rpartition("/")[0] for each in (before, after)]
+    if groups[0] != groups[1]:
+        resource = ".".join(filter(None, (resource.partition(".")[0], groups[1])))
+    return ItemKey(resource, target.namespace, name if isinstance(name, str) else target.name)
 
 
 def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON is any
@@ -115,19 +149,25 @@ def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON is any
 def _is_match(conditions: _Conditions, resource: str, body: Document) -> bool:
     about = metadata(body)
     namespace, name = str(about.get("namespace", "")), str(about.get("name", ""))
-    if namespace and conditions.namespaces and not any(fnmatchcase(namespace, each) for each in conditions.namespaces):
+    if namespace and conditions.namespaces and not any(glob_matches(namespace, each) for each in conditions.namespaces):
         return False
-    pattern = re.escape(conditions.group_resource).replace(r"\*\*", ".*").replace(r"\*", "[^.]*").replace(r"\?", "[^.]")
-    if not re.fullmatch(pattern, resource):
+    if not glob_matches(resource, conditions.group_resource, "."):
         return False
     if conditions.resource_name_regex and not re.search(conditions.resource_name_regex, name):
         return False
     if conditions.label_selector is not None and not selects(conditions.label_selector, texts(about.get("labels"))):
         return False
     try:
-        return all(_found(body, each.path) == _value(each.value) for each in conditions.matches)
-    except ModifierError:
+        return all(_is_equal(body, each.path, each.value) for each in conditions.matches)
+    except _MissingError:
         return False
+
+
+def _is_equal(body: Document, path: str, value: _Scalar) -> bool:
+    """Whether a field has a value; an absent field of an object has the value null."""
+    parent, last = _parent(body, path)
+    found = parent.get(last) if isinstance(parent, dict) else _child(parent, last, path)
+    return json.dumps(found, sort_keys=True) == json.dumps(_value(value), sort_keys=True)
 
 
 class _TestFailedError(Exception):
@@ -147,7 +187,7 @@ def _patched(body: Document, patches: Sequence[_Patch]) -> Document:
 def _apply(body: Any, patch: _Patch) -> None:  # noqa: ANN401
     match patch.operation:
         case "test":
-            if _found(body, patch.path) != _value(patch.value):
+            if not _is_equal(body, patch.path, patch.value):
                 raise _TestFailedError
         case "add":
             _put(body, patch.path, _value(patch.value))
@@ -174,8 +214,11 @@ def _steps(path: str) -> list[str]:
 
 def _parent(body: Any, path: str) -> tuple[Any, str]:  # noqa: ANN401
     *steps, last = _steps(path)
-    for step in steps:
-        body = _child(body, step, path)
+    try:
+        for step in steps:
+            body = _child(body, step, path)
+    except ModifierError as error:
+        raise _MissingError(*error.args) from error
     return body, last
 
 
@@ -208,18 +251,31 @@ def _remove(body: Any, path: str) -> None:  # noqa: ANN401
     del parent[int(last) if isinstance(parent, list) else last]
 
 
-def _value(text: str) -> Any:  # noqa: ANN401
-    """Return the value that Velero reads from a text: JSON if it looks like it, else the text."""
-    if text.startswith('"') and text.endswith('"') and len(text) > 1:
-        return text[1:-1]
-    if text.lower() in _KEYWORDS:
-        return _KEYWORDS[text.lower()]
-    if text.startswith(("{", "[")) or re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ModifierError(f"the value {text[:40]!r} is not JSON") from error
-    return text
+def _value(value: _Scalar) -> Any:  # noqa: ANN401
+    """Return what Velero puts into a patch: the text as JSON if it looks like it, else as a string."""
+    text = _text(value)
+    if text.startswith('"') and text.endswith('"'):
+        wire = f'"{text[1:-1]}"'
+    elif text == "null" or text.lower() in ("true", "false") or text.startswith(("{", "[")) or _NUMBER.fullmatch(text):
+        wire = text
+    else:
+        wire = f'"{text}"'
+    try:
+        return json.loads(wire, parse_constant=_reject)
+    except (ValueError, RecursionError) as error:
+        raise ModifierError(f"the value {text[:40]!r} is not JSON") from error
+
+
+def _text(value: _Scalar) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return "" if value is None else str(value)
+
+
+def _reject(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def _yaml_object(text: str) -> Any:  # noqa: ANN401

@@ -14,7 +14,7 @@ from foresail.proof.restore_plan.dependencies import (
     dependencies,
 )
 from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, at, mapping, metadata
-from foresail.proof.restore_plan.modifiers import Modifiers
+from foresail.proof.restore_plan.modifiers import Modifiers, modified_target
 from foresail.proof.restore_plan.refusals import By
 from foresail.proof.restore_plan.selection import Filters, select
 
@@ -176,6 +176,9 @@ class _Walk:
         modified = self._modifiers.applied(item.key.resource, body)
         if modified.is_unpredictable:
             return Step(item.key, target, unpredictable="changed by a resource modifier with a strategic merge patch")
+        if modified.body.get("kind") != body.get("kind"):
+            return Step(item.key, target, unpredictable="a resource modifier changes its kind")
+        target = modified_target(target, body, modified.body)
         body = modified.body
         if target.namespace:
             body = {**body, "metadata": {**metadata(body), "namespace": target.namespace}}

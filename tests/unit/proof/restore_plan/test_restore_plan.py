@@ -22,10 +22,12 @@ from foresail.proof.restore_plan.decide import (
     question,
     question_again,
 )
+from foresail.proof.restore_plan.globs import glob_matches
 from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, ServedKind
-from foresail.proof.restore_plan.modifiers import read_modifiers
+from foresail.proof.restore_plan.modifiers import ModifierError, read_modifiers
 from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare, token_namespaces
 from foresail.proof.restore_plan.refusals import Answer, By, refused_by
+from foresail.proof.restore_plan.validation import rejection
 from foresail.proof.restore_plan.volumes import read_volumes
 
 SERVED = Served(
@@ -256,6 +258,30 @@ class TestSelection:
         assert names(found) == ["configmaps/shop/a"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({}, ""),
+        ({"includedResources": ["*"], "includedNamespaces": ["*"]}, ""),
+        ({"excludedResources": ["nodes"]}, ""),
+        ({"includedResources": ["pods", "nodes"]}, "includedResources has nodes, which Velero never restores"),
+        ({"includedResources": ["pods", "*"]}, "includedResources has * beside other entries"),
+        ({"excludedNamespaces": ["*"]}, "excludedNamespaces has *"),
+        (
+            {"includedNamespaces": ["a"], "excludedNamespaces": ["a"]},
+            "a is in both includedNamespaces and excludedNamespaces",
+        ),
+        (
+            {"labelSelector": {"matchLabels": {"a": "b"}}, "orLabelSelectors": [{"matchLabels": {"a": "b"}}]},
+            "labelSelector and orLabelSelectors cannot both be set",
+        ),
+        ({"existingResourcePolicy": "replace"}, "existingResourcePolicy 'replace' is neither none nor update"),
+    ],
+)
+def test_restores_that_velero_rejects(fields: Document, problem: str) -> None:
+    assert rejection(spec(**fields)) == problem
+
+
 class TestPrepare:
     def test_the_clusters_own_metadata_and_status_go(self) -> None:
         body = only(prepared(item("configmaps", "a", metadata={"ownerReferences": [{}]}, status={"x": 1})))
@@ -426,6 +452,13 @@ class TestModifiers:
             ({"operation": "add", "path": "/data/z", "value": "true"}, {"x": "1", "y": "2", "z": True}),
             ({"operation": "move", "from": "/data/x", "path": "/data/z"}, {"y": "2", "z": "1"}),
             ({"operation": "remove", "path": "/data/absent"}, {"x": "1", "y": "2"}),
+            ({"operation": "add", "path": "/data/z", "value": 3}, {"x": "1", "y": "2", "z": 3}),
+            ({"operation": "add", "path": "/data/z", "value": True}, {"x": "1", "y": "2", "z": True}),
+            ({"operation": "add", "path": "/data/z", "value": 1.5}, {"x": "1", "y": "2", "z": 1.5}),
+            ({"operation": "add", "path": "/data/z", "value": None}, {"x": "1", "y": "2", "z": ""}),
+            ({"operation": "add", "path": "/data/z", "value": '"3"'}, {"x": "1", "y": "2", "z": "3"}),
+            ({"operation": "add", "path": "/data/z", "value": 'a"b'}, {"x": "1", "y": "2"}),
+            ({"operation": "add", "path": "/data/z", "value": "True"}, {"x": "1", "y": "2"}),
         ],
     )
     def test_json_patches(self, patch: Document, expected: Document) -> None:
@@ -437,6 +470,114 @@ class TestModifiers:
             {"operation": "test", "path": "/data/y", "value": "other"},
         ]
         assert self.modified({"patches": patches}) == {"x": "1", "y": "2"}
+
+    @pytest.mark.parametrize(
+        ("match", "is_patched"),
+        [
+            ({"path": "/data/x", "value": "1"}, False),  # a number, and the item has text
+            ({"path": "/data/x", "value": '"1"'}, True),
+            ({"path": "/data/absent", "value": "null"}, True),
+            ({"path": "/data/absent", "value": "1"}, False),
+            ({"path": "/absent/absent", "value": "null"}, False),
+        ],
+    )
+    def test_fields_that_must_match(self, match: Document, *, is_patched: bool) -> None:
+        patch = {"operation": "remove", "path": "/data/x"}
+        found = self.modified({"conditions": {"matches": [match]}, "patches": [patch]})
+        assert ("x" not in found) is is_patched
+
+    def test_a_test_of_an_absent_field_fails_in_silence(self) -> None:
+        rule = {
+            "conditions": {"groupResource": "configmaps"},
+            "patches": [{"operation": "test", "path": "/data/absent", "value": "1"}],
+        }
+        modifiers = read_modifiers({"version": "v1", "resourceModifierRules": [rule]})
+        assert modifiers.applied("configmaps", {"data": {}}).problem == ""
+
+    @pytest.mark.parametrize(
+        ("glob", "resource", "expected"),
+        [
+            ("configmaps", "configmaps", True),
+            ("*", "configmaps", True),
+            ("*", "deployments.apps", False),
+            ("**", "deployments.apps", True),
+            ("*.apps", "deployments.apps", True),
+            ("deployments.*", "deployments.apps.example", False),
+            ("{deployments,statefulsets}.apps", "statefulsets.apps", True),
+            ("{deployments,statefulsets}.apps", "daemonsets.apps", False),
+            ("[cd]*", "configmaps", True),
+            ("[!cd]*", "configmaps", False),
+            ("pod?", "pods", True),
+            ("a,b", "a,b", True),
+        ],
+    )
+    def test_globs_of_kinds(self, glob: str, resource: str, *, expected: bool) -> None:
+        assert glob_matches(resource, glob, ".") is expected
+
+    def test_a_rule_without_patches_is_reported(self) -> None:
+        rules = {"version": "v1", "resourceModifierRules": [{"conditions": {"groupResource": "pods"}}]}
+        assert read_modifiers(rules).applied("pods", {}).problem == "a resource modifier has no patches"
+
+    def test_a_glob_that_cannot_be_read_is_reported(self) -> None:
+        rule = {"conditions": {"groupResource": "{pods"}, "patches": [{"operation": "remove", "path": "/data/x"}]}
+        modifiers = read_modifiers({"version": "v1", "resourceModifierRules": [rule]})
+        assert "'{pods' is not a glob" in modifiers.applied("pods", {}).problem
+
+    @pytest.mark.parametrize(
+        ("path", "value", "target"),
+        [
+            ("/metadata/name", "b", "ingresses.networking.k8s.io/shop/b"),
+            ("/apiVersion", "extensions/v1beta1", "ingresses.extensions/shop/a"),
+        ],
+    )
+    def test_a_modifier_may_change_the_name_and_the_group(self, path: str, value: str, target: str) -> None:
+        patch = {"operation": "replace", "path": path, "value": value}
+        rule = {"conditions": {"groupResource": "ingresses.*.*.*"}, "patches": [patch]}
+        modifiers = read_modifiers({"version": "v1", "resourceModifierRules": [rule]})
+        source = Backup("nightly", [item("ingresses.networking.k8s.io", "a")])
+        assert names(prepare(source, Settings(spec()), SERVED, modifiers)) == [target]
+
+    def test_an_item_whose_kind_a_modifier_changes_is_not_predictable(self) -> None:
+        patch = {"operation": "replace", "path": "/kind", "value": "Secret"}
+        rule = {"conditions": {"groupResource": "configmaps"}, "patches": [patch]}
+        modifiers = read_modifiers({"version": "v1", "resourceModifierRules": [rule]})
+        source = Backup("nightly", [item("configmaps", "a")])
+        [verdict] = judged(prepare(source, Settings(spec()), SERVED, modifiers))
+        assert (verdict.outcome, verdict.reason) == (Outcome.UNPREDICTABLE, "a resource modifier changes its kind")
+
+    @pytest.mark.parametrize(
+        ("rules", "problem"),
+        [
+            ({"version": "v2", "resourceModifierRules": [{}]}, "only v1 exists"),
+            ({"version": "v1", "resourceModifierRules": []}, "without rules"),
+            ({"version": "v1", "resourceModifierRules": [{"conditions": {}}]}, "without groupResource"),
+            (
+                {
+                    "version": "V1",
+                    "resourceModifierRules": [
+                        {
+                            "conditions": {"groupResource": "pods"},
+                            "patches": [{"operation": "remove", "path": "/a"}],
+                            "mergePatches": [{"patchData": "{}"}],
+                        }
+                    ],
+                },
+                "more than one kind of patches",
+            ),
+            (
+                {
+                    "version": "v1",
+                    "resourceModifierRules": [
+                        {"conditions": {"groupResource": "pods"}, "patches": [{"operation": "drop", "path": "/a"}]}
+                    ],
+                },
+                "operation 'drop'",
+            ),
+        ],
+    )
+    def test_modifiers_that_velero_rejects(self, rules: Document, problem: str) -> None:
+        with pytest.raises(ModifierError, match=problem):
+            read_modifiers(rules)
 
     def test_merge_patches(self) -> None:
         assert self.modified({"mergePatches": [{"patchData": "data: {x: null, z: q}"}]}) == {"y": "2", "z": "q"}
