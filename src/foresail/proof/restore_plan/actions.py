@@ -21,6 +21,7 @@ _CLAIM_ANNOTATIONS = (
     "velero.io/volume-snapshot-name",
     "velero.io/data-upload-name",
 )
+_WAITING = ("restore-wait", "restic-wait")  # init containers of an earlier restore
 _DRY_RUN_SAFE = ("None", "NoneOnDryRun")
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret
 _ALWAYS_REWRITTEN = frozenset(
@@ -160,6 +161,9 @@ def _pod(body: Document, _: Settings) -> None:
         if name in owner:
             kept = [each for each in sequence(owner[name]) if not str(mapping(each).get("name", "")).startswith(prefix)]
             owner[name] = kept
+    starting = [each for each in sequence(spec.get("initContainers")) if mapping(each).get("name") not in _WAITING]
+    if starting != sequence(spec.get("initContainers")):
+        spec["initContainers"] = starting
 
 
 def _service_account(body: Document, _: Settings) -> None:

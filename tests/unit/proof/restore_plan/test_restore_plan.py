@@ -418,6 +418,11 @@ class TestPrepare:
         found = prepared(source, item("secrets", "login"), labelSelector=selector, excludedResources=["secrets"])
         assert names(found) == [str(source.key)]
 
+    def test_a_pod_loses_the_init_containers_of_an_earlier_restore(self) -> None:
+        containers = [{"name": "restore-wait"}, {"name": "setup"}, {"name": "restic-wait"}]
+        body = only(prepared(item("pods", "a", spec={"initContainers": containers})))
+        assert body["spec"]["initContainers"] == [{"name": "setup"}]
+
     def test_pods_with_file_system_backups_are_not_predictable(self) -> None:
         found = prepared(item("pods", "a"), backup={"pods_with_data": frozenset({("shop", "a")})})
         [verdict] = judged(found)
