@@ -13,10 +13,10 @@ from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.restore_plan.dry_runs import is_terminating
 from foresail.cli.restore_plan.plan import settings_of, spec_fields
-from foresail.cli.restore_plan.planning import together
+from foresail.cli.restore_plan.planning import restore_spec_of, together
 from foresail.cli.restore_plan.report import as_data, as_text
 from foresail.cli.restore_plan.scratch import MARK, scratch_body, scratch_limits
-from foresail.cli.tenant.plan import restore_of, tenant_fields
+from foresail.cli.tenant.plan import ignored_fields, restore_of, tenant_fields
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.proof.restore_plan.compare import Change
 from foresail.proof.restore_plan.decide import Outcome, Verdict
@@ -46,6 +46,20 @@ def test_people_get_a_summary_and_the_first_reasons() -> None:
     assert "configmaps/shop/b   quota: no room" in text
     assert "configmaps/shop/c   data.x: (absent) -> 1" in text
     assert "configmaps/shop/a   StorageClass fast does not exist: the claim stays pending" in text
+
+
+def test_what_a_plan_ignores_is_a_warning() -> None:
+    text = as_text("nightly", VERDICTS, [], ["the plan ignores resourceModifier"])
+    assert text.splitlines()[1] == "Warning: the plan ignores resourceModifier"
+    assert as_data("nightly", VERDICTS, [], ["a"])["warnings"] == ["a"]
+
+
+@pytest.mark.parametrize("field", ["resourceModifier", "resourcePolicy"])
+def test_a_tenants_plan_names_the_config_map_that_it_ignores(field: str) -> None:
+    spec = restore_spec_of({field: {"kind": "configmap", "name": "rules"}})
+    expected = f"the plan ignores {field}: you may not read ConfigMap rules in Velero's namespace"
+    assert ignored_fields(spec) == (expected,)
+    assert ignored_fields(restore_spec_of({})) == ()
 
 
 def test_people_get_ten_reasons_of_each_outcome() -> None:

@@ -118,7 +118,8 @@ def planned(site: Site, wish: Wish, plan: RestorePlan, now: datetime) -> Html:
         for outcome, number in counts(plan.verdicts).items()
         if number
     ]
-    out = f"{len(plan.left_out)} items are left out by the restore itself. " if plan.left_out else ""
+    out = "".join(f"Warning: {cut(each)}. " for each in plan.warnings)
+    out += f"{len(plan.left_out)} items are left out by the restore itself. " if plan.left_out else ""
     rest = f"{more} more items: use the command line with -o json." if more > 0 else ""
     table = data_table("Items", ("item", "outcome", "why"), rows, "The copy has no items.")
     return shell(

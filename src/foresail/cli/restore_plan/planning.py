@@ -41,6 +41,7 @@ class Inputs:
     volumes: bytes | None
     settings: Settings
     modifiers: Modifiers
+    warnings: tuple[str, ...] = ()
     most_values: int | None = None  # in the JSON of the archive: decoded, they need far more memory
 
 
@@ -51,6 +52,8 @@ class RestorePlan:
     backup: str
     verdicts: tuple[Verdict, ...]
     left_out: Sequence[tuple[ItemKey, str]] = ()
+    warnings: tuple[str, ...] = ()
+    """What the plan does not take into account."""
 
 
 def restore_spec_of(fields: Mapping[str, Any]) -> RestoreSpec:
@@ -98,7 +101,7 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
     async with scratch_namespaces(cluster, preparation, missing) as scratch:
         observed = await asking.observed(preparation, world, scratch)
     verdicts = await in_thread(lambda: decide(preparation, observed, world, policy))
-    return RestorePlan(inputs.backup, verdicts, preparation.left_out)
+    return RestorePlan(inputs.backup, verdicts, preparation.left_out, inputs.warnings)
 
 
 def _backup(inputs: Inputs) -> Backup:
@@ -117,9 +120,9 @@ def _backup(inputs: Inputs) -> Backup:
 def report(args: argparse.Namespace, plan: RestorePlan) -> int:
     """Print a plan, and return the exit code that --fail-on asks for."""
     if args.output == "table":
-        print(as_text(plan.backup, plan.verdicts, plan.left_out))
+        print(as_text(plan.backup, plan.verdicts, plan.left_out, plan.warnings))
     else:
-        print(document(as_data(plan.backup, plan.verdicts, plan.left_out), args.output))
+        print(document(as_data(plan.backup, plan.verdicts, plan.left_out, plan.warnings), args.output))
     is_refused = any(each.outcome is Outcome.REFUSED for each in plan.verdicts)
     return PROBLEM if args.fail_on == "refused" and is_refused else 0
 

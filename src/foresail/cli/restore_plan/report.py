@@ -25,10 +25,13 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda each: order[each.outcome])
 
 
-def as_data(backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[ItemKey, str]]) -> dict[str, Any]:
+def as_data(
+    backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[ItemKey, str]], warnings: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return a plan for programs."""
     return {
         "backup": backup,
+        "warnings": list(warnings),
         "counts": counts(verdicts),
         "items": [_item(each) for each in verdicts],
         "leftOut": [{**_key(key), "reason": why} for key, why in left_out],
@@ -52,12 +55,15 @@ def _key(key: ItemKey) -> dict[str, str]:
     return {"resource": key.resource, "namespace": key.namespace, "name": key.name}
 
 
-def as_text(backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[ItemKey, str]]) -> str:
+def as_text(
+    backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[ItemKey, str]], warnings: Sequence[str] = ()
+) -> str:
     """Return a summary and the first reasons of each outcome."""
     rows = [(outcome, str(count)) for outcome, count in counts(verdicts).items() if count]
     if left_out:
         rows.append(("left out", str(len(left_out))))
-    parts = [f"Restore of backup {backup}: {len(verdicts)} items", table(("OUTCOME", "ITEMS"), rows)]
+    first = [f"Restore of backup {backup}: {len(verdicts)} items", *(f"Warning: {each}" for each in warnings)]
+    parts = ["\n".join(first), table(("OUTCOME", "ITEMS"), rows)]
     for outcome in _EXPLAINED:
         parts += _section(outcome, [each for each in verdicts if each.outcome is outcome])
     if left_out:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foresail.api.policy import REFUSED_KINDS, RestoredKinds
+from foresail.api.specs import RestoreSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.output.messages import interruptible
@@ -57,7 +58,17 @@ async def read_inputs(cluster: Cluster, namespace: str, asked: Mapping[str, Any]
     spec = restore_spec_of(tenant_fields(asked, namespace))
     files = (File(BACKUPS, about, "BackupContents", "contents"), File(BACKUPS, about, "BackupVolumeInfos", "volumes"))
     archive, volumes = await together(*(read_file(cluster, each, access, most) for each in files))
-    return Inputs(backup, archive, volumes, Settings(spec), Modifiers())
+    return Inputs(backup, archive, volumes, Settings(spec), Modifiers(), ignored_fields(spec))
+
+
+def ignored_fields(spec: RestoreSpec) -> tuple[str, ...]:
+    """Return a warning for each field that names a ConfigMap, which a tenant may not read."""
+    fields = {"resourceModifier": spec.resource_modifier, "resourcePolicy": spec.resource_policy}
+    return tuple(
+        f"the plan ignores {field}: you may not read ConfigMap {each.name} in Velero's namespace"
+        for field, each in fields.items()
+        if each is not None
+    )
 
 
 def restore_of(request: TenantRequest) -> dict[str, Any]:
