@@ -113,6 +113,10 @@ def make(cluster: Cluster, world: RandomWorld) -> str:
         "backup", "create", backup, f"--include-namespaces={world.namespace}", "--snapshot-volumes=false", "--wait"
     )
     _change(cluster, world)
+    if world.modifiers:
+        rules = json.dumps({"version": "v1", "resourceModifierRules": world.modifiers})
+        about = {"name": world.modifier_name, "namespace": "velero"}
+        cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {"rules": rules}})
     time.sleep(1.0)
     if not world.is_namespace_deleted:
         _wait_for_scalers(cluster, world)
@@ -306,6 +310,7 @@ def _lived(cluster: Cluster, planner: Path, world: RandomWorld) -> tuple[RandomW
     plan, _ = planned(planner, backup, world)
     truth = restored(cluster, backup, world)
     _delete_priority_class(cluster, world)
+    cluster.kubectl("delete", "configmap", world.modifier_name, "--namespace=velero", "--ignore-not-found")
     for name in filter(None, (world.namespace, world.target)):
         cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
     return world, plan, truth

@@ -89,8 +89,15 @@ class RandomWorld:
     """Whether controllers have written every status before the backup, and not only before the restore."""
     priority_class: Document = field(default_factory=dict)
     """The PriorityClass of a pod; it is deleted after the backup."""
+    modifiers: list[Document] = field(default_factory=list)
+    """The rules of the restore's resource modifiers."""
     target_objects: list[Document] = field(default_factory=list)
     """What the target of a copy has already."""
+
+    @property
+    def modifier_name(self) -> str:
+        """The ConfigMap in Velero's namespace with the resource modifiers."""
+        return f"modifiers-{self.namespace}"
 
 
 def random_world(seed: int) -> RandomWorld:
@@ -123,6 +130,7 @@ def random_world(seed: int) -> RandomWorld:
     world.is_settled_before = rng.random() < 0.5
     _add_priority(Random(seed + 1_000_000), world)  # noqa: S311
     _add_bindings(Random(seed + 2_000_000), world)  # noqa: S311
+    _add_modifiers(Random(seed + 3_000_000), world)  # noqa: S311
     return world
 
 
@@ -149,6 +157,29 @@ def _add_bindings(rng: Random, world: RandomWorld) -> None:
             subjects = [{**subject, "namespace": world.target} for subject in each["subjects"]]
             about = {**each["metadata"], "namespace": world.target}
             world.target_objects.append({**each, "metadata": about, "subjects": subjects})
+
+
+def _add_modifiers(rng: Random, world: RandomWorld) -> None:
+    """Let the restore have resource modifiers: some change items, some rename them, some fail."""
+    if rng.random() < 0.7:
+        return
+    rules = (
+        ("configmaps", {"patches": [_patch("replace", "/data/key", "changed")]}),
+        ("{secrets,endpoints}", {"mergePatches": [{"patchData": "metadata: {annotations: {modified: 'yes'}}"}]}),
+        ("networkpolicies.*.*.*", {"patches": [_patch("remove", "/spec/absent")]}),
+        (
+            "roles.**",
+            {"patches": [_patch("test", "/metadata/name", "role-1"), _patch("replace", "/metadata/name", "r")]},
+        ),
+        ("deployments.apps", {"patches": [_patch("replace", "/spec/minReadySeconds", 7)]}),
+    )
+    chosen = rng.sample(rules, rng.randint(1, 3))
+    world.modifiers = [{"conditions": {"groupResource": kind}, **patches} for kind, patches in chosen]
+    world.options.append(f"--resource-modifier-configmap={world.modifier_name}")
+
+
+def _patch(operation: str, path: str, value: object = "") -> Document:
+    return {"operation": operation, "path": path, "value": value}
 
 
 def _options(rng: Random) -> list[str]:

@@ -176,7 +176,7 @@ class _Judge:
         if step.problem:
             return Verdict(target, Outcome.REFUSED, step.problem, step.problem_by)
         if step.unpredictable:
-            return Verdict(target, Outcome.UNPREDICTABLE, step.unpredictable)
+            return self._unpredictable(step, observed.live)
         is_new = bool(target.namespace) and target.namespace not in self._world.namespaces
         made = _CLUSTER_MADE.get((target.resource, target.name))
         if is_new and made:
@@ -191,6 +191,11 @@ class _Judge:
         if step.warning and found.outcome is Outcome.UNCHANGED:
             return Verdict(step.target, Outcome.REFUSED, step.warning, By.MODIFIER)
         return replace(found, warning=step.warning or found.warning)
+
+    def _unpredictable(self, step: Step, live: Document | None) -> Verdict:
+        if live is not None and step.is_rewritten and self._policy != "update":
+            return Verdict(step.target, Outcome.EXISTS, f"it exists; {_unseen(step)}", warning=step.warning)
+        return Verdict(step.target, Outcome.UNPREDICTABLE, step.unpredictable)
 
     def _without_new_class(self, step: Step) -> Verdict | None:
         """Return the verdict of an item that Velero fails because its new storage class does not exist."""

@@ -30,6 +30,7 @@ _CSI = {
     SNAPSHOT_CONTENTS: "velero.io/csi, which gives it another name in each restore",
     SNAPSHOT_CLASSES: "velero.io/csi",
 }
+_COMPARED = ("pods", "persistentvolumeclaims")  # an existing one differs, whatever a plugin changes
 _NEW_VOLUME = {
     "PodVolumeBackup": "a new volume is provisioned for its file-system backup",
     "CSISnapshot": "a new volume is provisioned from its snapshot",
@@ -163,8 +164,9 @@ class _Walk:
             reason = f"Velero skips the tokens of ServiceAccounts; you may not list those of {item.key.namespace}"
             return Step(item.key, target, unpredictable=reason)
         plugin = self._plugin(item)
-        if plugin:
-            return Step(item.key, target, unpredictable=f"changed by {plugin}")
+        unpredictable = f"changed by {plugin}" if plugin else ""
+        if plugin and item.key.resource not in _COMPARED:
+            return Step(item.key, target, unpredictable=unpredictable)
         body = stripped(item.copied())
         if item.key.resource == "persistentvolumes":
             self._keep_volume(body)
@@ -188,6 +190,7 @@ class _Walk:
             item.key,
             target,
             body,
+            unpredictable=unpredictable,
             warning=modified.problem,
             is_rewritten=rewritten,
             new_storage_classes=classes,

@@ -431,6 +431,18 @@ class TestPrepare:
             "changed by velero.io/pod-volume-restore",
         )
 
+    @pytest.mark.parametrize(("policy", "outcome"), [("none", Outcome.EXISTS), ("update", Outcome.UNPREDICTABLE)])
+    @pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims"])
+    def test_an_existing_pod_or_claim_with_data_is_skipped_unless_it_is_updated(
+        self, resource: str, policy: str, outcome: Outcome
+    ) -> None:
+        place = frozenset({("shop", "a")})
+        source = item(resource, "a")
+        found = prepared(source, backup={"pods_with_data": place, "claims_with_snapshots": place})
+        assert question(found.steps[0], source.copied(), policy) is None
+        [verdict] = judged(found, source.copied(), policy=policy)
+        assert verdict.outcome is outcome
+
     @pytest.mark.parametrize("field", ["spec", "metadata"])
     def test_fields_of_the_wrong_type_raise_nothing(self, field: str) -> None:
         for value in (None, 1, "x", [1], {"ports": 1, "containers": [1], "labels": 1, "annotations": [], "volumes": 7}):
