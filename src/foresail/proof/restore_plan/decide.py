@@ -142,7 +142,7 @@ def _namespace(name: str, observed: Mapping[ItemKey, Observed], world: World) ->
 
 
 def _terminating(target: ItemKey, namespace: str) -> Verdict:
-    reason = f"the namespace {namespace} is being deleted: Velero waits until it is gone, then creates it again"
+    reason = f"the namespace {namespace} is being deleted: Velero waits until it is deleted, then creates it again"
     return Verdict(target, Outcome.UNPREDICTABLE, reason)
 
 

@@ -110,7 +110,7 @@ def member(name: str, content: bytes = b"", *, kind: bytes = tarfile.REGTYPE, **
         return buffer.getvalue()[: tar.offset]
 
 
-TERMINATING = "the namespace shop is being deleted: Velero waits until it is gone, then creates it again"
+TERMINATING = "the namespace shop is being deleted: Velero waits until it is deleted, then creates it again"
 PATH = "resources/configmaps/namespaces/shop/a.json"
 OBJECT = b'{"metadata": {"name": "a"}}'
 
