@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from foresail.api import core, velero
+from foresail.api.marks import NOT_BACKED_UP
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import MOST_OBJECTS
 from foresail.plan import Key
@@ -201,6 +202,24 @@ def test_a_sandbox_bounds_how_many_objects_of_each_kind_it_takes() -> None:
         assert (hard["pods"], hard["persistentvolumeclaims"]) == ("0", "0")
         bounds = {hard[f"count/{each}"] for each in RESTORED.values()}
         assert bounds == {"106"}, "twice what the backup has, and 100 that controllers may add"
+
+    lived(story)
+
+
+def test_other_backups_keep_cluster_scoped_objects_and_have_nothing_of_a_sandbox() -> None:
+    """Velero excludes a namespace with the label, and with any excluded namespace every cluster-scoped kind."""
+
+    async def story(scene: CheckScene) -> None:
+        scene.lasts = 20.0
+        scene.make_check()
+        scene.back_up("nightly-1")
+        await asyncio.sleep(5)
+        present = scene.world.history.present
+        sandboxes = [each for key, each in present(NAMESPACE).items() if key.name.startswith("foresail-check-")]
+        assert len(sandboxes) == 2
+        assert not any(NOT_BACKED_UP in each["metadata"]["labels"] for each in sandboxes)
+        for kind in (core.NETWORK_POLICY, RESOURCE_QUOTA):
+            assert [each["metadata"]["labels"][NOT_BACKED_UP] for each in present(kind).values()] == ["true", "true"]
 
     lived(story)
 

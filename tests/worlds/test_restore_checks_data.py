@@ -10,6 +10,7 @@ import pytest
 from foresail.api import core, velero
 from foresail.api.marks import CANARY_REACHED
 from foresail.api.pods import POD, RESOURCE_QUOTA
+from foresail.proof.checks.labels import EXCLUDED
 from foresail.proof.checks.volumes import PROVISIONED_BY
 from tests.worlds import virtual_time
 from tests.worlds.check_scene import DATA, CheckScene
@@ -198,6 +199,9 @@ def test_a_sandbox_of_data_is_fenced_and_the_restore_brings_no_policies_and_no_v
     labels = seen["namespace"]["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
     assert labels["foresail.dev/restore-check-depth"] == "Data"
+    assert not EXCLUDED.items() <= labels.items(), "Velero would leave cluster-scoped objects out of other Backups"
+    inside_it = (seen["NetworkPolicy"], seen["RoleBinding"], seen["quota"], *seen["pods"])
+    assert all(EXCLUDED.items() <= each["metadata"]["labels"].items() for each in inside_it)
     inside: list[dict[str, Any]] = [{"podSelector": {}}]
     policy = seen["NetworkPolicy"]["spec"]
     assert (policy["ingress"], policy["egress"]) == ([{"from": inside}], [{"to": inside}])
@@ -221,7 +225,7 @@ def test_a_sandbox_of_data_is_fenced_and_the_restore_brings_no_policies_and_no_v
             json.loads(rule["mergePatches"][0]["patchData"]) for rule in rules if each in rule["conditions"].values()
         ]
         (template,) = [patch["spec"]["template"] for patch in patches if "spec" in patch]
-        assert template["metadata"] == {"annotations": None, "finalizers": None}
+        assert template["metadata"] == {"annotations": None, "finalizers": None, "labels": EXCLUDED}
     assert patched == {"volumeName": None, "selector": None, "dataSource": None, "dataSourceRef": None}
 
 
@@ -249,6 +253,8 @@ def test_a_volume_of_a_sandbox_that_would_outlive_it_is_deleted_with_it_and_no_o
     present = lived(story).world.history.present(core.VOLUME)
     found = [key.name for key, each in present.items() if each["spec"]["persistentVolumeReclaimPolicy"] == "Delete"]
     assert found == [f"pvc-{uid}"]
+    labelled = [key.name for key, each in present.items() if each["metadata"].get("labels") == EXCLUDED]
+    assert labelled == found, "no other Backup has it"
 
 
 def test_a_sandbox_that_took_a_volume_of_somebody_fails_and_leaves_the_volume_alone() -> None:

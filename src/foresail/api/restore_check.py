@@ -1,11 +1,13 @@
 """RestoreCheck: which backups to restore into a sandbox, when, and the result."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 
+from foresail.api.marks import CHECK_LABEL
 from foresail.api.policy import GROUP
 from foresail.api.requests import Conditions
 from foresail.api.specs import Duration, LongText, Names, Selector, Text, Wire
@@ -18,6 +20,12 @@ SANDBOX_PREFIX = "foresail-check-"
 
 SANDBOX_NAME = re.compile(rf"{SANDBOX_PREFIX}[0-9a-f]{{10}}-[0-9a-f]{{6}}")
 """The prefix, the run, and a digest of the namespace in the backup."""
+
+
+def is_sandbox(name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a namespace is the sandbox of a RestoreCheck."""
+    return CHECK_LABEL in labels and SANDBOX_NAME.fullmatch(name) is not None
+
 
 MOST_NAMESPACES = 250
 """Of one backup: each takes a sandbox."""

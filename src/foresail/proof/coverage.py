@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from foresail.api.restore_check import is_sandbox
 from foresail.api.specs import BackupSpec
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Gap, Reason
@@ -41,7 +42,7 @@ class NamespaceCoverage:
     gaps: tuple[Gap, ...] = ()
     objective: timedelta | None = None
     is_excluded: bool = False
-    """Whether the exclusion label says that nobody wants a backup of it."""
+    """Whether nobody wants a backup of it: it has the exclusion label, or is a sandbox of a RestoreCheck."""
     is_new: bool = False
     """Whether it is younger than its objective, which it cannot have missed."""
 
@@ -168,7 +169,7 @@ class _Judgement:
         claims: Iterable[ClaimRow],
         newest: BackupRow | None,
     ) -> NamespaceCoverage:
-        if is_excluded(row.labels):
+        if is_excluded(row.labels) or is_sandbox(row.name, row.labels):
             return NamespaceCoverage(row.name, is_excluded=True)
         titles, objective = covering.titles, covering.objective
         gaps = [*covering.gaps, *self._objective_missed(row, newest, objective, titles[0] if titles else "")]

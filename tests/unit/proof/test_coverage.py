@@ -186,6 +186,20 @@ def test_the_exclusion_label_says_that_no_backup_is_wanted() -> None:
     assert (found.is_excluded, found.all_gaps()) == (True, [])
 
 
+@pytest.mark.parametrize(
+    ("name", "label", "is_left_out"),
+    [
+        ("foresail-check-0123456789-abcdef", "foresail.dev/restore-check", True),
+        ("foresail-check-0123456789-abcdef", "team", False),
+        ("shop", "foresail.dev/restore-check", False),
+    ],
+)
+def test_a_sandbox_of_a_restore_check_needs_no_backup(name: str, label: str, is_left_out: bool) -> None:
+    row = NamespaceRow(name, OLD, {label: "a"})
+    found = judged(CoverageView((row,), (), (), (), timedelta(hours=1)))[name]
+    assert (found.is_excluded, not found.all_gaps()) == (is_left_out, is_left_out)
+
+
 @pytest.mark.timed
 def test_five_thousand_namespaces_and_five_hundred_schedules_take_less_than_five_seconds() -> None:
     names = [f"team-{number % 100:02}-{number:04}" for number in range(5000)]

@@ -6,7 +6,7 @@ from datetime import datetime
 from hashlib import sha256
 
 from foresail.api import core, velero
-from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE, NOT_BACKED_UP
+from foresail.api.marks import CHECK, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import SANDBOX_PREFIX, CheckRun
 from foresail.plan import Action, Create, Delete, Key, Kind
@@ -14,6 +14,7 @@ from foresail.proof.checks import data_build
 from foresail.proof.checks.contents import included_resources
 from foresail.proof.checks.kinds import left_out
 from foresail.proof.checks.kinds import restored as restored_kinds
+from foresail.proof.checks.labels import EXCLUDED, labels_in_sandbox, own_labels
 from foresail.proof.checks.observe import CheckRow, DownloadTarget, Piece
 from foresail.proof.checks.settings import DataSettings
 
@@ -49,10 +50,6 @@ def marks(check: CheckRow, run: str) -> dict[str, str]:
     return {CHECK: check.key.name, **whose, CHECK_RUN: run}
 
 
-def _labels(check: CheckRow) -> dict[str, str]:
-    return {CHECK_LABEL: check.uid}
-
-
 # The sandbox
 
 
@@ -64,16 +61,16 @@ def sandbox(
     The quota comes last: the restore waits for it, and then the rest of the fence exists too.
     """
     name, mark = sandbox_name(run, source), marks(check, run)
-    labels = {**_labels(check), NOT_BACKED_UP: "true", "pod-security.kubernetes.io/enforce": "restricted"}
+    labels = {**own_labels(check), "pod-security.kubernetes.io/enforce": "restricted"}
     fence = fence_key(run, source)
     source_mark = {**mark, CHECK_SOURCE: source}
     if data is not None:
         labels |= data_build.namespace_labels()
         made = Create(core.NAMESPACE, Key("", name), {"metadata": {"labels": labels}}, source_mark)
         return (made, *data_build.fence(check, data, fence, quota(objects), mark))
-    bounds = {"metadata": {"labels": _labels(check)}, "spec": {"hard": quota(objects)}}
+    bounds = {"metadata": {"labels": labels_in_sandbox(check)}, "spec": {"hard": quota(objects)}}
     deny_all = {
-        "metadata": {"labels": _labels(check)},
+        "metadata": {"labels": labels_in_sandbox(check)},
         "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
     }
     return (
@@ -104,7 +101,7 @@ def quota(objects: int) -> dict[str, str]:
 def modifiers(check: CheckRow, run: str, *, has_data: bool = False) -> Create:
     """Return the ConfigMap with the resource modifiers."""
     rules = {"version": "v1", "resourceModifierRules": [*_rules(has_data=has_data)]}
-    body = {"metadata": {"labels": _labels(check)}, "data": {"modifiers.yaml": json.dumps(rules, indent=1)}}
+    body = {"metadata": {"labels": own_labels(check)}, "data": {"modifiers.yaml": json.dumps(rules, indent=1)}}
     return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}-modifiers"), body, marks(check, run))
 
 
@@ -124,12 +121,13 @@ def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequ
         "itemOperationTimeout": _OPERATION_TIMEOUT,
         "resourceModifier": {"kind": "ConfigMap", "name": f"check-{run.id}-modifiers"},
     }
-    body = {"metadata": {"labels": _labels(check)}, "spec": spec}
+    body = {"metadata": {"labels": own_labels(check)}, "spec": spec}
     return Create(velero.RESTORE, restore_key(check, run.id), body, marks(check, run.id))
 
 
 def _rules(*, has_data: bool) -> Iterable[dict[str, object]]:
-    yield _rule("**", {"metadata": {"finalizers": None, "ownerReferences": None}})
+    labelled = {"metadata": {"labels": EXCLUDED}}  # controllers copy them to what they create from a template
+    yield _rule("**", {"metadata": {"finalizers": None, "ownerReferences": None, "labels": EXCLUDED}})
     yield _rule("secrets", {"type": "Opaque"}, {"/type": _TOKEN})  # it would need an annotation, and get a token
     for each in sorted(restored_kinds(has_data=has_data).values()):
         yield _rule(each, {"metadata": {"annotations": None}})  # controllers of all namespaces act on annotations
@@ -137,11 +135,11 @@ def _rules(*, has_data: bool) -> Iterable[dict[str, object]]:
         yield from (_rule(*each) for each in data_build.patches())
     else:
         for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
-            yield _rule(each, {"spec": {"replicas": 0}})
+            yield _rule(each, {"spec": {"replicas": 0, "template": labelled}})
     for each in ("cronjobs.batch", "jobs.batch"):
         yield _rule(each, {"spec": {"suspend": True}})
     nowhere = {"nodeSelector": {"foresail.dev/no-such-node": "true"}}
-    yield _rule("daemonsets.apps", {"spec": {"template": {"spec": nowhere}}})
+    yield _rule("daemonsets.apps", {"spec": {"template": {**labelled, "spec": nowhere}}})
     yield _rule("rolebindings.rbac.authorization.k8s.io", {"subjects": None})
     yield _rule("services", {"spec": {"externalIPs": None, "externalTrafficPolicy": None}})
     for each in ("LoadBalancer", "NodePort"):
@@ -184,7 +182,7 @@ def download(check: CheckRow, run: CheckRun, file: str) -> Create:
     spec = {"target": {"kind": wanted.kind, "name": wanted.name}}
     key = Key(check.velero_namespace, f"check-{run.id}-{file}")
     return Create(
-        velero.DOWNLOAD_REQUEST, key, {"metadata": {"labels": _labels(check)}, "spec": spec}, marks(check, run.id)
+        velero.DOWNLOAD_REQUEST, key, {"metadata": {"labels": own_labels(check)}, "spec": spec}, marks(check, run.id)
     )
 
 
@@ -197,13 +195,13 @@ def evidence(check: CheckRow, run: str, record: Mapping[str, object]) -> Create:
     """Return the ConfigMap with the record of a run, and its digest to sign."""
     text = json.dumps(record, indent=2, sort_keys=True)
     data = {"record.json": text, "sha256": sha256(text.encode()).hexdigest()}
-    body = {"metadata": {"labels": _labels(check)}, "data": data, "immutable": True}
+    body = {"metadata": {"labels": own_labels(check)}, "data": data, "immutable": True}
     return Create(core.CONFIG_MAP, evidence_key(check, run), body, marks(check, run))
 
 
 def start(check: CheckRow, run: str) -> Create:
     """Return the ConfigMap by which a start of a tenant's check counts, even if the tenant deletes the check."""
-    body = {"metadata": {"labels": _labels(check)}}
+    body = {"metadata": {"labels": own_labels(check)}}
     return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}{_START}"), body, marks(check, run))
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api.instants import whole
-from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED, CHECK_LABEL
+from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED
 from foresail.api.pods import SUCCEEDED
 from foresail.api.restore_check import MOST_DATA_NAMESPACES, RESTORE_CHECK, CheckRun, RestoreCheckSpec
 from foresail.api.velero import COMPLETED
@@ -21,6 +21,7 @@ from foresail.proof.checks import build, data_build, rules
 from foresail.proof.checks.contents import Contents
 from foresail.proof.checks.judge import Verdict, failed
 from foresail.proof.checks.kinds import CLAIM, POD, kind_of
+from foresail.proof.checks.labels import labels_in_sandbox
 from foresail.proof.checks.observe import CheckRow, CheckView, FilesFound, RestoreRow
 from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound
 from foresail.proof.checks.reasons import Reason
@@ -98,7 +99,7 @@ def prove_fence(
     sandboxes = [sandbox for _, sandbox in result.query.sandboxes]
     missing = [each for each in sandboxes if each not in rows]
     if missing:
-        labels, mark = {CHECK_LABEL: check.uid}, build.marks(check, run.id)
+        labels, mark = labels_in_sandbox(check), build.marks(check, run.id)
         outside = result.query.outside
         made = [data_build.canary(settings, labels, Key(each, name), outside, mark) for each in missing]
         return _created(made, result, now)
@@ -190,7 +191,7 @@ def _assert(
     row = next((each for each in result.found.pods if each.key == key), None)
     if row is None:
         left = max(int((rules.deadline(check, run) - now).total_seconds()), 1)
-        labels, mark = {CHECK_LABEL: check.uid}, build.marks(check, run.id)
+        labels, mark = labels_in_sandbox(check), build.marks(check, run.id)
         return _created([data_build.assertion(wanted, labels, key, mark, left)], result, now)
     if not row.has_ended:
         return _again(result, now)

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 from foresail.api import core
-from foresail.api.marks import CHECK_DEPTH, CHECK_LABEL, SANDBOX_ROLE
+from foresail.api.marks import CHECK_DEPTH, SANDBOX_ROLE
 from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.api.restore_check import Assertion
 from foresail.plan import Create, Key
+from foresail.proof.checks.labels import EXCLUDED, labels_in_sandbox
 from foresail.proof.checks.observe import CheckRow
 from foresail.proof.checks.settings import DataSettings
 
@@ -34,7 +35,7 @@ def fence(
 
     Pods of one sandbox reach each other, so that an application can become ready, and nothing else.
     """
-    labels = {CHECK_LABEL: check.uid}
+    labels = labels_in_sandbox(check)
     hard = {
         **bounds,
         "pods": str(MOST_PODS),
@@ -121,8 +122,9 @@ _NEW_VOLUME = {"volumeName": None, "selector": None, "dataSource": None, "dataSo
 def patches() -> Iterable[tuple[str, object]]:
     """Return what is changed of objects that start something, as resource and merge patch."""
     plain = {"automountServiceAccountToken": False, "priorityClassName": None, "priority": None}
+    template = {"metadata": {"annotations": None, "finalizers": None, "labels": EXCLUDED}, "spec": plain}
     yield "pods", {"spec": plain}
     for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
-        yield each, {"spec": {"template": {"metadata": {"annotations": None, "finalizers": None}, "spec": plain}}}
+        yield each, {"spec": {"template": template}}
     yield "serviceaccounts", {"automountServiceAccountToken": False}
     yield "persistentvolumeclaims", {"spec": _NEW_VOLUME}

@@ -1,4 +1,4 @@
-"""Volumes of sandboxes: each is deleted with its sandbox, whatever its class or Velero says.
+"""Volumes of sandboxes: each is deleted with its sandbox, whatever its class or Velero says, and in no backup.
 
 A StorageClass may keep released volumes, and Velero gives a restored one the reclaim policy of the original.
 Only a volume that was provisioned for a claim of the sandbox is one: another may have somebody's data on it.
@@ -10,6 +10,7 @@ from foresail.api.core import VOLUME
 from foresail.api.metadata import Metadata
 from foresail.api.restore_check import SANDBOX_NAME
 from foresail.plan import Key, Keyed, Patch, Plan
+from foresail.proof.checks.labels import EXCLUDED
 
 _DELETE = "Delete"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -52,12 +53,14 @@ def volume_row(wire: VolumeWire) -> VolumeRow:
         return VolumeRow(key)
     if not (claim.uid and meta.name.endswith(claim.uid) and PROVISIONED_BY in (meta.annotations or {})):
         return VolumeRow(key, taken_by=claim.namespace)
-    must_change = spec.persistent_volume_reclaim_policy != _DELETE and meta.deletion_timestamp is None
+    is_done = spec.persistent_volume_reclaim_policy == _DELETE and (meta.labels or {}).items() >= EXCLUDED.items()
+    must_change = not is_done and meta.deletion_timestamp is None
     return VolumeRow(key, meta.resource_version if must_change else "")
 
 
 def decide_volume(row: VolumeRow) -> Plan:
-    """Let the cluster delete a volume of a sandbox when its claim is deleted."""
+    """Let the cluster delete a volume of a sandbox when its claim is deleted, and Velero not back it up."""
     if not row.version:
         return Plan()
-    return Plan((Patch(VOLUME, row.key, {"spec": {"persistentVolumeReclaimPolicy": _DELETE}}, row.version),))
+    body = {"metadata": {"labels": EXCLUDED}, "spec": {"persistentVolumeReclaimPolicy": _DELETE}}
+    return Plan((Patch(VOLUME, row.key, body, row.version),))

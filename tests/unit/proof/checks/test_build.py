@@ -9,6 +9,7 @@ import pytest
 from foresail.api.restore_check import CheckedBackups, RestoreCheckSpec, RestoreCheckStatus
 from foresail.plan import Key
 from foresail.proof.checks.build import modifiers
+from foresail.proof.checks.labels import EXCLUDED
 from foresail.proof.checks.observe import CheckRow
 
 NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
@@ -35,5 +36,18 @@ def merged(rules: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 def test_no_secret_keeps_an_annotation_or_gets_a_token(kind: str, has_data: bool) -> None:
     data: Any = modifiers(CHECK, "0123456789", has_data=has_data).body["data"]
     secret = merged(json.loads(data["modifiers.yaml"])["resourceModifierRules"], kind)
-    assert secret["metadata"] == {"annotations": None, "finalizers": None, "ownerReferences": None}
+    assert secret["metadata"] == {"annotations": None, "finalizers": None, "ownerReferences": None, "labels": EXCLUDED}
     assert secret["type"] == ("Opaque" if kind == TOKEN else kind), "the API server refuses tokens without annotations"
+
+
+@pytest.mark.parametrize("has_data", [False, True])
+@pytest.mark.parametrize(
+    "resource",
+    ["deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "daemonsets.apps"],
+)
+def test_what_controllers_create_from_a_template_is_in_no_other_backup(resource: str, has_data: bool) -> None:
+    data: Any = modifiers(CHECK, "0123456789", has_data=has_data).body["data"]
+    rules = json.loads(data["modifiers.yaml"])["resourceModifierRules"]
+    patches = [json.loads(each["mergePatches"][0]["patchData"]) for each in rules if resource in str(each)]
+    (template,) = [each["spec"]["template"] for each in patches if "template" in each.get("spec", {})]
+    assert template["metadata"]["labels"] == {"velero.io/exclude-from-backup": "true"}
