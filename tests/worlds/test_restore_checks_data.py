@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from foresail.api import core, velero
 from foresail.api.marks import CANARY_REACHED
 from foresail.api.pods import POD, RESOURCE_QUOTA
+from foresail.cron.duration import length_of
 from foresail.proof.checks.labels import EXCLUDED
 from foresail.proof.checks.volumes import PROVISIONED_BY
 from tests.worlds import virtual_time
@@ -139,6 +141,16 @@ def test_pods_that_do_not_become_ready_fail_the_check() -> None:
     assert scene.leftovers() == []
 
 
+def test_volumes_that_velero_does_not_fill_in_time_fail_the_check() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.lasts = 10_000.0
+        await checks(seconds=200, deadline="2m")(scene)
+
+    scene = lived(story)
+    assert (scene.result(), scene.leftovers()) == (("Fail", "PodsNotReady"), [])
+    assert "Velero was still restoring their volumes" in scene.status()["last"]["message"]
+
+
 def test_data_that_velero_could_not_restore_fails_before_the_assertion() -> None:
     async def story(scene: CheckScene) -> None:
         scene.phase, scene.errors = velero.PARTIALLY_FAILED, ["pod volume restore failed: BLOB not found"]
@@ -185,7 +197,7 @@ def test_a_sandbox_of_data_is_fenced_and_the_restore_brings_no_policies_and_no_v
 
     async def story(scene: CheckScene) -> None:
         scene.lasts = 20.0
-        await checks(seconds=15, storage="5Gi")(scene)
+        await checks(seconds=15, storage="5Gi", deadline="2m")(scene)
         present = scene.world.history.present
         (seen["namespace"],) = [each for key, each in present(NAMESPACE).items() if key.name.startswith("foresail-")]
         for kind in (core.NETWORK_POLICY, core.ROLE_BINDING, velero.RESTORE):
@@ -213,6 +225,9 @@ def test_a_sandbox_of_data_is_fenced_and_the_restore_brings_no_policies_and_no_v
     assert {"pods", "persistentvolumeclaims"} <= set(restore["includedResources"])
     assert {"networkpolicies.networking.k8s.io", "ingresses.networking.k8s.io"} <= set(restore["excludedResources"])
     assert (restore["includeClusterResources"], restore["restorePVs"]) == (False, False)
+    timeout = length_of(seen["Restore"]["metadata"]["annotations"]["velero.io/pod-volume-timeout"])
+    assert timeout is not None
+    assert timedelta(seconds=100) < timeout <= timedelta(minutes=2), "Velero restores nothing else until then"
     (canary,) = seen["pods"]
     assert canary["spec"]["automountServiceAccountToken"] is False
     security = canary["spec"]["securityContext"]

@@ -6,7 +6,7 @@ from datetime import datetime
 from hashlib import sha256
 
 from foresail.api import core, velero
-from foresail.api.marks import CHECK, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE
+from foresail.api.marks import CHECK, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE, POD_VOLUME_TIMEOUT
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import SANDBOX_PREFIX, CheckRun
 from foresail.plan import Action, Create, Delete, Key, Kind
@@ -105,8 +105,11 @@ def modifiers(check: CheckRow, run: str, *, has_data: bool = False) -> Create:
     return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}-modifiers"), body, marks(check, run))
 
 
-def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequence[str]) -> Create:
-    """Return the Velero Restore: only into the sandboxes, only listed kinds, no PersistentVolumes."""
+def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequence[str], seconds: int) -> Create:
+    """Return the Velero Restore: only into the sandboxes, only listed kinds, no PersistentVolumes.
+
+    Velero restores nothing else while it waits for volumes, so it waits so many seconds at most.
+    """
     has_data = run.depth == "Data"
     mapping = {each: sandbox_name(run.id, each) for each in sources}
     spec = {
@@ -121,7 +124,8 @@ def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequ
         "itemOperationTimeout": _OPERATION_TIMEOUT,
         "resourceModifier": {"kind": "ConfigMap", "name": f"check-{run.id}-modifiers"},
     }
-    body = {"metadata": {"labels": own_labels(check)}, "spec": spec}
+    annotations = {POD_VOLUME_TIMEOUT: f"{seconds}s"} if has_data else {}
+    body = {"metadata": {"labels": own_labels(check), "annotations": annotations}, "spec": spec}
     return Create(velero.RESTORE, restore_key(check, run.id), body, marks(check, run.id))
 
 

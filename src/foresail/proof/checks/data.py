@@ -36,6 +36,8 @@ UNFENCED = "NOT FENCED: "
 _SHOWN = 3
 _MOST_REACHED = 10
 _REACHED = "reached: "
+_IN_PROGRESS = "InProgress"
+"""The phase in which Velero creates objects and then waits for the volumes of pods."""
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -190,7 +192,7 @@ def _assert(
     key = Key(sandboxes[source], data_build.assertion_name(run.id))
     row = next((each for each in result.found.pods if each.key == key), None)
     if row is None:
-        left = max(int((rules.deadline(check, run) - now).total_seconds()), 1)
+        left = rules.seconds_left(check, run, now)
         labels, mark = labels_in_sandbox(check), build.marks(check, run.id)
         return _created([data_build.assertion(wanted, labels, key, mark, left)], result, now)
     if not row.has_ended:
@@ -213,6 +215,9 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
         waits = next((each.waits for each in found.pods if each.waits), "") or found.problem
         return failed(Reason.CANARY_FAILED, f"the canary pod did not end {within}{_colon(waits)}")
     restore = rules.restore_of(view, run)
+    if restore is not None and restore.phase == _IN_PROGRESS:
+        text = f"pods of the backup were not ready {within}: Velero was still restoring their volumes"
+        return failed(Reason.PODS_NOT_READY, text)
     if restore is None or restore.phase != COMPLETED:
         return None
     verdict = kept_verdict(view, run) or Verdict()

@@ -153,7 +153,7 @@ def prepare(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> P
     verdict = refusal(view, check, run, contents, found)
     if verdict is not None:
         return finish(view, check, run, verdict, now)
-    return restore_into_sandboxes(view, check, run, contents, found)
+    return restore_into_sandboxes(view, check, run, contents, found, now)
 
 
 def refusal(view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, found: FilesFound) -> Verdict | None:
@@ -167,7 +167,7 @@ def refusal(view: CheckView, check: CheckRow, run: CheckRun, contents: Contents,
 
 
 def restore_into_sandboxes(
-    view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, found: FilesFound
+    view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, found: FilesFound, now: datetime
 ) -> Plan:
     """Fence a sandbox for each namespace, and restore into them once all their quotas count."""
     sources, objects, settings = contents.namespaces, contents.objects, _data_settings(view, run)
@@ -180,7 +180,7 @@ def restore_into_sandboxes(
         return Plan()
     if settings is not None and run.fence is None:
         return Plan(reads=(data.canary_query(run, sources, found),))
-    return Plan((build.restore(check, run, sources, contents.custom),))
+    return Plan((build.restore(check, run, sources, contents.custom, rules.seconds_left(check, run, now)),))
 
 
 def _data_settings(view: CheckView, run: CheckRun) -> DataSettings | None:

@@ -110,6 +110,11 @@ def deadline(check: CheckRow, run: CheckRun) -> datetime:
     return run.started + length(check.spec.deadline)
 
 
+def seconds_left(check: CheckRow, run: CheckRun, now: datetime) -> int:
+    """Return how long a run may still take, at least a second."""
+    return max(int((deadline(check, run) - now).total_seconds()), 1)
+
+
 def restore_of(view: CheckView, run: CheckRun) -> RestoreRow | None:
     """Return the Velero Restore of a run."""
     return next((each for each in view.restores if each.run == run.id), None)
