@@ -22,6 +22,7 @@ from tests.worlds.roles import VELERO
 
 LISTS = {
     "v1/ConfigMap": ["red/settings"],
+    "v1/PersistentVolume": ["pvc-1"],
     "v1/PersistentVolumeClaim": ["red/data"],
     "v1/Pod": ["red/db-0"],
     "apps/v1/Deployment": ["red/db"],
@@ -169,6 +170,15 @@ def test_a_claim_without_its_data_fails_before_the_restore_unless_an_assertion_d
     scene = lived(story)
     assert (scene.result(), scene.births) == (("Fail", "DataMissing"), [])
     assert "red/data" in scene.status()["last"]["message"]
+
+
+@pytest.mark.parametrize("spec", [{}, {"assertion": COUNT}])
+def test_claims_without_their_volumes_fail_before_the_restore(spec: dict[str, Any]) -> None:
+    """Velero keeps the name of a volume that the backup does not have, and the claim stays pending."""
+    lists = {gvk: names for gvk, names in LISTS.items() if gvk != "v1/PersistentVolume"}
+    scene = lived(checks(lists=lists, **spec))
+    assert (scene.result(), scene.births) == (("Fail", "DataMissing"), [])
+    assert "the backup has no PersistentVolumes" in scene.status()["last"]["message"]
 
 
 @pytest.mark.parametrize(

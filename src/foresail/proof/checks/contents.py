@@ -27,6 +27,7 @@ MOST_BYTES = 16 << 20
 _MOST_COMMAS = 200_000
 _DEFINITIONS = "apiextensions.k8s.io/v1/CustomResourceDefinition"
 _CLAIMS = "v1/PersistentVolumeClaim"
+_VOLUMES = "v1/PersistentVolume"
 _STORAGE_CLASS = ("storage.k8s.io", "StorageClass")
 _LONGEST_NAME = 253
 _SHOWN = 3
@@ -67,6 +68,8 @@ class Contents(msgspec.Struct, frozen=True):
     digest: str = ""
     custom: tuple[str, ...] = ()
     """The listed custom resources that it has and this cluster serves: Velero hangs on others that it has cached."""
+    has_volumes: bool = True
+    """Whether it has PersistentVolumes."""
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -130,7 +133,14 @@ def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[s
     ]
     digest = sha256(file).hexdigest()
     return Contents(
-        tuple(expected), tuple(optional), not_checked, not_served, tuple(problems), digest, tuple(sorted(custom))
+        tuple(expected),
+        tuple(optional),
+        not_checked,
+        not_served,
+        tuple(problems),
+        digest,
+        tuple(sorted(custom)),
+        has_volumes=bool(lists.get(_VOLUMES)),
     )
 
 

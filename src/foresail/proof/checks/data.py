@@ -61,11 +61,9 @@ def verdict_before(
         return failed(Reason.TOO_MANY_NAMESPACES, text)
     if not any(kind_of(each.gvk) == POD for each in contents.optional):
         return failed(Reason.BACKUP_EMPTY, "the backup has no pods to start: use depth Objects")
-    without = _claims_without_files(contents, claims) if wanted is None else []
-    if without:
-        names = ", ".join(without[:_SHOWN]) + (f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else "")
-        text = f"the backup has no file-system backup of claim {names}: add one, or set spec.assertion"
-        return failed(Reason.DATA_MISSING, text)
+    missing = _missing_data(contents, spec, claims)
+    if missing:
+        return failed(Reason.DATA_MISSING, missing)
     if wanted is not None and wanted.namespace is None and len(sources) > 1:
         text = f"set spec.assertion.namespace: the backup has {len(sources)} namespaces"
         return failed(Reason.ASSERTION_FAILED, text)
@@ -74,11 +72,29 @@ def verdict_before(
     return None
 
 
+def _missing_data(contents: Contents, spec: RestoreCheckSpec, claims: Iterable[tuple[str, str]] | None) -> str:
+    """Return which claims cannot get their volumes or their data back; empty if all can, or an assertion decides."""
+    listed = _claims(contents)
+    if listed and not contents.has_volumes:
+        return f"claim {_shown(listed)} cannot be restored: the backup has no PersistentVolumes; include them"
+    without = _claims_without_files(contents, claims) if spec.assertion is None else []
+    if without:
+        return f"the backup has no file-system backup of claim {_shown(without)}: add one, or set spec.assertion"
+    return ""
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
 def _claims_without_files(contents: Contents, claims: Iterable[tuple[str, str]] | None) -> list[str]:
     """Return the claims that would get an empty volume: an application may start on it as if nothing were lost."""
-    found = set(claims or ())
-    rows = [each for each in contents.expected if kind_of(each.gvk) == CLAIM]
-    return [f"{each.namespace}/{each.name}" for each in rows if (each.namespace, each.name) not in found]
+    found = {f"{namespace}/{name}" for namespace, name in claims or ()}
+    return [each for each in _claims(contents) if each not in found]
+
+
+def _claims(contents: Contents) -> list[str]:
+    return [f"{each.namespace}/{each.name}" for each in contents.expected if kind_of(each.gvk) == CLAIM]
 
 
 # The fence
