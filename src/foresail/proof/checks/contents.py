@@ -4,7 +4,7 @@ The file comes from a bucket and may hold anything.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -108,7 +108,7 @@ def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[s
     if any("/" in each and not _NAMESPACE.fullmatch(each.partition("/")[0]) for of in lists.values() for each in of):
         return None
     defined = {name.partition(".")[2] for name in lists.get(_DEFINITIONS, ())}
-    for gvk, names in sorted(lists.items()):
+    for gvk, names in sorted(_in_one_version(lists, served).items()):
         items = [_item(gvk, each) for each in names if "/" in each]
         items = [each for each in items if not wanted.namespaces or each.namespace in wanted.namespaces]
         not_checked += sum("/" not in each for each in names)
@@ -142,6 +142,24 @@ def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[s
         tuple(sorted(custom)),
         has_volumes=bool(lists.get(_VOLUMES)),
     )
+
+
+def _in_one_version(lists: Lists, served: Served) -> Lists:
+    """Return each object once: Velero may list it in every version of its kind, and restores it in one.
+
+    A version that this cluster serves comes first.
+    """
+    versions = Counter(map(kind_of, lists))
+    taken: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    found: Lists = {}
+    for gvk in sorted(lists, key=lambda each: (not served.has(each), each)):
+        kind, names = kind_of(gvk), lists[gvk]
+        if versions[kind] > 1:
+            names = [each for each in names if each not in taken[kind]]
+            taken[kind].update(names)
+        if names:
+            found[gvk] = names
+    return found
 
 
 def included_resources(custom: Sequence[str], *, has_data: bool) -> list[str]:

@@ -8,7 +8,8 @@ import msgspec
 
 from foresail.api.restore_check import MOST_NAMESPACES, MOST_OBJECTS
 from foresail.api.velero import COMPLETED
-from foresail.proof.checks.contents import Contents, Item, lists_of
+from foresail.proof.checks.contents import Contents, Item, Lists, lists_of
+from foresail.proof.checks.kinds import kind_of
 from foresail.proof.checks.reasons import Problem, Reason
 from foresail.proof.restore_plan.refusals import Answer, refused_by
 
@@ -113,11 +114,7 @@ def judge(
     if lists is None or lines is None:
         return None
     errors, warnings = _Said(lines[0]), _Said(lines[1])
-    actions = {
-        (gvk, *_place(entry)): entry.rpartition("(")[2].removesuffix(")")
-        for gvk, entries in lists.items()
-        for entry in entries
-    }
+    actions = _actions(lists)
     found, expected = 0, contents.not_served
     not_checked = contents.not_checked
     refused: list[Problem] = []
@@ -126,7 +123,7 @@ def judge(
     optional = frozenset(contents.optional)
     for item in (*contents.expected, *contents.optional):
         sandbox = sandboxes.get(item.namespace, "")
-        action = actions.get((item.gvk, sandbox, item.name), "")
+        action = actions.get((*kind_of(item.gvk), sandbox, item.name), "")
         said = errors.about(item, sandbox) if action == "failed" else ""
         used.add(said)
         if action in _ARRIVED:
@@ -168,6 +165,17 @@ def _lines(results: bytes | None) -> tuple[list[str], list[str]] | None:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     return (found.errors or _Part()).lines(), (found.warnings or _Part()).lines()
+
+
+def _actions(lists: Lists) -> dict[tuple[str, str, str, str], str]:
+    """Return what Velero did with each object, by group, kind, namespace and name: it may choose another version."""
+    found: dict[tuple[str, str, str, str], str] = {}
+    for gvk, entries in lists.items():
+        for entry in entries:
+            key, action = (*kind_of(gvk), *_place(entry)), entry.rpartition("(")[2].removesuffix(")")
+            if found.get(key) not in _ARRIVED:
+                found[key] = action
+    return found
 
 
 def _place(entry: str) -> tuple[str, str]:

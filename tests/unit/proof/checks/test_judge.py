@@ -107,6 +107,28 @@ def test_an_api_that_this_cluster_does_not_serve_is_a_problem() -> None:
     assert found.not_served == 4
 
 
+def test_of_an_object_in_several_versions_one_that_is_served_is_enough() -> None:
+    """With EnableAPIGroupVersions, Velero lists an object in every version, and restores it in one."""
+    file = backup(apps_v1_Deployment=["red/web"], apps_v1beta1_Deployment=["red/web", "red/old"])
+    found = contents(file)
+    assert found.expected == (Item("apps/v1/Deployment", "red", "web"),)
+    (problem,) = found.problems
+    assert problem.message == "this cluster does not serve apps/v1beta1/Deployment, which the backup has: red/old"
+    assert (found.not_served, found.not_checked) == (1, 0)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_an_object_that_arrived_in_another_version_is_found(version: str) -> None:
+    served = Served({f"autoscaling/{each}/HorizontalPodAutoscaler": "" for each in ("v1", "v2")})
+    file = backup(autoscaling_v1_HorizontalPodAutoscaler=["red/a"], autoscaling_v2_HorizontalPodAutoscaler=["red/a"])
+    found = contents_of(file, Wanted(), served)
+    assert found is not None
+    arrived = backup(**{f"autoscaling_{version}_HorizontalPodAutoscaler": [f"{SANDBOX}/a(created)"]})
+    verdict = judge(found, BOX, "Completed", arrived, None)
+    assert verdict is not None
+    assert (verdict.problems, verdict.expected, verdict.found) == ((), 1, 1)
+
+
 def test_a_removed_version_of_a_kind_that_is_restored_is_a_problem() -> None:
     found = contents(backup(batch_v1beta1_CronJob=["red/a"]))
     assert [each.reason for each in found.problems] == [Reason.KIND_NOT_SERVED]
