@@ -238,7 +238,7 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
         return None
     verdict = kept_verdict(view, run) or Verdict()
     if run.ready_seconds is not None:
-        why = failed(Reason.ASSERTION_FAILED, f"the assertion did not end {within}")
+        why = failed(Reason.ASSERTION_FAILED, _overdue_assertion(run, found, within))
         return msgspec.structs.replace(verdict, problems=why.problems, count=why.count)
     pods = pods_of_backup(run, found) if found is not None else []
     late = [each for each in pods if not each.is_ready]
@@ -248,6 +248,15 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
     text = f"pods of the backup were not ready {within}{_colon(', '.join(shown))}{more}"
     why = failed(Reason.PODS_NOT_READY, text)
     return msgspec.structs.replace(verdict, problems=why.problems, count=why.count, pods_ready=len(pods) - len(late))
+
+
+def _overdue_assertion(run: CheckRun, found: PodsFound | None, within: str) -> str:
+    name = data_build.assertion_name(run.id)
+    if found is None or any(each.key.name == name for each in found.pods):
+        return f"the assertion did not end {within}"
+    return (
+        f"the pod of the assertion was not created {within}: a ResourceQuota or LimitRange of the backup may refuse it"
+    )
 
 
 def message(verdict: Verdict, run: CheckRun) -> str:

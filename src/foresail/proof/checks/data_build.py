@@ -89,11 +89,11 @@ def assertion(wanted: Assertion, labels: Mapping[str, str], key: Key, mark: Mapp
 def _pod(labels: Mapping[str, str], container: Body, seconds: int, user: int | None = None) -> Body:
     """Return a pod that meets the restricted Pod Security Standard, runs once and has no token.
 
-    It names no user of ours: OpenShift's restricted-v2 refuses a fixed one.
+    It names no user of ours: OpenShift's restricted-v2 refuses a fixed one. A quota of the backup may ask for limits.
     """
     chosen = {} if user is None else {"runAsUser": user}
     restricted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    resources = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
+    resources = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
     return {
         "metadata": {"labels": {**labels}},
         "spec": {

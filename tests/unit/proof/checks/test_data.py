@@ -1,17 +1,20 @@
 """What follows from what the canaries of depth Data reached."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED
 from foresail.api.metadata import Metadata
 from foresail.api.pods import ContainerState, ContainerStatus, PodStatus, Terminated, Waiting
-from foresail.api.restore_check import CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
+from foresail.api.restore_check import Assertion, CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
 from foresail.plan import Key, Level, ReadResult
-from foresail.proof.checks.data import Recorded, prove_fence
+from foresail.proof.checks.data import Recorded, overdue, prove_fence
+from foresail.proof.checks.data_build import assertion
 from foresail.proof.checks.judge import Verdict
-from foresail.proof.checks.observe import CheckRow
+from foresail.proof.checks.observe import CheckRow, CheckView, Found, Query, RestoreRow
 from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound, PodWire, pod_row
 from foresail.proof.checks.settings import DataSettings
 
@@ -61,6 +64,32 @@ def test_closed_sandboxes_are_recorded_without_a_warning() -> None:
     found = prove_fence(check(), RUN, SETTINGS, canaries(CANARY_CLOSED, CANARY_CLOSED, message="closed"), NOW)
     assert isinstance(found, Recorded)
     assert (found.run.fence, found.note) == ("Enforced", None)
+
+
+@pytest.mark.parametrize(
+    ("pods", "said"),
+    [
+        (["foresail-assertion-0123456789", "db-0"], "the assertion did not end within 1h"),
+        (["db-0"], "was not created within 1h: a ResourceQuota or LimitRange of the backup may refuse it"),
+    ],
+)
+def test_an_assertion_that_did_not_even_start_is_told_from_one_that_did_not_end(pods: list[str], said: str) -> None:
+    rows = tuple(PodRow(Key("sandbox-0", each), "Running") for each in pods)
+    result: ReadResult[Query, Found] = ReadResult(Pods(RUN.id, (("red", "sandbox-0"),)), PodsFound(rows), NOW, 1)
+    restore = RestoreRow(Key("velero", "check-0123456789"), "r", "nightly", "a", RUN.id, phase="Completed")
+    view = CheckView(Key("velero", "nightly"), check(), restores=(restore,), read_result=result)
+    found = overdue(view, check(), replace(RUN, fence="Enforced", ready_seconds=9))
+    assert found is not None
+    assert found.reason == "AssertionFailed"
+    assert said in found.message
+
+
+def test_a_quota_on_requests_and_limits_takes_the_pod_of_an_assertion() -> None:
+    wanted = Assertion("psql:1", ("count-rows",))
+    body: Any = assertion(wanted, {}, Key("sandbox-0", "foresail-assertion-0123456789"), {}, 60).body
+    (container,) = body["spec"]["containers"]
+    bounds = container["resources"]
+    assert bounds["requests"].keys() == bounds["limits"].keys() == {"cpu", "memory"}
 
 
 def ended(how: Terminated) -> ContainerStatus:
