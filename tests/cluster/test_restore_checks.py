@@ -1,6 +1,7 @@
 """RestoreChecks on real Velero: a good backup passes, planted faults are found, nothing escapes, nothing stays."""
 
 import json
+import tarfile
 from collections.abc import Iterator
 
 import pytest
@@ -77,6 +78,27 @@ def test_a_good_backup_passes_and_its_sandbox_is_removed(drill: Drill) -> None:
     assert record["kubernetes"] == record["backupKubernetes"] != ""
     assert "velero" in record["veleroImage"]
     assert (record["location"], record["bucket"]) == ("default", drill.cluster.site.bucket.name)
+    wait(lambda: not drill.leftovers(), "the removal of the sandbox")
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_backup_while_a_sandbox_exists_has_cluster_scoped_objects_and_nothing_of_the_sandbox(drill: Drill) -> None:
+    drill.make("kept", *usual())
+    drill.back_up("kept", "--include-namespaces=kept")
+    drill.add_to_list("kept", "v1/ConfigMap", "kept/absent")
+    assert drill.check("kept", keepFailed="1h")["reason"] == "ItemsMissing"
+    [sandbox] = drill.sandboxes()
+    drill.back_up("meanwhile", "--exclude-resources=events")
+    with tarfile.open(drill.file("meanwhile", ".tar.gz")) as archive:
+        names = [each.removeprefix("resources/") for each in archive.getnames()]
+    assert any(each.startswith("clusterroles.rbac.authorization.k8s.io/cluster/") for each in names)
+    of_sandbox = [each for each in names if f"/{sandbox}" in each and "preferredversion" not in each]
+    assert sorted(each for each in of_sandbox if each.endswith(".json")) == [
+        f"configmaps/namespaces/{sandbox}/kube-root-ca.crt.json",
+        f"namespaces/cluster/{sandbox}.json",
+        f"serviceaccounts/namespaces/{sandbox}/default.json",
+    ]
+    drill.forget("kept")
     wait(lambda: not drill.leftovers(), "the removal of the sandbox")
 
 

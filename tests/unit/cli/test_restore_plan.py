@@ -107,7 +107,7 @@ def test_an_action_has_one_config_map_or_is_ambiguous() -> None:
     one = settings_of(RestoreSpec(), {"change-storage-class": [{"old": "new"}], "change-image-name": []})
     assert (one.storage_classes, one.image_names, one.ambiguous) == ({"old": "new"}, (), frozenset())
     two = settings_of(RestoreSpec(), {"change-storage-class": [{}], "change-image-name": [{"a": "b,c"}, {}]})
-    assert (two.storage_classes, two.image_names, two.ambiguous) == ({}, (), {"change-image-name"})
+    assert (dict(two.storage_classes), two.image_names, set(two.ambiguous)) == ({}, (), {"change-image-name"})
 
 
 def test_a_tenants_restore_stays_in_the_namespace() -> None:
