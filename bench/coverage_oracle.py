@@ -26,7 +26,7 @@ from foresail.scope.coverage import Namespaces, Scope, covered, scope_of
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES, Discovery, kinds_of
 from foresail.scope.policies import Conditions, Policies, PolicyError, policies_of
 from foresail.scope.releases import LATEST, Release
-from foresail.scope.volumes import Method, data_backup, pod_volumes
+from foresail.scope.volumes import BackedUp, Method, data_backup, pod_volumes
 from foresail.scope.world import ItemKey, World, claims_of, world_of
 from testbed import Cluster, Options
 from testbed.api import Answer, request
@@ -308,7 +308,7 @@ def compare(score: Score, name: str, spec: Document, world: "Bodies", outcome: O
         # Velero also judges the volumes of pods that it then fails to back up
         logged = {key: outcome.pod_volumes[key[1:]] for key in chosen if key[1:] in outcome.pod_volumes}
         found += _pairs("volumes of", {key: volumes for key, volumes in chosen.items() if volumes}, logged)
-        asked = world.snapshots(typed, outcome.items & covered(typed, world.items, policies, world.release), policies)
+        asked = world.snapshots(typed, outcome.items, covered(typed, world.items, policies, world.release), policies)
         found += _pairs("snapshot of", asked, {key: key.name in outcome.snapshots for key in asked})
         score.volumes += len(logged) + len(asked)
     ours, theirs = set(map(_comparable, expected)) - {None}, set(map(_comparable, outcome.items)) - {None}
@@ -375,24 +375,28 @@ class Bodies:
             if key.kind == CLAIMS and key.namespace == namespace
         }
 
-    def snapshots(self, spec: BackupSpec, items: frozenset[ItemKey], policies: Policies | None) -> dict[ItemKey, bool]:
-        """Return whether Velero asks for a snapshot of each volume.
+    def snapshots(
+        self, spec: BackupSpec, archived: frozenset[ItemKey], items: frozenset[ItemKey], policies: Policies | None
+    ) -> dict[ItemKey, bool]:
+        """Return whether Velero asks for a snapshot of each volume, of the claims in the archive and in our items.
 
         A policy with conditions on claims decides otherwise for snapshots by CSI, which this cluster has not.
         """
         if any(has_claim_conditions(each.conditions) for each in (policies.volume_policies if policies else ())):
             return {}
         found: dict[ItemKey, bool] = {}
-        for key in items:
+        for key in archived & items:
             if key.kind != CLAIMS:
                 continue
             claim, volume = self._claims(key.namespace)[key.name]
             volume_key = ItemKey(VOLUMES, "", claim["spec"].get("volumeName", ""))
-            if volume is None or volume_key not in items:
+            if volume is None:
                 continue
             pods = [self.bodies[each] for each in self.bodies if each.kind == PODS and each.namespace == key.namespace]
             mounting = [each for each in pods if key.name in claims_of(each)]
-            found[volume_key] = data_backup(spec, claim, volume, mounting, policies).method is Method.SNAPSHOT
+            backed_up = BackedUp(mounting, volume_key in items)
+            saved = data_backup(spec, claim, volume, mounting, policies, backed_up, has_csi=False)
+            found[volume_key] = saved.method is Method.SNAPSHOT
         return found
 
 

@@ -11,10 +11,10 @@ from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceR
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.runs import good_backups, in_order, last_run_gaps
 from foresail.scope.coverage import Namespaces, Scope, is_covered, is_excluded, scope_of
-from foresail.scope.discovery import CLAIMS, PODS, STANDARD_KINDS
+from foresail.scope.discovery import CLAIMS, PODS, STANDARD_KINDS, VOLUMES
 from foresail.scope.globs import has_wildcard
 from foresail.scope.policies import Policies
-from foresail.scope.volumes import Method, data_backup
+from foresail.scope.volumes import BackedUp, Method, data_backup
 from foresail.scope.world import Item, ItemKey
 
 _SHOWN_REASONS = 3
@@ -230,7 +230,10 @@ class _Judgement:
     ) -> tuple[Method, str]:
         if not is_covered(scope, item, pods):
             return Method.NONE, "its filters leave the claim out"
-        backed_up = [pod for pod, row in zip(claim.pods, pods, strict=True) if is_covered(scope, row, [item])]
+        backed_up = BackedUp(
+            [pod for pod, row in zip(claim.pods, pods, strict=True) if is_covered(scope, row, [item])],
+            scope.takes(_item(VOLUMES, "", claim.volume)),
+        )
         found = data_backup(schedule.spec, claim.body, claim.volume, claim.pods, schedule.policies, backed_up)
         return found.method, found.reason
 

@@ -43,18 +43,30 @@ class DataBackup:
 Body = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """Which of the pods that mount a claim are in a backup, and whether its PersistentVolume is."""
+
+    pods: Collection[Body]
+    volume: bool = True
+
+
 def data_backup(
     spec: BackupSpec,
     claim: Body,
     volume: Body | None,
     pods: Collection[Body],
     policies: Policies | None = None,
-    backed_up: Collection[Body] | None = None,
+    backed_up: BackedUp | None = None,
+    *,
+    has_csi: bool = True,
 ) -> DataBackup:
     """Return how a Backup with this spec saves the data of a claim that these pods mount; all are backed up by default.
 
     Whether a snapshot succeeds depends on the storage: a snapshot here means that Velero asks for one.
+    `has_csi` is whether Velero has the feature EnableCSI.
     """
+    backed_up = BackedUp(pods) if backed_up is None else backed_up
     action = matched_action(policies, claim, volume)
     mounted = _all_mounts(pods, claim)
     if action in ("skip", "custom"):
@@ -62,16 +74,23 @@ def data_backup(
         return DataBackup(Method.NONE, "a volume policy skips it") if skipped else DataBackup(Method.CUSTOM)
     opted_in = [(pod, name) for pod, name in mounted if action == "fs-backup" or uses_file_system(spec, pod, name)]
     if action == "fs-backup" or (action is None and opted_in):
-        if opted_in and backed_up is not None:
-            opted_in = [(pod, name) for pod, name in opted_in if pod in backed_up]
-            if not opted_in:
-                return DataBackup(Method.NONE, "the backup leaves out every pod that mounts it")
-        return _file_system(opted_in, volume)
+        in_backup = [(pod, name) for pod, name in opted_in if pod in backed_up.pods]
+        if opted_in and not in_backup:
+            return DataBackup(Method.NONE, "the backup leaves out every pod that mounts it")
+        return _file_system(in_backup, volume)
     if volume is None:
         return DataBackup(Method.NONE, "it has no volume yet")
+    reason = ""
     if action is None and spec.snapshot_volumes is False:
-        return DataBackup(Method.NONE, _why_no_file_system(spec, mounted))
-    return DataBackup(Method.SNAPSHOT)
+        reason = _why_no_file_system(spec, mounted)
+    elif not backed_up.volume and not (has_csi and _may_be_csi(volume)):
+        reason = "the backup leaves out its PersistentVolume"
+    return DataBackup(Method.NONE if reason else Method.SNAPSHOT, reason)
+
+
+def _may_be_csi(volume: Body) -> bool:
+    """Whether Velero snapshots a volume for its claim; a tenant may not read the spec, so it is unknown."""
+    return "spec" not in volume or "csi" in volume["spec"]
 
 
 def uses_file_system(spec: BackupSpec, pod: Body, volume: str) -> bool:

@@ -162,6 +162,27 @@ def test_the_runs_of_a_tenants_schedule_count_and_those_that_pretend_to_be_do_no
     assert "the last 1 of 1 runs of lab/mine" in lab["gaps"][0]["message"]
 
 
+@pytest.mark.parametrize(
+    ("template", "method"),
+    [
+        ({"includedResources": ["pods", "persistentvolumeclaims"]}, "Snapshot"),
+        ({"includeClusterResources": False}, "None"),
+    ],
+)
+def test_the_volumes_of_a_tenants_template_come_with_their_claims_unless_excluded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], template: dict[str, Any], method: str
+) -> None:
+    found = answers()
+    (mine,) = found["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
+    mine["spec"]["template"]["backupSpec"] = template
+    claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})
+    found["/api/v1/persistentvolumeclaims"] = listed(claim)
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "lab", "-o", "json"]) == 0
+    (lab,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert lab["claims"][0]["method"] == method
+
+
 def test_a_missing_resource_policy_is_a_gap(run: Callable[..., tuple[int, str, str]]) -> None:
     rules = {"kind": "configmap", "name": "rules"}
     (shop,) = json.loads(run("-n", "shop", "-o", "json", resourcePolicy=rules)[1])["namespaces"]

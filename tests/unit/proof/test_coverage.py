@@ -175,6 +175,31 @@ def test_a_claim_whose_data_no_schedule_saves_is_a_gap(fields: dict[str, Any]) -
     assert reasons(found) == [Reason.VOLUME_LEFT_OUT]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"includeClusterResources": False},
+        {"includedResources": ["pods", "pvc"]},
+        {"excludedResources": ["pv"]},
+        {"excludedClusterScopedResources": ["persistentvolumes"]},
+    ],
+)
+def test_a_template_without_persistent_volumes_makes_no_native_snapshot(fields: dict[str, Any]) -> None:
+    nightly = schedule("nightly", includedNamespaces=["shop"], **fields)
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (nightly,)))["shop"]
+    assert reasons(found) == [Reason.VOLUME_LEFT_OUT]
+    assert found.claims[0].gaps[0].message.endswith("nightly: the backup leaves out its PersistentVolume")
+    by_csi = replace(claim("shop"), volume={"spec": {"csi": {"driver": "disk.example"}}})
+    assert reasons(judged(CoverageView(namespaces("shop"), (by_csi,), (nightly,)))["shop"]) == []
+
+
+def test_a_volume_with_the_exclusion_label_is_not_snapshotted() -> None:
+    volume = {"metadata": {"name": "pv", "labels": {"velero.io/exclude-from-backup": "true"}}, "spec": {"nfs": {}}}
+    labelled = replace(claim("shop"), volume=volume)
+    found = judged(CoverageView(namespaces("shop"), (labelled,), (schedule("nightly"),)))["shop"]
+    assert reasons(found) == [Reason.VOLUME_LEFT_OUT]
+
+
 def test_a_schedule_that_velero_refuses_protects_nothing() -> None:
     bad = schedule("bad", includedNamespaces=["shop", "*"])
     assert reasons(judged(CoverageView(namespaces("shop"), (), (bad,)))["shop"]) == [Reason.REFUSED]

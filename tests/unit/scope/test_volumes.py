@@ -5,7 +5,7 @@ import pytest
 
 from foresail.api.specs import BackupSpec
 from foresail.scope.policies import policies_of
-from foresail.scope.volumes import Method, data_backup, pod_volumes
+from foresail.scope.volumes import BackedUp, Method, data_backup, pod_volumes
 
 CLAIM = {
     "metadata": {"name": "data", "labels": {"tier": "gold"}},
@@ -82,11 +82,27 @@ def test_a_volume_policy_skips_what_meets_all_its_conditions(conditions: str, is
 
 def test_a_file_system_backup_needs_the_pod_in_the_backup() -> None:
     opted_in = pod(backup_volumes="d")
-    found = data_backup(BackupSpec(), CLAIM, VOLUME, [opted_in], backed_up=[])
+    found = data_backup(BackupSpec(), CLAIM, VOLUME, [opted_in], backed_up=BackedUp(()))
     assert found.method == Method.NONE  # and no snapshot either: Velero sees the annotation of the pod
     assert found.reason == "the backup leaves out every pod that mounts it"
-    assert data_backup(BackupSpec(), CLAIM, VOLUME, [opted_in], backed_up=[opted_in]).method == Method.FILE_SYSTEM
-    assert data_backup(BackupSpec(), CLAIM, VOLUME, [pod()], backed_up=[]).method == Method.SNAPSHOT
+    with_pod = data_backup(BackupSpec(), CLAIM, VOLUME, [opted_in], backed_up=BackedUp([opted_in]))
+    assert with_pod.method == Method.FILE_SYSTEM
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [pod()], backed_up=BackedUp(())).method == Method.SNAPSHOT
+
+
+def test_a_native_snapshot_needs_the_volume_in_the_backup_and_one_by_csi_does_not() -> None:
+    without_volume = BackedUp((), volume=False)
+    disk = {"spec": {"awsElasticBlockStore": {"volumeID": "vol-1"}}}
+    found = data_backup(BackupSpec(), CLAIM, disk, [], backed_up=without_volume)
+    assert (found.method, found.reason) == (Method.NONE, "the backup leaves out its PersistentVolume")
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], backed_up=without_volume).method == Method.SNAPSHOT
+    by_plugin = data_backup(BackupSpec(), CLAIM, VOLUME, [], backed_up=without_volume, has_csi=False)
+    assert by_plugin.method == Method.NONE
+    unknown = {"metadata": {"name": "pv"}}  # a tenant may not read what kind of volume it is
+    assert data_backup(BackupSpec(), CLAIM, unknown, [], backed_up=without_volume).method == Method.SNAPSHOT
+    opted_in = pod(backup_volumes="d")
+    saved = data_backup(BackupSpec(), CLAIM, disk, [opted_in], backed_up=BackedUp([opted_in], volume=False))
+    assert saved.method == Method.FILE_SYSTEM
 
 
 def test_a_file_system_backup_leaves_out_host_paths_devices_and_what_no_container_mounts() -> None:

@@ -28,6 +28,8 @@ from foresail.scope.policies import Policies, PolicyError, policies_of
 from foresail.scope.releases import Release, release_of
 from foresail.scope.world import claims_of
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
+from foresail.selfservice.specs.kinds import backed_up
+from foresail.selfservice.specs.values import Refusal
 
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 _any = msgspec.json.Decoder(dict[str, Any])
@@ -177,7 +179,7 @@ def tenant_row(each: nonadmin.Schedule) -> ScheduleRow:
     """Return a NonAdminSchedule as coverage sees it: its backups are of its own namespace, whatever its spec has."""
     namespace = each.metadata.namespace
     spec = spec_of(each.spec.template.backup_spec, f"NonAdminSchedule {namespace}/{each.metadata.name}")
-    own = msgspec.structs.replace(spec, included_namespaces=(namespace,), excluded_namespaces=None)
+    own = msgspec.structs.replace(spec, included_namespaces=(namespace,), excluded_namespaces=None, **_lists(spec))
     upcoming = instant(each.status.next_run) if each.status.next_run else None
     return ScheduleRow(
         "NonAdminSchedule",
@@ -188,6 +190,22 @@ def tenant_row(each: nonadmin.Schedule) -> ScheduleRow:
         upcoming,
         not_running=_not_running(each.status),
     )
+
+
+def _lists(spec: BackupSpec) -> dict[str, Any]:
+    """Return the lists of kinds as the operator writes them into a tenant's Backup; none if it refuses them."""
+    try:
+        found = backed_up(spec, "spec.template.backupSpec")
+    except Refusal:
+        return {}
+    return {
+        "included_resources": None,
+        "excluded_resources": None,
+        "include_cluster_resources": None,
+        "included_namespace_scoped_resources": found.included,
+        "excluded_namespace_scoped_resources": found.excluded,
+        "excluded_cluster_scoped_resources": found.cluster_scoped_excluded,
+    }
 
 
 def _not_running(status: nonadmin.ScheduleStatus) -> str:
