@@ -10,7 +10,14 @@ from foresail.api.specs import BackupSpec
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.runs import good_backups, in_order, last_run_gaps
-from foresail.scope.coverage import Namespaces, Scope, is_covered, is_excluded, scope_of
+from foresail.scope.coverage import (
+    Namespaces,
+    Scope,
+    includes_namespaced_kinds,
+    is_covered,
+    is_excluded,
+    scope_of,
+)
 from foresail.scope.discovery import CLAIMS, PODS, STANDARD_KINDS, VOLUMES
 from foresail.scope.globs import has_wildcard
 from foresail.scope.policies import Policies
@@ -73,6 +80,7 @@ class _Judgement:
         self.namespaces = Namespaces.named((each.name, each.labels) for each in view.namespaces)
         self.scopes: dict[tuple[object, ...], tuple[Scope, frozenset[str]]] = {}
         self.covered: dict[tuple[object, ...], frozenset[str]] = {}
+        self.includes_objects: dict[tuple[object, ...], bool] = {}
         runs: dict[str, list[BackupRow]] = defaultdict(list)
         for each in view.backups:
             runs[each.schedule].append(each)
@@ -105,18 +113,29 @@ class _Judgement:
         key = _key(spec, (*_DECIDING_NAMESPACES, *_DECIDING_DATA), policies)
         if key not in self.scopes:
             scope = scope_of(spec, STANDARD_KINDS, self.namespaces, policies, self.view.release)
-            self.scopes[key] = scope, self._covered(spec)
+            self.scopes[key] = scope, self._covered(spec, policies)
         return self.scopes[key]
 
-    def _covered(self, spec: BackupSpec) -> frozenset[str]:
+    def _covered(self, spec: BackupSpec, policies: Policies | None = None) -> frozenset[str]:
         """Return the namespaces in a spec; there are as many specs as backups, so nothing else is judged."""
-        if "*" in (spec.excluded_namespace_scoped_resources or ()):
+        if not self._includes_objects(spec, policies):
             return frozenset()
         key = spec.included_namespaces, spec.excluded_namespaces
         if key not in self.covered:
             chosen = self.namespaces.chosen_by(spec, self.view.release)
             self.covered[key] = chosen.covered(self.namespaces.names)
         return self.covered[key]
+
+    def _includes_objects(self, spec: BackupSpec, policies: Policies | None) -> bool:
+        """Whether a spec includes kinds of objects in namespaces, not cluster-scoped kinds alone."""
+        key = _key(spec, _LISTS_OF_KINDS, policies)
+        if key not in self.includes_objects:
+            everything_excluded = "*" in (spec.excluded_namespace_scoped_resources or ())
+            kinds = self.view.kinds
+            self.includes_objects[key] = not everything_excluded and (
+                kinds is None or includes_namespaced_kinds(spec, kinds, policies)
+            )
+        return self.includes_objects[key]
 
     def _health(self, schedule: ScheduleRow) -> list[Gap]:
         """Return why a schedule protects nothing at the moment; none if it does."""
@@ -252,10 +271,13 @@ class _Judgement:
 
 
 _DECIDING_NAMESPACES = ("included_namespaces", "excluded_namespaces")
-_DECIDING_DATA = (
+_LISTS_OF_KINDS = (
     "included_resources", "excluded_resources", "included_cluster_scoped_resources",
     "excluded_cluster_scoped_resources", "included_namespace_scoped_resources",
-    "excluded_namespace_scoped_resources", "include_cluster_resources", "label_selector", "or_label_selectors",
+    "excluded_namespace_scoped_resources", "include_cluster_resources",
+)  # fmt: skip
+_DECIDING_DATA = (
+    *_LISTS_OF_KINDS, "label_selector", "or_label_selectors",
     "snapshot_volumes", "default_volumes_to_fs_backup", "default_volumes_to_restic",
 )  # fmt: skip
 """The fields of a spec that decide, with the namespaces, what it covers."""

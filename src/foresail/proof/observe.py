@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from foresail.api.specs import BackupSpec
+from foresail.scope.discovery import Discovery
 from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
 
@@ -83,3 +84,6 @@ class CoverageView:
 
     release: Release = LATEST
     """The Velero by whose rules the specs are judged."""
+
+    kinds: Discovery | None = None
+    """The kinds that the cluster serves; None if they are unknown, or no spec includes kinds by name."""

@@ -96,14 +96,22 @@ def scope_of(
 ) -> Scope:
     """Return what a spec covers in a cluster with these kinds and namespaces."""
     names = namespaces.chosen_by(spec, release)
-    kinds: KindFilter
-    if uses_old_lists(spec):
-        kinds = global_kinds(spec, discovery, names)
-    else:
-        lists = policies.include_exclude_policy if policies else None
-        kinds = combined(scoped_kinds(spec, discovery, names), lists, discovery)
+    kinds = _kinds(spec, discovery, names, policies)
     refused = tuple(problems(spec, namespaces.labelled, policies, release))
     return Scope(spec, discovery, names, kinds, ObjectFilters(policies, discovery), refused, release)
+
+
+def includes_namespaced_kinds(spec: BackupSpec, discovery: Discovery, policies: Policies | None = None) -> bool:
+    """Whether a spec includes a kind whose objects are in namespaces."""
+    kinds = _kinds(spec, discovery, namespace_filter((), (), ()), policies)
+    return any(each.namespaced and kinds.includes(each) for each in discovery.kinds)
+
+
+def _kinds(spec: BackupSpec, discovery: Discovery, names: NamespaceFilter, policies: Policies | None) -> KindFilter:
+    if uses_old_lists(spec):
+        return global_kinds(spec, discovery, names)
+    lists = policies.include_exclude_policy if policies else None
+    return combined(scoped_kinds(spec, discovery, names), lists, discovery)
 
 
 def covered(

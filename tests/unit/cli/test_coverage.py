@@ -183,6 +183,36 @@ def test_the_volumes_of_a_tenants_template_come_with_their_claims_unless_exclude
     assert lab["claims"][0]["method"] == method
 
 
+def resource(name: str, kind: str, scope: str) -> dict[str, Any]:
+    verbs = ["create", "delete", "get", "list"]
+    return {"resource": name, "responseKind": {"kind": kind}, "scope": scope, "verbs": verbs}
+
+
+@pytest.mark.parametrize(
+    ("included", "is_covered"),
+    [(["clusterroles"], False), (["roles"], True), (["cm"], True), (["clusterroles", "widgets"], False)],
+)
+def test_a_template_of_cluster_scoped_kinds_covers_no_namespace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], included: list[str], is_covered: bool
+) -> None:
+    found = answers(includedResources=included)
+    rows = [resource("clusterroles", "ClusterRole", "Cluster"), resource("roles", "Role", "Namespaced")]
+    group = {"metadata": {"name": "rbac.authorization.k8s.io"}, "versions": [{"version": "v1", "resources": rows}]}
+    found["/apis"] = {"kind": "APIGroupDiscoveryList", "items": [group]}
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"]) == 0
+    printed = capsys.readouterr()
+    (shop,) = json.loads(printed.out)["namespaces"]
+    assert (shop["schedules"] == ["nightly"]) == is_covered
+    assert printed.err == ""
+
+
+def test_without_discovery_it_is_said_that_kinds_are_not_judged(run: Callable[..., tuple[int, str, str]]) -> None:
+    _, out, err = run("-n", "shop", "-o", "json", includedResources=["clusterroles"])
+    assert json.loads(out)["namespaces"][0]["schedules"] == ["nightly"]
+    assert "not judged is whether a template includes cluster-scoped kinds only" in err
+
+
 def test_a_missing_resource_policy_is_a_gap(run: Callable[..., tuple[int, str, str]]) -> None:
     rules = {"kind": "configmap", "name": "rules"}
     (shop,) = json.loads(run("-n", "shop", "-o", "json", resourcePolicy=rules)[1])["namespaces"]

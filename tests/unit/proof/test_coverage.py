@@ -11,6 +11,7 @@ from foresail.cli.coverage.figures import text_format
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Reason
+from foresail.scope.discovery import STANDARD_KINDS, Discovery, ResourceKind
 from foresail.scope.releases import Release
 from foresail.scope.volumes import Method
 
@@ -173,6 +174,38 @@ def test_a_namespace_younger_than_the_objective_has_no_gap_yet() -> None:
 def test_a_claim_whose_data_no_schedule_saves_is_a_gap(fields: dict[str, Any]) -> None:
     found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (schedule("nightly", **fields),)))["shop"]
     assert reasons(found) == [Reason.VOLUME_LEFT_OUT]
+
+
+KINDS = Discovery(
+    (
+        *STANDARD_KINDS.kinds,
+        ResourceKind("apps", "deployments", "Deployment", namespaced=True, short_names=("deploy",)),
+        ResourceKind("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", namespaced=False),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_covered"),
+    [
+        ({"includedResources": ["clusterroles", "nothing"]}, False),
+        ({"includedResources": ["namespaces"]}, False),
+        ({"includedResources": ["clusterroles", "deploy"]}, True),
+        ({"includedNamespaceScopedResources": ["nothing"]}, False),
+        ({"excludedNamespaceScopedResources": ["*"]}, False),
+        ({"includedClusterScopedResources": ["clusterroles"]}, True),
+    ],
+)
+def test_a_template_without_kinds_of_namespaces_covers_no_namespace(fields: dict[str, Any], is_covered: bool) -> None:
+    nightly = schedule("nightly", **fields)
+    found = judged(CoverageView(namespaces("shop"), (), (nightly,), (run(nightly, 5),), kinds=KINDS))["shop"]
+    assert reasons(found) == ([] if is_covered else [Reason.NO_SCHEDULE])
+    assert (found.newest_good is not None) == is_covered
+
+
+def test_without_the_kinds_of_the_cluster_a_named_kind_may_be_in_namespaces() -> None:
+    nightly = schedule("nightly", includedResources=["clusterroles"])
+    assert reasons(judged(CoverageView(namespaces("shop"), (), (nightly,)))["shop"]) == []
 
 
 @pytest.mark.parametrize(

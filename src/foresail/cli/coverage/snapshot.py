@@ -17,6 +17,7 @@ from foresail.api.pods import POD
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.coverage.kinds import read_kinds
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate, read_namespace, read_policies, row_of
@@ -106,6 +107,7 @@ async def read_view_and_schedules(
         tuple(backup_row(each, runs) for each in backups),
         objective,
         release,
+        await read_kinds(cluster, (*(_template(each) for each in evaluated), *(each.spec for each in backups))),
     )
     return view, evaluated
 
