@@ -253,7 +253,9 @@ class _Judgement:
             [pod for pod, row in zip(claim.pods, pods, strict=True) if is_covered(scope, row, [item])],
             scope.takes(_item(VOLUMES, "", claim.volume)),
         )
-        found = data_backup(schedule.spec, claim.body, claim.volume, claim.pods, schedule.policies, backed_up)
+        server = self.view.server
+        spec, policies = server.completed(schedule.spec), schedule.policies
+        found = data_backup(spec, claim.body, claim.volume, claim.pods, policies, backed_up, has_csi=server.has_csi)
         return found.method, found.reason
 
     def _absent(self) -> list[NamespaceCoverage]:

@@ -9,6 +9,7 @@ from foresail.api.specs import BackupSpec
 from foresail.scope.discovery import Discovery
 from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
+from foresail.scope.server import ServerFlags
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +88,5 @@ class CoverageView:
 
     kinds: Discovery | None = None
     """The kinds that the cluster serves; None if they are unknown, or no spec includes kinds by name."""
+
+    server: ServerFlags = field(default_factory=ServerFlags)

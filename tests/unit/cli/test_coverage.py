@@ -26,6 +26,11 @@ def named(name: str, namespace: str = "", **rest: object) -> dict[str, Any]:
     return {"metadata": metadata | ({"namespace": namespace} if namespace else {}), **rest}
 
 
+def deployment(*flags: str) -> dict[str, Any]:
+    server = {"name": "velero", "image": "velero/velero:v1.18.3", "args": ["server", *flags]}
+    return named("velero", "velero", spec={"template": {"spec": {"containers": [server]}}})
+
+
 def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any]:
     template = {"includedNamespaces": ["shop", "gone"], "snapshotVolumes": False, **more}
     started = (now() - timedelta(hours=3)).isoformat()
@@ -70,7 +75,7 @@ def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any
         f"{VELERO}/backupstoragelocations": listed(
             named("default", "velero", spec={"default": True}, status={"phase": "Available"})
         ),
-        "/apis/apps/v1/namespaces/velero/deployments": listed(),
+        "/apis/apps/v1/namespaces/velero/deployments": listed(deployment()),
         "/apis/foresail.dev/v1alpha1/schedulepolicies": listed(policy),
         "/apis/oadp.openshift.io/v1alpha1/nonadminbackups": listed(request, forged),
         f"{VELERO}/schedules": listed(named("nightly", "velero", spec={"schedule": "@daily", "template": template})),
@@ -177,6 +182,74 @@ def test_the_volumes_of_a_tenants_template_come_with_their_claims_unless_exclude
     mine["spec"]["template"]["backupSpec"] = template
     claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})
     found["/api/v1/persistentvolumeclaims"] = listed(claim)
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "lab", "-o", "json"]) == 0
+    (lab,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert lab["claims"][0]["method"] == method
+
+
+def mounting(namespace: str) -> dict[str, Any]:
+    pod = named(
+        "db",
+        namespace,
+        spec={
+            "nodeName": "worker",
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+            "containers": [{"volumeMounts": [{"name": "v"}]}],
+        },
+    )
+    return {**pod, "status": {"phase": "Running"}}
+
+
+@pytest.mark.parametrize(("flags", "method"), [([], "None"), (["--default-volumes-to-fs-backup=true"], "FileSystem")])
+def test_a_flag_of_velero_is_the_default_of_a_template(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], method: str
+) -> None:
+    found = answers()
+    found["/api/v1/pods"] = listed(mounting("shop"))
+    found["/apis/apps/v1/namespaces/velero/deployments"] = listed(deployment(*flags))
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"]) == 0
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert shop["claims"][0]["method"] == method
+
+
+def test_without_a_deployment_of_velero_it_is_said_that_its_flags_are_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answers()
+    found["/apis/apps/v1/namespaces/velero/deployments"] = listed()
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"]) == 0
+    assert "no Deployment in namespace velero runs Velero: the defaults of its flags" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rules", "template", "method"),
+    [
+        ({"defaults": {"defaultVolumesToFsBackup": True}}, {}, "FileSystem"),
+        ({"defaults": {"defaultVolumesToFsBackup": True}}, {"defaultVolumesToFsBackup": False}, "Snapshot"),
+        ({"required": {"snapshotVolumes": False}}, {}, "None"),
+        ({"defaults": {"resourcePolicy": {"kind": "configmap", "name": "rules"}}}, {}, "None"),
+    ],
+)
+def test_a_self_service_policy_settles_how_a_tenants_volumes_are_saved(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    rules: dict[str, Any],
+    template: dict[str, Any],
+    method: str,
+) -> None:
+    found = answers()
+    (mine,) = found["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
+    mine["spec"]["template"]["backupSpec"] = template
+    claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})
+    found["/api/v1/persistentvolumeclaims"] = listed(claim)
+    found["/api/v1/pods"] = listed(mounting("lab"))
+    policy = named("tenants", spec={"namespaceSelector": {}, "backup": rules})
+    found["/apis/foresail.dev/v1alpha1/selfservicepolicies"] = listed(policy)
+    skips = "{version: v1, volumePolicies: [{action: {type: skip}}]}"
+    found["/api/v1/namespaces/velero/configmaps/rules"] = named("rules", "velero", data={"policy": skips})
     with canned(tmp_path, found) as server:
         assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "lab", "-o", "json"]) == 0
     (lab,) = json.loads(capsys.readouterr().out)["namespaces"]

@@ -13,6 +13,7 @@ from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceR
 from foresail.proof.reasons import Reason
 from foresail.scope.discovery import STANDARD_KINDS, Discovery, ResourceKind
 from foresail.scope.releases import Release
+from foresail.scope.server import ServerFlags
 from foresail.scope.volumes import Method
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -130,6 +131,38 @@ def test_a_claim_of_an_opted_in_pod_that_the_template_leaves_out_is_a_gap() -> N
     assert reasons(judged(CoverageView(namespaces("shop"), (row,), (without_pods,)))["shop"]) == [
         Reason.VOLUME_LEFT_OUT
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, Method.FILE_SYSTEM),
+        ({"defaultVolumesToFsBackup": False}, Method.SNAPSHOT),
+        ({"defaultVolumesToRestic": False}, Method.FILE_SYSTEM),
+    ],
+)
+def test_the_servers_default_for_file_system_backup_counts_where_the_template_has_none(
+    fields: dict[str, Any], expected: Method
+) -> None:
+    mounting = {
+        "metadata": {"name": "db"},
+        "spec": {
+            "nodeName": "worker",
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+            "containers": [{"volumeMounts": [{"name": "v"}]}],
+        },
+        "status": {"phase": "Running"},
+    }
+    row, nightly = replace(claim("shop"), pods=(mounting,)), schedule("nightly", **fields)
+    view = CoverageView(namespaces("shop"), (row,), (nightly,), server=ServerFlags(default_volumes_to_fs_backup=True))
+    assert judged(view)["shop"].claims[0].method == expected
+
+
+def test_without_the_csi_feature_a_csi_volume_needs_the_volume_in_the_backup() -> None:
+    by_csi = replace(claim("shop"), volume={"spec": {"csi": {"driver": "disk.example"}}})
+    nightly = schedule("nightly", includeClusterResources=False)
+    view = CoverageView(namespaces("shop"), (by_csi,), (nightly,), server=ServerFlags(has_csi=False))
+    assert reasons(judged(view)["shop"]) == [Reason.VOLUME_LEFT_OUT]
 
 
 @pytest.mark.parametrize("hours", [2, 25.9])

@@ -16,7 +16,8 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
-from foresail.cli.coverage.snapshot import claim_rows, failure_of, tenant_rows
+from foresail.cli.coverage.snapshot import claim_rows, failure_of
+from foresail.cli.coverage.tenant_schedules import tenant_schedules
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.lease import LEASE
@@ -58,7 +59,7 @@ async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta |
     return CoverageView(
         (NamespaceRow(namespace, created),),
         claim_rows(claims, [{"metadata": {"name": each}} for each in names], pods),
-        tuple(tenant_rows(schedules)),
+        tuple(row for _, row in tenant_schedules(schedules, {})),
         tuple(own_backup_row(each, titles) for each in backups),
         objective,
     )

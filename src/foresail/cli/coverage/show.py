@@ -26,7 +26,10 @@ SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 
 _HEADER = ("NAMESPACE", "COVERED BY", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "VOLUMES", "GAPS")
 _WIDE = ("NAMESPACE", "CLAIM", "COVERED BY", "METHOD", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "GAP")
-_MAY_COVER_TOO = "Schedules of administrators, which you may not list, may cover it as well"
+_MAY_COVER_TOO = (
+    "Schedules of administrators, which you may not list, may cover it as well;"
+    " defaults of administrators for volumes are not judged"
+)
 _SHRINKS = ("COVERED BY", "NEWEST GOOD BACKUP", "NAMESPACE")
 
 

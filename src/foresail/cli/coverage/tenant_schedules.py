@@ -1,0 +1,109 @@
+"""NonAdminSchedules as coverage sees them: with the spec that the operator gives to their Backups."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from foresail.api import nonadmin
+from foresail.api.instants import instant
+from foresail.api.policy import SELF_SERVICE_POLICY, BackupPolicy, SelfServicePolicy
+from foresail.api.specs import BackupSpec
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.output.messages import hint
+from foresail.proof.observe import NamespaceRow, ScheduleRow
+from foresail.selfservice.requests.status import ACCEPTED, FALSE
+from foresail.selfservice.specs.kinds import backed_up
+from foresail.selfservice.specs.values import Refusal
+from foresail.tenancy.policies import policy_for, policy_row
+
+_DECIDING_DATA = ("snapshot_volumes", "default_volumes_to_fs_backup", "resource_policy")
+_any = msgspec.json.Decoder(dict[str, Any])
+_tenant = msgspec.json.Decoder(nonadmin.Schedule)
+_policy = msgspec.json.Decoder(SelfServicePolicy)
+
+
+async def read_rules(cluster: Cluster, namespaces: Iterable[NamespaceRow]) -> dict[str, BackupPolicy]:
+    """Return what the SelfServicePolicies have for the backups of each namespace; say if they are not considered."""
+    try:
+        policies = [policy_row(_policy.decode(each)) for each in await cluster.listed_if_known(SELF_SERVICE_POLICY)]
+    except (CommandError, msgspec.DecodeError) as error:
+        hint(f"SelfServicePolicies, which may set defaults for the volumes of tenants, are not judged: {error}")
+        return {}
+    found = ((each.name, policy_for(each.name, each.labels, policies, ())) for each in namespaces)
+    return {name: policy.spec.backup for name, policy in found if policy is not None}
+
+
+def tenant_schedules(
+    found: Iterable[msgspec.Raw], rules: Mapping[str, BackupPolicy]
+) -> Iterator[tuple[nonadmin.Schedule, ScheduleRow]]:
+    """Yield the NonAdminSchedules with their rows; one that cannot be decoded covers nothing, and hides no other."""
+    for each in found:
+        try:
+            schedule = _tenant.decode(each)
+            yield schedule, tenant_row(schedule, rules.get(schedule.metadata.namespace, BackupPolicy()))
+        except (msgspec.DecodeError, CommandError) as error:
+            metadata = _any.decode(each).get("metadata") or {}
+            name = f"{metadata.get('namespace')}/{metadata.get('name')}"
+            hint(f"NonAdminSchedule {name} cannot be decoded and is not considered: {error}")
+
+
+def tenant_row(each: nonadmin.Schedule, rules: BackupPolicy) -> ScheduleRow:
+    """Return a NonAdminSchedule as coverage sees it: its backups are of its own namespace, whatever its spec has."""
+    namespace = each.metadata.namespace
+    spec = spec_of(each.spec.template.backup_spec, f"NonAdminSchedule {namespace}/{each.metadata.name}")
+    own = msgspec.structs.replace(
+        spec, included_namespaces=(namespace,), excluded_namespaces=None, **_lists(spec), **_settled(spec, rules)
+    )
+    upcoming = instant(each.status.next_run) if each.status.next_run else None
+    return ScheduleRow(
+        "NonAdminSchedule",
+        namespace,
+        each.metadata.name,
+        own,
+        bool(each.spec.paused),
+        upcoming,
+        not_running=_not_running(each.status),
+    )
+
+
+def spec_of(raw: msgspec.Raw, owner: str) -> BackupSpec:
+    """Return the spec of a template; report one that cannot be decoded."""
+    try:
+        return msgspec.json.decode(raw, type=BackupSpec)
+    except msgspec.DecodeError as error:
+        raise CommandError(f"{owner}: the template cannot be decoded: {error}", "correct the template") from error
+
+
+def _lists(spec: BackupSpec) -> dict[str, Any]:
+    """Return the lists of kinds as the operator writes them into a tenant's Backup; none if it refuses them."""
+    try:
+        found = backed_up(spec, "spec.template.backupSpec")
+    except Refusal:
+        return {}
+    return {
+        "included_resources": None,
+        "excluded_resources": None,
+        "include_cluster_resources": None,
+        "included_namespace_scoped_resources": found.included,
+        "excluded_namespace_scoped_resources": found.excluded,
+        "excluded_cluster_scoped_resources": found.cluster_scoped_excluded,
+    }
+
+
+def _settled(spec: BackupSpec, rules: BackupPolicy) -> dict[str, Any]:
+    """Return what decides about volumes: what the policy requires, what the tenant wrote, or the policy's default."""
+    values = {
+        name: (getattr(rules.required, name), getattr(spec, name), getattr(rules.defaults, name))
+        for name in _DECIDING_DATA
+    }
+    return {name: next((each for each in found if each is not None), None) for name, found in values.items()}
+
+
+def _not_running(status: nonadmin.ScheduleStatus) -> str:
+    """Return why the operator plans no run of a NonAdminSchedule; empty if it does."""
+    accepted = next((each for each in status.conditions or () if each.type == ACCEPTED), None)
+    if accepted is None:
+        return "" if status.next_run else "the operator has not processed it"
+    return accepted.message if accepted.status == FALSE else ""

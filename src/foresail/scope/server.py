@@ -1,0 +1,52 @@
+"""The flags of a Velero server that decide how backups save volumes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import msgspec
+
+from foresail.api.specs import BackupSpec
+
+_FILE_SYSTEM = "--default-volumes-to-fs-backup"
+_FEATURES = "--features"
+_CSI = "EnableCSI"
+_TRUE = ("1", "t", "T", "true", "True", "TRUE")  # as Go reads a flag
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFlags:
+    """How a server was started; by default, one whose flags are unknown."""
+
+    default_volumes_to_fs_backup: bool = False
+    has_csi: bool = True
+    """Whether the feature EnableCSI is on."""
+
+    def completed(self, spec: BackupSpec) -> BackupSpec:
+        """Return a spec with the server's default where it has no value."""
+        if spec.default_volumes_to_fs_backup is not None:
+            return spec
+        return msgspec.structs.replace(spec, default_volumes_to_fs_backup=self.default_volumes_to_fs_backup)
+
+
+def server_flags(arguments: Iterable[str]) -> ServerFlags:
+    """Return the flags among the arguments of a server's container."""
+    words = list(arguments)
+    features = ",".join(_values(words, _FEATURES)).split(",")
+    return ServerFlags(_is_set(words, _FILE_SYSTEM), _CSI in [each.strip() for each in features])
+
+
+def _is_set(words: Iterable[str], flag: str) -> bool:
+    """Whether a flag without or with a value is true; the last one counts."""
+    found = [
+        value in _TRUE if equals else True
+        for name, equals, value in (each.partition("=") for each in words)
+        if name == flag
+    ]
+    return bool(found) and found[-1]
+
+
+def _values(words: list[str], flag: str) -> list[str]:
+    """Return the values of a flag, written as `--flag=value` or as `--flag value`."""
+    after = [value for name, value in pairwise(words) if name == flag]
+    return [*after, *(each.partition("=")[2] for each in words if each.startswith(f"{flag}="))]

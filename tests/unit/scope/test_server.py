@@ -1,0 +1,35 @@
+import pytest
+
+from foresail.scope.server import server_flags
+
+FLAG = "--default-volumes-to-fs-backup"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_default"),
+    [
+        ([], False),
+        ([FLAG], True),
+        ([f"{FLAG}=true"], True),
+        ([f"{FLAG}=1"], True),
+        ([f"{FLAG}=false"], False),
+        ([f"{FLAG}=true", f"{FLAG}=false"], False),
+        ([FLAG, "--uploader-type=kopia"], True),
+    ],
+)
+def test_the_default_for_file_system_backup_is_a_flag(arguments: list[str], is_default: bool) -> None:
+    assert server_flags(["server", *arguments]).default_volumes_to_fs_backup == is_default
+
+
+@pytest.mark.parametrize(
+    ("arguments", "has_csi"),
+    [
+        ([], False),
+        (["--features="], False),
+        (["--features=EnableCSI"], True),
+        (["--features", "EnableAPIGroupVersions,EnableCSI"], True),
+        (["--features=Other", "--features=EnableCSI"], True),
+    ],
+)
+def test_csi_is_a_feature(arguments: list[str], has_csi: bool) -> None:
+    assert server_flags(["server", *arguments]).has_csi == has_csi
