@@ -18,9 +18,11 @@ _WITHOUT_DATA = ("hostPath", "secret", "configMap", "projected", "downwardAPI")
 _NO_CLAIM: dict[str, Any] = {"metadata": {}}
 _TYPES = (
     "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flocker", "flexVolume",
-    "emptyDir", "gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk",
-    "portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume",
+    "emptyDir", "ephemeral", "gcePersistentDisk", "gitRepo", "glusterfs", "hostPath", "iscsi", "local", "nfs",
+    "photonPersistentDisk", "portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume",
 )  # fmt: skip
+_TYPE_NAMES = {"storageos": "storageOS"}
+"""How a policy names the types that are not named like their field."""
 
 
 class Method(StrEnum):
@@ -204,7 +206,7 @@ def _meets_volume(conditions: Conditions, volume: Body) -> bool:
     if conditions.storage_class and (not storage_class or storage_class not in conditions.storage_class):
         return False
     kind = next((each for each in _TYPES if each in volume), "")
-    if conditions.volume_types and kind.lower() not in {each.lower() for each in conditions.volume_types}:
+    if conditions.volume_types and _TYPE_NAMES.get(kind, kind) not in conditions.volume_types:
         return False
     return _meets_nfs(conditions, volume.get("nfs")) and _meets_csi(conditions, volume.get("csi"))
 

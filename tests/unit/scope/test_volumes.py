@@ -68,6 +68,7 @@ def test_annotations_and_defaults_choose_the_method(
         ("{csi: {driver: disk.example, volumeAttributes: {zone: b}}}", False),
         ("{nfs: {}}", False),
         ("{volumeTypes: [csi]}", True),
+        ("{volumeTypes: [CSI]}", False),
         ("{pvcLabels: {tier: gold}}", True),
         ("{pvcPhase: [Pending]}", False),
         ("{pvcVolumeMode: Block}", False),
@@ -78,6 +79,27 @@ def test_a_volume_policy_skips_what_meets_all_its_conditions(conditions: str, is
     text = f"version: v1\nvolumePolicies: [{{conditions: {conditions}, action: {{type: skip}}}}]"
     found = data_backup(BackupSpec(), CLAIM, VOLUME, [], policies_of({"policy": text}))
     assert found.method == (Method.NONE if is_met else Method.SNAPSHOT)
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "is_met"),
+    [
+        ("storageos", "storageOS", True),
+        ("storageos", "storageos", False),
+        ("hostPath", "hostPath", True),
+        ("hostPath", "hostpath", False),
+    ],
+)
+def test_a_volume_type_is_written_as_velero_writes_it(field: str, name: str, is_met: bool) -> None:
+    text = f"version: v1\nvolumePolicies: [{{conditions: {{volumeTypes: [{name}]}}, action: {{type: skip}}}}]"
+    found = data_backup(BackupSpec(), CLAIM, {"spec": {field: {}}}, [], policies_of({"policy": text}))
+    assert found.method == (Method.NONE if is_met else Method.SNAPSHOT)
+
+
+def test_a_policy_knows_ephemeral_volumes_of_pods() -> None:
+    mounting = {"metadata": {}, "spec": {"volumes": [{"name": "e", "ephemeral": {}}]}}
+    text = "version: v1\nvolumePolicies: [{conditions: {volumeTypes: [ephemeral]}, action: {type: fs-backup}}]"
+    assert pod_volumes(BackupSpec(), mounting, {}, policies_of({"policy": text})) == ["e"]
 
 
 def test_a_file_system_backup_needs_the_pod_in_the_backup() -> None:
