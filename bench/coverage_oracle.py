@@ -24,7 +24,7 @@ from bench.coverage_worlds import EXCLUDE, MARK, POLICIES, VELERO, Document, Obj
 from foresail.api.specs import BackupSpec
 from foresail.scope.coverage import Namespaces, Scope, covered, scope_of
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES, Discovery, kinds_of
-from foresail.scope.policies import Conditions, Policies, PolicyError, policies_of
+from foresail.scope.policies import Conditions, Policies, PolicyError, config_map_of, policies_of
 from foresail.scope.releases import LATEST, Release
 from foresail.scope.volumes import BackedUp, Method, data_backup, pod_volumes
 from foresail.scope.world import ItemKey, World, claims_of, world_of
@@ -351,8 +351,8 @@ class Bodies:
 
     def policy(self, spec: BackupSpec) -> Policies | None:
         """Return the resource policy of a spec."""
-        reference = spec.resource_policy
-        return policies_of(self._policies.get(reference.name), self.release) if reference else None
+        name = config_map_of(spec)
+        return policies_of(self._policies.get(name), self.release) if name else None
 
     def is_running(self, pod: ItemKey) -> bool:
         """Whether a pod runs."""

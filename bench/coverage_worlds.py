@@ -275,7 +275,8 @@ class Specs:
             if random.random() < 0.25:
                 spec[field] = random.random() < 0.5
         if random.random() < 0.3:
-            spec["resourcePolicy"] = {"kind": "configmap", "name": f"policy-{random.randrange(POLICIES)}"}
+            kind = "Secret" if seed % 20 == 7 else ("configmap", "ConfigMap")[seed % 2]
+            spec["resourcePolicy"] = {"kind": kind, "name": f"policy-{random.randrange(POLICIES)}"}
         return spec
 
     def _namespaces(self, random: Random) -> Document:
@@ -361,6 +362,8 @@ class Specs:
             ]
         if random.random() < 0.05:
             found["mistake"] = True
+        if number % 5 == 0:
+            _respell(found)
         return json.dumps(found)
 
     def _filtered(self, random: Random) -> list[str]:
@@ -379,6 +382,19 @@ class Specs:
         if namespaced and random.random() < 0.4:
             found.append({**random.choice(({}, {"kinds": ["*"]})), **_selectors(random)})
         return found
+
+
+def _respell(policy: Document) -> None:
+    """Write values that are no strings, types in another case and namespaces that no cluster can have."""
+    policy.setdefault("volumePolicies", None)
+    for each in policy["volumePolicies"] or ():
+        conditions = each["conditions"]
+        if "pvcLabels" in conditions:
+            conditions["pvcLabels"] = {"zone": 1}
+        if "volumeTypes" in conditions:
+            conditions["volumeTypes"] = [name.upper() for name in conditions["volumeTypes"]]
+    for number, each in enumerate(policy.get("namespacedFilterPolicies", ())):
+        each["namespaces"].append(f"Team-{number}-*")
 
 
 _FREQUENT = (

@@ -76,13 +76,15 @@ def is_pattern(name: str, release: Release = LATEST) -> bool:
     if not release.expands_patterns:
         plain = name.replace("*", "x")
         return len(plain) <= _LONGEST_NAME and _LABEL.fullmatch(plain) is not None
-    if not _NOT_IN_PATTERNS.isdisjoint(name) or "**" in name:
-        return False
-    without_classes = re.sub(r"\[[^\]]+\]", "x", name)
-    if "[" in without_classes or "]" in without_classes:
-        return False
     plain = re.sub(r"[*?\[\]]", "x", name)
-    return len(plain) <= _LONGEST_NAME and _LABEL.fullmatch(plain) is not None
+    return is_glob(name) and len(plain) <= _LONGEST_NAME and _LABEL.fullmatch(plain) is not None
+
+
+def is_glob(name: str) -> bool:
+    """Whether Velero can use a name as a pattern of namespaces."""
+    without_classes = re.sub(r"\[[^\]]+\]", "x", name)
+    is_closed = "[" not in without_classes and "]" not in without_classes
+    return _NOT_IN_PATTERNS.isdisjoint(name) and "**" not in name and is_closed
 
 
 def _expanded(patterns: frozenset[str], existing: Collection[str]) -> frozenset[str]:

@@ -7,12 +7,13 @@ import msgspec
 import yaml
 
 from foresail.api.quantities import quantity
-from foresail.api.specs import LabelSelector
+from foresail.api.specs import BackupSpec, LabelRequirement, LabelSelector
+from foresail.scope import go_yaml
 from foresail.scope.discovery import Discovery
 from foresail.scope.globs import compiled, has_wildcard, matches
 from foresail.scope.kinds import Lists, ScopedKinds, scoped_names
 from foresail.scope.labels import selector_problem
-from foresail.scope.namespaces import is_pattern
+from foresail.scope.namespaces import is_glob
 from foresail.scope.releases import LATEST, Release
 
 
@@ -132,7 +133,7 @@ def policies_of(data: Mapping[str, str] | None, release: Release = LATEST) -> Po
     if not data or len(data) != 1:
         raise PolicyError("the ConfigMap must have exactly one key")
     try:
-        policies = msgspec.convert(yaml.safe_load(next(iter(data.values()))), Policies)
+        policies = msgspec.convert(_without_nulls(go_yaml.load(next(iter(data.values())))), Policies)
         for each in policies.volume_policies:
             capacity_range(each.conditions.capacity)
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
@@ -144,10 +145,63 @@ def policies_of(data: Mapping[str, str] | None, release: Release = LATEST) -> Po
     return policies
 
 
+_TYPES: tuple[type[msgspec.Struct], ...] = (*_Strict.__subclasses__(), LabelSelector, LabelRequirement)
+_FIELDS = frozenset(name for each in _TYPES for name in each.__struct_encode_fields__)
+_MAPS = ("matchLabels", "pvcLabels", "volumeAttributes")
+
+
+def _without_nulls(value: Any, field: str = "", *, is_condition: bool = False) -> Any:  # noqa: ANN401  any YAML
+    """Return plain texts, without nulls: as in Go, a null leaves a field unset, and is empty as a value of a map."""
+    if isinstance(value, list):
+        return [_without_nulls(each, is_condition=is_condition) for each in value if each is not None]
+    if isinstance(value, dict):
+        if field == "conditions":
+            _check_conditions(value)
+        inside = is_condition or field == "conditions"
+        is_map = field in _MAPS
+        return {
+            _plain_text(key, inside): "" if item is None and is_map else _without_nulls(item, key, is_condition=inside)
+            for key, item in value.items()
+            if is_map or item is not None or key not in _FIELDS
+        }
+    return _plain_text(value, is_condition)
+
+
+def _plain_text(value: Any, is_condition: bool) -> Any:  # noqa: ANN401, FBT001  any YAML
+    """Return the text of a scalar; Velero reads conditions without types first, so their numbers are written anew."""
+    if not isinstance(value, str):
+        return value
+    resolved = go_yaml.resolved(value) if is_condition and isinstance(value, go_yaml.Plain) else None
+    return str(value) if resolved is None else resolved
+
+
+def _check_conditions(conditions: Mapping[str, Any]) -> None:
+    """Raise PolicyError for the conditions whose types Velero checks."""
+    labels = conditions.get("pvcLabels", {})
+    if not isinstance(labels, dict) or not all(map(_is_text, labels)):
+        raise PolicyError("pvcLabels must be a map of string to string")
+    if not _is_text(conditions.get("pvcVolumeMode", "")):
+        raise PolicyError("pvcVolumeMode must be a string")
+    modes = conditions.get("pvcAccessModes", [])
+    if not isinstance(modes, list) or not all(map(_is_text, modes)):
+        raise PolicyError("pvcAccessModes must be a list of strings")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not (isinstance(value, go_yaml.Plain) and go_yaml.resolved(value) is not None)
+
+
+def config_map_of(spec: BackupSpec) -> str:
+    """Return the ConfigMap with the resource policy of a spec; empty if it has none. Velero ignores other kinds."""
+    reference = spec.resource_policy
+    return reference.name if reference and reference.kind.casefold() == "configmap" else ""
+
+
 def _problems(policies: Policies) -> Iterator[str]:
     """Yield why Velero refuses a policy that it can read."""
     for policy in policies.volume_policies:
-        if policy.conditions.csi and not policy.conditions.csi.driver and policy.conditions.csi.volume_attributes:
+        csi = policy.conditions.csi
+        if csi and not csi.driver and csi.volume_attributes is not None:
             yield "a condition on attributes of csi needs the driver"
     if policies.include_exclude_policy:
         yield from _list_problems(policies.include_exclude_policy)
@@ -157,7 +211,7 @@ def _problems(policies: Policies) -> Iterator[str]:
             yield "a filter of clusterScopedFilterPolicy needs kinds"
         yield from _filter_problems(filters)
     patterns = [pattern for each in policies.namespaced_filter_policies for pattern in each.namespaces]
-    yield from (f"{each!r} is no namespace name or pattern" for each in patterns if not is_pattern(each))
+    yield from (f"{each!r} is no namespace name or pattern" for each in patterns if not is_glob(each))
     if len(patterns) != len(set(patterns)):
         yield "a namespace is in namespacedFilterPolicies twice"
     for each in policies.namespaced_filter_policies:

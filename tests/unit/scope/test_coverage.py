@@ -6,7 +6,7 @@ import pytest
 from foresail.api.specs import BackupSpec
 from foresail.scope.coverage import Namespaces, covered, scope_of
 from foresail.scope.discovery import Discovery, ResourceKind
-from foresail.scope.policies import PolicyError, policies_of
+from foresail.scope.policies import PolicyError, config_map_of, policies_of
 from foresail.scope.releases import Release, release_of
 from foresail.scope.world import World, world_of
 
@@ -201,6 +201,54 @@ namespacedFilterPolicies:
     left = names({"includedNamespaces": ["shop", "bank"]}, policy=named)
     assert "configmaps:shop/settings" not in left
     assert {"configmaps:bank/settings", "pods:shop/web-0"} <= left
+
+
+_SKIP = "action: {type: skip}"
+_REPLICAS = "{csi: {driver: a, volumeAttributes: {replicas: 3}}}"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        f"{{version: v1, volumePolicies: [{{{_SKIP}, conditions: {{pvcLabels: {{backup: true}}}}}}]}}",
+        f"{{version: v1, volumePolicies: [{{{_SKIP}, conditions: {_REPLICAS}}}]}}",
+        f"{{version: v1, volumePolicies: [{{{_SKIP}, conditions: }}]}}",
+        f"{{version: v1, volumePolicies: [{{{_SKIP}, conditions: {{storageClass: , nfs: }}}}]}}",
+        "version: v1\nvolumePolicies:\nincludeExcludePolicy:\nnamespacedFilterPolicies:\n",
+        "{version: v1, namespacedFilterPolicies: [{namespaces: [Team-*], resourceFilters: [{kinds: [Pod]}]}]}",
+        "{version: v1, clusterScopedFilterPolicy: {resourceFilters: [{kinds: [Node], names: [1, null]}]}}",
+        "version: v1\n---\nversion: v2",
+    ],
+)
+def test_a_policy_is_read_as_go_reads_yaml(policy: str) -> None:
+    assert policies_of({"policy": policy}).version == "v1"
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        "{pvcLabels: }",
+        "{pvcLabels: {1: a}}",
+        "{pvcLabels: [a]}",
+        "{pvcVolumeMode: true}",
+        "{pvcVolumeMode: }",
+        "{pvcAccessModes: [1]}",
+        "{pvcAccessModes: }",
+        "{storageClass: fast}",
+        "{unknown: }",
+        "{csi: {volumeAttributes: {}}}",
+    ],
+)
+def test_conditions_of_a_wrong_type_are_refused(conditions: str) -> None:
+    policy = f"{{version: v1, volumePolicies: [{{{_SKIP}, conditions: {conditions}}}]}}"
+    with pytest.raises(PolicyError):
+        policies_of({"policy": policy})
+
+
+@pytest.mark.parametrize(("kind", "name"), [("configmap", "rules"), ("ConfigMap", "rules"), ("secret", ""), ("", "")])
+def test_velero_ignores_a_resource_policy_that_is_no_config_map(kind: str, name: str) -> None:
+    spec = msgspec.convert({"resourcePolicy": {"kind": kind, "name": "rules"}}, BackupSpec)
+    assert config_map_of(spec) == name
 
 
 @pytest.mark.parametrize("text", ["version: v2", "version: v1\nextra: 1", "[", "version: v1\nvolumePolicies: [{}]"])

@@ -8,7 +8,7 @@ from foresail.scope.policies import policies_of
 from foresail.scope.volumes import BackedUp, Method, data_backup, pod_volumes
 
 CLAIM = {
-    "metadata": {"name": "data", "labels": {"tier": "gold"}},
+    "metadata": {"name": "data", "labels": {"tier": "gold", "replicas": "3", "encrypted": "true", "empty": ""}},
     "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"},
     "status": {"phase": "Bound"},
 }
@@ -70,6 +70,11 @@ def test_annotations_and_defaults_choose_the_method(
         ("{volumeTypes: [csi]}", True),
         ("{volumeTypes: [CSI]}", False),
         ("{pvcLabels: {tier: gold}}", True),
+        ("{pvcLabels: {replicas: 3}}", True),
+        ("{pvcLabels: {replicas: 3.0}}", True),
+        ("{pvcLabels: {replicas: '3.0'}}", False),
+        ("{pvcLabels: {encrypted: True}}", True),
+        ("{pvcLabels: {empty: }}", True),
         ("{pvcPhase: [Pending]}", False),
         ("{pvcVolumeMode: Block}", False),
         ("{pvcAccessModes: [ReadWriteOnce]}", True),

@@ -11,7 +11,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.plan import Key, Kind
 from foresail.proof.observe import ScheduleRow
-from foresail.scope.policies import Policies, PolicyError, policies_of
+from foresail.scope.policies import Policies, PolicyError, config_map_of, policies_of
 from foresail.scope.releases import Release
 
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
@@ -28,9 +28,8 @@ async def read_resource_policies(
     cluster: Cluster, namespace: str, specs: Iterable[BackupSpec], release: Release
 ) -> Found:
     """Return the policies of these specs; name those that may not be read."""
-    names = dict.fromkeys(each.resource_policy.name for each in specs if each.resource_policy)
     found: dict[str, Policies | PolicyError] = {}
-    for name in names:
+    for name in dict.fromkeys(filter(None, map(config_map_of, specs))):
         try:
             found[name] = await _read(cluster, Key(namespace, name), release)
         except PolicyError as error:
@@ -49,8 +48,7 @@ async def _read(cluster: Cluster, key: Key, release: Release) -> Policies:
 
 def with_policies(row: ScheduleRow, found: Found) -> ScheduleRow:
     """Return a schedule with its resource policy, or why Velero refuses that."""
-    reference = row.spec.resource_policy
-    policy = found.get(reference.name) if reference else None
+    policy = found.get(config_map_of(row.spec))
     if isinstance(policy, PolicyError):
         return replace(row, policy_problem=str(policy))
     return replace(row, policies=policy)

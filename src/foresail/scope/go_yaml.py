@@ -1,0 +1,83 @@
+"""YAML as go-yaml reads it: a scalar keeps its text where Go wants a string; only one without a type is resolved."""
+
+import math
+import re
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+_NULL, _MERGE, _TEXT = (f"tag:yaml.org,2002:{each}" for each in ("null", "merge", "str"))
+_WORDS = {
+    **dict.fromkeys(("true", "True", "TRUE"), "true"),
+    **dict.fromkeys(("false", "False", "FALSE"), "false"),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), ".nan"),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), ".inf"),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-.inf"),
+}
+_DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+_INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_LEAST, _GREATEST = -(2**63), 2**64 - 1
+
+
+class Plain(str):
+    """A scalar without quotes, which may be more than text where Go wants a value of any type."""
+
+    __slots__ = ()
+
+
+class _Loader(yaml.SafeLoader):
+    """Leaves every scalar as text, except for null and the key of a merge."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  as the base class has it
+        first: [each for each in known if each[0] in (_NULL, _MERGE)]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _text(_: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
+    return Plain(node.value) if node.style is None else str(node.value)
+
+
+_Loader.add_constructor(_TEXT, _text)
+
+
+def load(text: str) -> Any:  # noqa: ANN401  any YAML
+    """Return the first document; scalars without quotes are `Plain`."""
+    return next(iter(yaml.load_all(text, Loader=_Loader)), None)
+
+
+def resolved(text: str) -> str | None:
+    """Return how Go writes the bool, number or date that a plain scalar is; None if it is text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if found := _DATE.fullmatch(text):
+        try:
+            return f"{date(*map(int, found.groups()))}T00:00:00Z"
+        except ValueError:
+            return None
+    plain = text.replace("_", "") if text[:1] in "+-0123456789" else text
+    if (integer := _integer(plain)) is not None:
+        return str(integer)
+    return _float(float(plain)) if _FLOAT.fullmatch(plain) and math.isfinite(float(plain)) else None
+
+
+def _integer(text: str) -> int | None:
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        return None
+    sign, digits = found.groups()
+    is_octal = digits.startswith("0") and digits[1:].isdecimal()
+    value = int(digits, 8 if is_octal else 0) * (-1 if sign == "-" else 1)
+    return value if _LEAST <= value <= _GREATEST else None
+
+
+def _float(value: float) -> str:
+    """Return the fewest digits that mean the number, with an exponent as Go has it."""
+    number = Decimal(repr(value)).normalize()
+    exponent = number.adjusted() if number else 0
+    if -4 <= exponent < 6:  # noqa: PLR2004  the bounds of Go's format %g
+        return f"{number:f}"
+    return f"{number.scaleb(-exponent):f}e{exponent:+03d}"

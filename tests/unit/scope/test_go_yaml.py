@@ -1,0 +1,44 @@
+import pytest
+
+from foresail.scope.go_yaml import resolved
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("true", "true"),
+        ("FALSE", "false"),
+        ("yes", None),
+        ("on", None),
+        ("3", "3"),
+        ("-3", "-3"),
+        ("0", "0"),
+        ("1_000", "1000"),
+        ("010", "8"),
+        ("0o10", "8"),
+        ("08", "8"),
+        ("0x1F", "31"),
+        ("0b11", "3"),
+        ("18446744073709551616", "1.8446744073709552e+19"),
+        ("1.50", "1.5"),
+        ("1.0", "1"),
+        (".5", "0.5"),
+        ("1e3", "1000"),
+        ("123456.5", "123456.5"),
+        ("1000000.0", "1e+06"),
+        ("1234567.5", "1.2345675e+06"),
+        ("0.0001", "0.0001"),
+        ("0.00001", "1e-05"),
+        ("1e400", None),
+        (".inf", ".inf"),
+        (".NaN", ".nan"),
+        ("1:30", None),
+        ("2024-1-2", "2024-01-02T00:00:00Z"),
+        ("2024-13-01", None),
+        ("1.2.3", None),
+        ("gold", None),
+        ("10Gi,20Gi", None),
+    ],
+)
+def test_a_plain_scalar_is_written_as_go_writes_it(text: str, written: str | None) -> None:
+    assert resolved(text) == written
