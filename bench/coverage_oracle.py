@@ -24,9 +24,9 @@ from bench.coverage_worlds import EXCLUDE, MARK, POLICIES, VELERO, Document, Obj
 from foresail.api.specs import BackupSpec
 from foresail.scope.coverage import Namespaces, Scope, covered, scope_of
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES, Discovery, kinds_of
-from foresail.scope.policies import Conditions, Policies, PolicyError, config_map_of, policies_of
+from foresail.scope.policies import Policies, PolicyError, config_map_of, policies_of
 from foresail.scope.releases import LATEST, Release
-from foresail.scope.volumes import BackedUp, Method, data_backup, pod_volumes
+from foresail.scope.volumes import BackedUp, pod_volumes, why_no_snapshot
 from foresail.scope.world import ItemKey, World, claims_of, world_of
 from testbed import Cluster, Options
 from testbed.api import Answer, request
@@ -378,12 +378,7 @@ class Bodies:
     def snapshots(
         self, spec: BackupSpec, archived: frozenset[ItemKey], items: frozenset[ItemKey], policies: Policies | None
     ) -> dict[ItemKey, bool]:
-        """Return whether Velero asks for a snapshot of each volume, of the claims in the archive and in our items.
-
-        A policy with conditions on claims decides otherwise for snapshots by CSI, which this cluster has not.
-        """
-        if any(has_claim_conditions(each.conditions) for each in (policies.volume_policies if policies else ())):
-            return {}
+        """Return whether Velero asks for a snapshot of each volume, of the claims in the archive and in our items."""
         found: dict[ItemKey, bool] = {}
         for key in archived & items:
             if key.kind != CLAIMS:
@@ -395,16 +390,8 @@ class Bodies:
             pods = [self.bodies[each] for each in self.bodies if each.kind == PODS and each.namespace == key.namespace]
             mounting = [each for each in pods if key.name in claims_of(each)]
             backed_up = BackedUp(mounting, volume_key in items)
-            saved = data_backup(spec, claim, volume, mounting, policies, backed_up, has_csi=False)
-            found[volume_key] = saved.method is Method.SNAPSHOT
+            found[volume_key] = not why_no_snapshot(spec, claim, volume, mounting, policies, backed_up, has_csi=False)
         return found
-
-
-def has_claim_conditions(conditions: Conditions) -> bool:
-    """Whether a volume policy looks at the claim of a volume."""
-    return bool(
-        conditions.pvc_labels or conditions.pvc_phase or conditions.pvc_volume_mode or conditions.pvc_access_modes
-    )
 
 
 def run(cluster: Cluster, seeds: range, release: Release = LATEST, *, is_loud: bool = True) -> Score:

@@ -75,19 +75,43 @@ def data_backup(
         skipped = action == "skip"
         return DataBackup(Method.NONE, "a volume policy skips it") if skipped else DataBackup(Method.CUSTOM)
     opted_in = [(pod, name) for pod, name in mounted if action == "fs-backup" or uses_file_system(spec, pod, name)]
+    saved = None
     if action == "fs-backup" or (action is None and opted_in):
-        in_backup = [(pod, name) for pod, name in opted_in if pod in backed_up.pods]
-        if opted_in and not in_backup:
-            return DataBackup(Method.NONE, "the backup leaves out every pod that mounts it")
-        return _file_system(in_backup, volume)
+        saved = _file_system(opted_in, volume, backed_up.pods)
+        if saved.method is Method.FILE_SYSTEM:
+            return saved
+    reason = why_no_snapshot(spec, claim, volume, pods, policies, backed_up, has_csi=has_csi)
+    return (saved or DataBackup(Method.NONE, reason)) if reason else DataBackup(Method.SNAPSHOT)
+
+
+def why_no_snapshot(
+    spec: BackupSpec,
+    claim: Body,
+    volume: Body | None,
+    pods: Collection[Body],
+    policies: Policies | None,
+    backed_up: BackedUp,
+    *,
+    has_csi: bool,
+) -> str:
+    """Return why Velero asks for no snapshot of a volume; empty if it asks for one.
+
+    A snapshot by CSI is made for the claim. A native one is made for the PersistentVolume, whatever its claim is like:
+    of the volume policies with conditions on claims, only those that skip count.
+    """
     if volume is None:
-        return DataBackup(Method.NONE, "it has no volume yet")
-    reason = ""
+        return "it has no volume yet"
+    is_csi = has_csi and _may_be_csi(volume)
+    is_skipped = matched_action(policies, claim, volume) == "skip"
+    action = "skip" if is_skipped else matched_action(policies, claim if is_csi else _NO_CLAIM, volume)
+    if action not in (None, "snapshot"):
+        return f"conditions on claims do not hold for its native snapshot, and the next volume policy has {action}"
+    mounted = _all_mounts(pods, claim)
+    if action is None and any(uses_file_system(spec, pod, name) for pod, name in mounted):
+        return "Velero makes no native snapshot of a volume that a pod chooses for file-system backup"
     if action is None and spec.snapshot_volumes is False:
-        reason = _why_no_file_system(spec, mounted)
-    elif not backed_up.volume and not (has_csi and _may_be_csi(volume)):
-        reason = "the backup leaves out its PersistentVolume"
-    return DataBackup(Method.NONE if reason else Method.SNAPSHOT, reason)
+        return _why_no_file_system(spec, mounted)
+    return "" if is_csi or backed_up.volume else "the backup leaves out its PersistentVolume"
 
 
 def _may_be_csi(volume: Body) -> bool:
@@ -153,8 +177,11 @@ def matched_action(policies: Policies | None, claim: Body, volume: Body | None) 
     return None
 
 
-def _file_system(mounted: Collection[tuple[Body, str]], volume: Body | None) -> DataBackup:
-    running = [(pod, name) for pod, name in mounted if is_running(pod)]
+def _file_system(mounted: Collection[tuple[Body, str]], volume: Body | None, backed_up: Collection[Body]) -> DataBackup:
+    in_backup = [(pod, name) for pod, name in mounted if pod in backed_up]
+    if mounted and not in_backup:
+        return DataBackup(Method.NONE, "the backup leaves out every pod that mounts it")
+    running = [(pod, name) for pod, name in in_backup if is_running(pod)]
     if not running:
         return DataBackup(Method.NONE, "no running pod mounts it")
     if "hostPath" in ((volume or {}).get("spec") or {}):

@@ -132,6 +132,45 @@ def test_a_native_snapshot_needs_the_volume_in_the_backup_and_one_by_csi_does_no
     assert saved.method == Method.FILE_SYSTEM
 
 
+DISK = {"spec": {"awsElasticBlockStore": {"volumeID": "vol-1"}}}
+GOLD = "{pvcLabels: {tier: gold}}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "by_csi", "native"),
+    [
+        ("snapshot", "skip", Method.SNAPSHOT, Method.NONE),
+        ("snapshot", "snapshot", Method.SNAPSHOT, Method.SNAPSHOT),
+        ("skip", "snapshot", Method.NONE, Method.NONE),
+        ("fs-backup", "snapshot", Method.NONE, Method.SNAPSHOT),
+        ("fs-backup", "skip", Method.NONE, Method.NONE),
+        ("custom", "skip", Method.CUSTOM, Method.CUSTOM),
+    ],
+)
+def test_conditions_on_claims_do_not_hold_for_native_snapshots_unless_they_skip(
+    first: str, second: str, by_csi: Method, native: Method
+) -> None:
+    rules = f"{{conditions: {GOLD}, action: {{type: {first}}}}}, {{action: {{type: {second}}}}}"
+    policies = policies_of({"policy": f"{{version: v1, volumePolicies: [{rules}]}}"})
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], policies).method == by_csi
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], policies, has_csi=False).method == native
+    assert data_backup(BackupSpec(), CLAIM, DISK, [], policies).method == native
+
+
+def test_a_native_volume_without_a_policy_of_its_own_is_snapshotted_by_the_spec() -> None:
+    policies = policies_of(
+        {"policy": f"{{version: v1, volumePolicies: [{{conditions: {GOLD}, action: {{type: snapshot}}}}]}}"}
+    )
+    spec = BackupSpec(snapshot_volumes=False)
+    assert data_backup(spec, CLAIM, VOLUME, [], policies).method == Method.SNAPSHOT
+    found = data_backup(spec, CLAIM, DISK, [], policies)
+    assert (found.method, found.reason) == (Method.NONE, "snapshotVolumes is false and no pod mounts it")
+    assert data_backup(BackupSpec(), CLAIM, DISK, [], policies).method == Method.SNAPSHOT
+    chosen = data_backup(BackupSpec(), CLAIM, DISK, [pod(backup_volumes="d")], policies)
+    assert chosen.method == Method.NONE
+    assert chosen.reason.endswith("a volume that a pod chooses for file-system backup")
+
+
 def test_a_file_system_backup_leaves_out_host_paths_devices_and_what_no_container_mounts() -> None:
     spec = BackupSpec(default_volumes_to_fs_backup=True)
     host = {"spec": {"hostPath": {"path": "/data"}}}
