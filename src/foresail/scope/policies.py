@@ -128,6 +128,20 @@ class Policies(_Strict, frozen=True):
         return bool(self.include_exclude_policy or self.cluster_scoped_filter_policy or self.namespaced_filter_policies)
 
 
+class MergedPolicies(Policies, frozen=True):
+    """A spec's resource policy, followed by the volume policies of the server for all backups."""
+
+    own: Policies | None = None
+    """That of the spec alone."""
+
+
+def merged(own: Policies | None, of_server: Policies) -> MergedPolicies:
+    """Return both; of the server's, only the volume policies count."""
+    fields = msgspec.structs.asdict(own) if own else {"version": of_server.version}
+    volume_policies = (*(own.volume_policies if own else ()), *of_server.volume_policies)
+    return MergedPolicies(**{**fields, "volume_policies": volume_policies}, own=own)
+
+
 def policies_of(data: Mapping[str, str] | None, release: Release = LATEST) -> Policies:
     """Return the policy in a ConfigMap's data; raise PolicyError if Velero refuses it."""
     if not data or len(data) != 1:

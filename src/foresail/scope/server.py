@@ -11,6 +11,7 @@ from foresail.api.specs import BackupSpec
 _FILE_SYSTEM = "--default-volumes-to-fs-backup"
 _FEATURES = "--features"
 _CSI = "EnableCSI"
+_GLOBAL_POLICIES = "--global-backup-volume-policies-configmap"
 _TRUE = ("1", "t", "T", "true", "True", "TRUE")  # as Go reads a flag
 
 
@@ -21,6 +22,9 @@ class ServerFlags:
     default_volumes_to_fs_backup: bool = False
     has_csi: bool = True
     """Whether the feature EnableCSI is on."""
+
+    global_policies: str = ""
+    """The ConfigMap with volume policies for all backups; empty if there are none."""
 
     def completed(self, spec: BackupSpec) -> BackupSpec:
         """Return a spec with the server's default where it has no value."""
@@ -33,7 +37,11 @@ def server_flags(arguments: Iterable[str]) -> ServerFlags:
     """Return the flags among the arguments of a server's container."""
     words = list(arguments)
     features = ",".join(_values(words, _FEATURES)).split(",")
-    return ServerFlags(_is_set(words, _FILE_SYSTEM), _CSI in [each.strip() for each in features])
+    return ServerFlags(
+        _is_set(words, _FILE_SYSTEM),
+        _CSI in [each.strip() for each in features],
+        next(reversed(_values(words, _GLOBAL_POLICIES)), ""),
+    )
 
 
 def _is_set(words: Iterable[str], flag: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from foresail.api.quantities import quantity
 from foresail.api.specs import BackupSpec
 from foresail.scope.discovery import PODS
-from foresail.scope.policies import Conditions, Policies, capacity_range
+from foresail.scope.policies import Conditions, MergedPolicies, Policies, capacity_range
 from foresail.scope.releases import Release
 from foresail.scope.world import Item, is_running
 
@@ -108,9 +108,12 @@ def why_no_snapshot(
         return f"conditions on claims do not hold for its native snapshot, and the next volume policy has {action}"
     mounted = _all_mounts(pods, claim)
     if action is None and any(uses_file_system(spec, pod, name) for pod, name in mounted):
-        return "Velero makes no native snapshot of a volume that a pod chooses for file-system backup"
+        return "Velero makes no snapshot of a volume that a pod chooses for file-system backup"
     if action is None and spec.snapshot_volumes is False:
         return _why_no_file_system(spec, mounted)
+    if is_csi and isinstance(policies, MergedPolicies):
+        reason = why_no_snapshot(spec, claim, volume, pods, policies.own, backed_up, has_csi=has_csi)
+        return f"Velero's CSI plugin ignores global volume policies: {reason}" if reason else ""
     return "" if is_csi or backed_up.volume else "the backup leaves out its PersistentVolume"
 
 

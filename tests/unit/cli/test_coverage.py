@@ -286,6 +286,33 @@ def test_without_discovery_it_is_said_that_kinds_are_not_judged(run: Callable[..
     assert "not judged is whether a template includes cluster-scoped kinds only" in err
 
 
+@pytest.mark.parametrize(
+    ("config_map", "reason", "message"),
+    [
+        ({"policy": "{version: v1, volumePolicies: [{action: {type: skip}}]}"}, "VolumeLeftOut", "policy skips it"),
+        ({"policy": "{version: v2}"}, "SpecRefused", "the global volume policies: "),
+        (None, "SpecRefused", "the global volume policies: ConfigMap baseline does not exist"),
+    ],
+)
+def test_global_volume_policies_hold_for_every_schedule(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    config_map: dict[str, str] | None,
+    reason: str,
+    message: str,
+) -> None:
+    found = answers(snapshotVolumes=True)
+    flags = ["--global-backup-volume-policies-configmap=baseline"]
+    found["/apis/apps/v1/namespaces/velero/deployments"] = listed(deployment(*flags))
+    if config_map is not None:
+        found["/api/v1/namespaces/velero/configmaps/baseline"] = named("baseline", "velero", data=config_map)
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"]) == 0
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    gaps = {gap["reason"]: gap["message"] for each in (shop, *shop["claims"]) for gap in each["gaps"]}
+    assert message in gaps[reason]
+
+
 def test_a_missing_resource_policy_is_a_gap(run: Callable[..., tuple[int, str, str]]) -> None:
     rules = {"kind": "configmap", "name": "rules"}
     (shop,) = json.loads(run("-n", "shop", "-o", "json", resourcePolicy=rules)[1])["namespaces"]

@@ -33,3 +33,15 @@ def test_the_default_for_file_system_backup_is_a_flag(arguments: list[str], is_d
 )
 def test_csi_is_a_feature(arguments: list[str], has_csi: bool) -> None:
     assert server_flags(["server", *arguments]).has_csi == has_csi
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ([], ""),
+        (["--global-backup-volume-policies-configmap=rules"], "rules"),
+        (["--global-backup-volume-policies-configmap", "rules"], "rules"),
+    ],
+)
+def test_volume_policies_of_all_backups_are_in_a_config_map(arguments: list[str], name: str) -> None:
+    assert server_flags(["server", *arguments]).global_policies == name

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from foresail.api.specs import BackupSpec
-from foresail.scope.policies import policies_of
+from foresail.scope.policies import Policies, merged, policies_of
 from foresail.scope.volumes import BackedUp, Method, data_backup, pod_volumes
 
 CLAIM = {
@@ -169,6 +169,36 @@ def test_a_native_volume_without_a_policy_of_its_own_is_snapshotted_by_the_spec(
     chosen = data_backup(BackupSpec(), CLAIM, DISK, [pod(backup_volumes="d")], policies)
     assert chosen.method == Method.NONE
     assert chosen.reason.endswith("a volume that a pod chooses for file-system backup")
+
+
+def volume_policies(*actions: str, conditions: str = "{}") -> Policies:
+    rules = ", ".join(f"{{conditions: {conditions}, action: {{type: {each}}}}}" for each in actions)
+    return policies_of({"policy": f"{{version: v1, volumePolicies: [{rules}]}}"})
+
+
+def test_volume_policies_of_the_server_come_after_those_of_the_spec() -> None:
+    skips = merged(None, volume_policies("skip"))
+    assert data_backup(BackupSpec(), CLAIM, DISK, [], skips).reason == "a volume policy skips it"
+    own_first = merged(volume_policies("snapshot"), volume_policies("skip"))
+    assert data_backup(BackupSpec(), CLAIM, DISK, [], own_first).method == Method.SNAPSHOT
+    not_met = merged(volume_policies("snapshot", conditions="{storageClass: [slow]}"), volume_policies("skip"))
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], not_met).method == Method.NONE
+
+
+def test_only_volume_policies_hold_for_all_backups() -> None:
+    text = "{version: v1, includeExcludePolicy: {excludedNamespaceScopedResources: [pods]}}"
+    policies = policies_of({"policy": text})
+    assert not merged(None, policies).filters_kinds
+    assert merged(policies, volume_policies("skip")).filters_kinds
+
+
+def test_the_csi_plugin_does_not_know_volume_policies_of_the_server() -> None:
+    policies, spec = merged(None, volume_policies("snapshot")), BackupSpec(snapshot_volumes=False)
+    assert data_backup(spec, CLAIM, DISK, [], policies).method == Method.SNAPSHOT
+    found = data_backup(spec, CLAIM, VOLUME, [], policies)
+    assert found.method == Method.NONE
+    assert found.reason.startswith("Velero's CSI plugin ignores global volume policies: snapshotVolumes is false")
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], policies).method == Method.SNAPSHOT
 
 
 def test_a_file_system_backup_leaves_out_host_paths_devices_and_what_no_container_mounts() -> None:

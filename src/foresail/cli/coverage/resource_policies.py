@@ -11,13 +11,13 @@ from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.plan import Key, Kind
 from foresail.proof.observe import ScheduleRow
-from foresail.scope.policies import Policies, PolicyError, config_map_of, policies_of
+from foresail.scope.policies import Policies, PolicyError, config_map_of, merged, policies_of
 from foresail.scope.releases import Release
 
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 
-Found = Mapping[str, Policies | PolicyError]
-"""By the name of the ConfigMap: the policies, or why Velero refuses them."""
+Found = Mapping[str, Policies | PolicyError | None]
+"""By the name of the ConfigMap, empty for specs without: the policies, or why Velero refuses them."""
 
 
 class _ConfigMap(msgspec.Struct, frozen=True):
@@ -25,18 +25,36 @@ class _ConfigMap(msgspec.Struct, frozen=True):
 
 
 async def read_resource_policies(
-    cluster: Cluster, namespace: str, specs: Iterable[BackupSpec], release: Release
+    cluster: Cluster, namespace: str, specs: Iterable[BackupSpec], release: Release, global_policies: str
 ) -> Found:
-    """Return the policies of these specs; name those that may not be read."""
-    found: dict[str, Policies | PolicyError] = {}
-    for name in dict.fromkeys(filter(None, map(config_map_of, specs))):
-        try:
-            found[name] = await _read(cluster, Key(namespace, name), release)
-        except PolicyError as error:
-            found[name] = error
-        except CommandError as error:
-            hint(f"the policies in ConfigMap {name} are not judged: {error.problem}")
-    return found
+    """Return the policies of these specs, with those of the server for all backups; name those that may not be read."""
+    names = dict.fromkeys(map(config_map_of, specs))
+    own = {name: await _read_or_refused(cluster, Key(namespace, name), release) if name else None for name in names}
+    if not global_policies:
+        return own
+    for_all = await _read_or_refused(cluster, Key(namespace, global_policies), release)
+    return {name: _with_global(each, for_all) for name, each in own.items()}
+
+
+def _with_global(
+    own: Policies | PolicyError | None, for_all: Policies | PolicyError | None
+) -> Policies | PolicyError | None:
+    if isinstance(own, PolicyError) or for_all is None:
+        return own
+    if isinstance(for_all, PolicyError):
+        return PolicyError(f"the global volume policies: {for_all}")
+    return merged(own, for_all)
+
+
+async def _read_or_refused(cluster: Cluster, key: Key, release: Release) -> Policies | PolicyError | None:
+    """Return the policies of a ConfigMap, or why Velero refuses them; None if it may not be read."""
+    try:
+        return await _read(cluster, key, release)
+    except PolicyError as error:
+        return error
+    except CommandError as error:
+        hint(f"the policies in ConfigMap {key.name} are not judged: {error.problem}")
+        return None
 
 
 async def _read(cluster: Cluster, key: Key, release: Release) -> Policies:

@@ -93,7 +93,9 @@ async def read_view_and_schedules(
     requests = [_request.decode(each) for each in await cluster.listed_if_known(NON_ADMIN_BACKUP)] if tenants else []
     release = release_of(known.server.version)
     judged = [*map(schedule_row, evaluated), *(row for _, row in tenants)]
-    policies = await read_resource_policies(cluster, velero_namespace, (each.spec for each in judged), release)
+    flags = await _read_flags(cluster, velero_namespace)
+    specs = [each.spec for each in judged]
+    policies = await read_resource_policies(cluster, velero_namespace, specs, release, flags.global_policies)
     runs = tenant_runs([schedule for schedule, _ in tenants], requests)
     view = CoverageView(
         rows,
@@ -102,8 +104,8 @@ async def read_view_and_schedules(
         tuple(backup_row(each, runs) for each in backups),
         objective,
         release,
-        await read_kinds(cluster, [*(each.spec for each in judged), *(each.spec for each in backups)]),
-        await _read_flags(cluster, velero_namespace),
+        await read_kinds(cluster, [*specs, *(each.spec for each in backups)]),
+        flags,
     )
     return view, evaluated
 
