@@ -129,7 +129,7 @@ def test_links_of_the_pages_outside_of_the_site_lead_somewhere(name: str) -> Non
 
 def test_every_test_that_the_velero_findings_name_exists() -> None:
     named = set(re.findall(r"`(test_\w+)`", (PAGE.parent / "velero-findings.md").read_text()))
-    tests = "".join(file.read_text() for file in (PAGE.parents[1] / "tests" / "cluster").glob("test_*.py"))
+    tests = "".join(file.read_text() for file in (PAGE.parents[1] / "tests").rglob("test_*.py"))
     assert named
     assert {name for name in named if f"def {name}(" not in tests} == set()
 
