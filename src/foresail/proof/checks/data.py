@@ -76,7 +76,7 @@ def _missing_data(contents: Contents, spec: RestoreCheckSpec, claims: Iterable[t
     """Return which claims cannot get their volumes or their data back; empty if all can, or an assertion decides."""
     listed = _claims(contents)
     if listed and not contents.has_volumes:
-        return f"claim {_shown(listed)} cannot be restored: the backup has no PersistentVolumes; include them"
+        return f"claim {_shown(listed)}: the backup has no PersistentVolumes; include them, and bind claims first"
     without = _claims_without_files(contents, claims) if spec.assertion is None else []
     if without:
         return f"the backup has no file-system backup of claim {_shown(without)}: add one, or set spec.assertion"

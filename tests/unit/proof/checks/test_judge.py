@@ -48,6 +48,11 @@ def test_every_listed_object_of_a_harmless_kind_is_expected() -> None:
     assert found.namespaces == ("red",)
 
 
+def test_sandboxes_of_checks_during_the_backup_are_not_checked() -> None:
+    found = contents(backup(v1_ConfigMap=["red/a", f"{SANDBOX}/kube-root-ca.crt", f"{SANDBOX}/b"]))
+    assert (found.namespaces, found.not_checked) == (("red",), 2)
+
+
 @pytest.mark.parametrize(
     ("claims", "wanted", "classes", "missing"),
     [
