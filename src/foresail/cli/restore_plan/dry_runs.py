@@ -77,8 +77,9 @@ class DryRuns:
 
     async def accounts(self, namespaces: Collection[str]) -> dict[str, frozenset[str] | None]:
         """Return the names of the ServiceAccounts of each namespace; None where the caller may not list them."""
-        found = {name: await self._listed(ACCOUNT, name) for name in namespaces}
-        return {name: None if listed is None else _names(listed) for name, listed in found.items()}
+        wanted = list(namespaces)
+        found = await asyncio.gather(*(self._listed(ACCOUNT, name) for name in wanted))
+        return {name: None if each is None else _names(each) for name, each in zip(wanted, found, strict=True)}
 
     async def observed(
         self, preparation: Preparation, world: World, scratch: dict[str, str]

@@ -90,7 +90,7 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
     policy = inputs.settings.spec.existing_resource_policy or ""
     asking = DryRuns(caller, served, policy)
     backup = await in_thread(lambda: _backup(inputs))
-    accounts = await asking.accounts(token_namespaces(backup))
+    accounts = await asking.accounts(token_namespaces(backup, inputs.settings.spec, served))
     preparation = await in_thread(lambda: prepare(backup, inputs.settings, served, inputs.modifiers, accounts))
     world = await asking.world(preparation.namespaces)
     missing = [

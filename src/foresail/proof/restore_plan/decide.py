@@ -1,6 +1,6 @@
 """From what exists and what dry runs answered to the outcome of each item."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -99,14 +99,14 @@ def question(step: Step, live: Document | None, policy: str) -> Question | None:
     return Question(update_patch(step.body, live), is_patch=True) if policy == "update" else None
 
 
-def question_again(step: Step, asked: Question, answer: Answer, planned: Iterable[ItemKey]) -> Question | None:
+def question_again(step: Step, asked: Question, answer: Answer, planned: Collection[ItemKey]) -> Question | None:
     """Return the dry run of a pod without what it was refused for, if the restore creates that first; else None."""
     account, priority = missing_account(answer), missing_priority_class(answer)
     if account:
         missing, fields = ItemKey(ACCOUNTS, step.target.namespace, account), ("serviceAccount", "serviceAccountName")
     else:
         missing, fields = ItemKey(PRIORITY_CLASSES, "", priority), ("priorityClassName", "preemptionPolicy")
-    if missing not in set(planned):
+    if missing not in planned:
         return None
     before = mapping(asked.body.get("spec"))
     spec = {name: value for name, value in before.items() if name not in fields}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foresail.api.specs import RestoreHookRule
+from foresail.api.specs import RestoreHookRule, RestoreSpec
 from foresail.proof.restore_plan.actions import Settings, act, ambiguous_action, is_rewritten, new_storage_classes
 from foresail.proof.restore_plan.compare import labelled, stripped
 from foresail.proof.restore_plan.dependencies import (
@@ -103,9 +103,11 @@ def prepare(
     return Preparation(tuple(walk.steps.values()), left_out, walk.namespaces, frozenset(walk.sources))
 
 
-def token_namespaces(backup: Backup) -> set[str]:
+def token_namespaces(backup: Backup, spec: RestoreSpec, served: Served) -> set[str]:
     """Return the namespaces whose ServiceAccounts decide whether tokens of the backup are restored."""
-    return {item.key.namespace for item in backup.items if _is_token(item)}
+    filters = Filters(spec, served)
+    found = {item.key.namespace for item in backup.items if _is_token(item)}
+    return {each for each in found if not filters.scope_problem("secrets", each)}
 
 
 class _Walk:

@@ -341,7 +341,8 @@ class TestPrepare:
         token = item("secrets", "web-token-x1", type="kubernetes.io/service-account-token")
         account = item("serviceaccounts", "web")
         backup = Backup("nightly", [token, account])
-        assert token_namespaces(backup) == {"shop"}
+        assert token_namespaces(backup, spec(), SERVED) == {"shop"}
+        assert token_namespaces(backup, spec(includedNamespaces=["other"]), SERVED) == set()
         settings = Settings(spec(namespaceMapping={"shop": "copy"}))
         found = judged(prepare(backup, settings, SERVED, accounts=accounts))
         assert found[-1].outcome is outcome
@@ -353,7 +354,7 @@ class TestPrepare:
 
     def test_other_secrets_need_no_accounts(self) -> None:
         other = item("secrets", "token", type="kubernetes.io/service-account-token")
-        assert token_namespaces(Backup("nightly", [other, item("secrets", "web-token-x1")])) == set()
+        assert token_namespaces(Backup("nightly", [other, item("secrets", "web-token-x1")]), spec(), SERVED) == set()
 
     def test_a_data_upload_is_read_and_not_restored(self) -> None:
         [verdict] = judged(prepared(item("datauploads.velero.io", "a", "velero")))[-1:]
