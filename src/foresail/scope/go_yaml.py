@@ -19,6 +19,7 @@ _WORDS = {
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_MOST_VALUES = 100_000
 _LEAST, _GREATEST = -(2**63), 2**64 - 1
 
 
@@ -45,8 +46,19 @@ _Loader.add_constructor(_TEXT, _text)
 
 
 def load(text: str) -> Any:  # noqa: ANN401  any YAML
-    """Return the first document; scalars without quotes are `Plain`."""
-    return next(iter(yaml.load_all(text, Loader=_Loader)), None)
+    """Return the first document; scalars without quotes are `Plain`. Raise ValueError if aliases make it too large."""
+    found = next(iter(yaml.load_all(text, Loader=_Loader)), None)
+    rest, count = [found], 0
+    while rest:
+        count += 1
+        if count > _MOST_VALUES:
+            raise ValueError(f"it has more than {_MOST_VALUES} values")
+        each = rest.pop()
+        if isinstance(each, dict):
+            rest += each.values()
+        elif isinstance(each, list):
+            rest += each
+    return found
 
 
 def resolved(text: str) -> str | None:

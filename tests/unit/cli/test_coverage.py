@@ -188,6 +188,17 @@ def test_the_volumes_of_a_tenants_template_come_with_their_claims_unless_exclude
     assert lab["claims"][0]["method"] == method
 
 
+def test_a_config_map_that_a_tenant_names_without_leave_is_not_read(tmp_path: Path) -> None:
+    found = answers()
+    (mine,) = found["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
+    mine["spec"]["template"]["backupSpec"] = {"resourcePolicy": {"kind": "configmap", "name": "any"}}
+    policy = named("tenants", spec={"namespaceSelector": {}})
+    found["/apis/foresail.dev/v1alpha1/selfservicepolicies"] = listed(policy)
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-A"]) == 0
+    assert [each for each in server.asked if "/configmaps/" in each] == []
+
+
 def mounting(namespace: str) -> dict[str, Any]:
     pod = named(
         "db",

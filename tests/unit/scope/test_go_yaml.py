@@ -1,6 +1,6 @@
 import pytest
 
-from foresail.scope.go_yaml import resolved
+from foresail.scope.go_yaml import load, resolved
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,9 @@ from foresail.scope.go_yaml import resolved
 )
 def test_a_plain_scalar_is_written_as_go_writes_it(text: str, written: str | None) -> None:
     assert resolved(text) == written
+
+
+def test_aliases_that_multiply_are_refused() -> None:
+    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))]
+    with pytest.raises(ValueError, match="more than 100000 values"):
+        load("\n".join(lines))

@@ -94,6 +94,9 @@ def _lists(spec: BackupSpec) -> dict[str, Any]:
 
 def _settled(spec: BackupSpec, rules: BackupPolicy) -> dict[str, Any]:
     """Return what decides about volumes: what the policy requires, what the tenant wrote, or the policy's default."""
+    policy = spec.resource_policy
+    if policy is not None and policy.name not in rules.allowed.resource_policies:
+        spec = msgspec.structs.replace(spec, resource_policy=None)  # the operator refuses it, so it is not read either
     values = {
         name: (getattr(rules.required, name), getattr(spec, name), getattr(rules.defaults, name))
         for name in _DECIDING_DATA
