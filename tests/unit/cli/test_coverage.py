@@ -167,6 +167,14 @@ def test_the_runs_of_a_tenants_schedule_count_and_those_that_pretend_to_be_do_no
     assert "the last 1 of 1 runs of lab/mine" in lab["gaps"][0]["message"]
 
 
+def answers_with(template: dict[str, Any]) -> dict[str, Any]:
+    """Return the answers of a cluster whose tenant's schedule has this template."""
+    found = answers()
+    (mine,) = found["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
+    mine["spec"]["template"]["backupSpec"] = template
+    return found
+
+
 @pytest.mark.parametrize(
     ("template", "method"),
     [
@@ -177,9 +185,7 @@ def test_the_runs_of_a_tenants_schedule_count_and_those_that_pretend_to_be_do_no
 def test_the_volumes_of_a_tenants_template_come_with_their_claims_unless_excluded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], template: dict[str, Any], method: str
 ) -> None:
-    found = answers()
-    (mine,) = found["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
-    mine["spec"]["template"]["backupSpec"] = template
+    found = answers_with(template)
     claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})
     found["/api/v1/persistentvolumeclaims"] = listed(claim)
     with canned(tmp_path, found) as server:
@@ -189,9 +195,7 @@ def test_the_volumes_of_a_tenants_template_come_with_their_claims_unless_exclude
 
 
 def test_a_config_map_that_a_tenant_names_without_leave_is_not_read(tmp_path: Path) -> None:
-    found = answers()
-    (mine,) = found["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
-    mine["spec"]["template"]["backupSpec"] = {"resourcePolicy": {"kind": "configmap", "name": "any"}}
+    found = answers_with({"resourcePolicy": {"kind": "configmap", "name": "any"}})
     policy = named("tenants", spec={"namespaceSelector": {}})
     found["/apis/foresail.dev/v1alpha1/selfservicepolicies"] = listed(policy)
     with canned(tmp_path, found) as server:
@@ -251,9 +255,7 @@ def test_a_self_service_policy_settles_how_a_tenants_volumes_are_saved(
     template: dict[str, Any],
     method: str,
 ) -> None:
-    found = answers()
-    (mine,) = found["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
-    mine["spec"]["template"]["backupSpec"] = template
+    found = answers_with(template)
     claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})
     found["/api/v1/persistentvolumeclaims"] = listed(claim)
     found["/api/v1/pods"] = listed(mounting("lab"))
