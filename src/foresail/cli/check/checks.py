@@ -13,7 +13,7 @@ from foresail.api.instants import instant, stamp
 from foresail.api.marks import CHECK_LABEL, CHECK_NOW
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.check.wait import wait_for_result
+from foresail.cli.check.wait import condition, wait_for_result
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.output import is_table
@@ -94,7 +94,7 @@ def check_cells(check: Check, at: datetime) -> tuple[str, ...]:
         str(last.get("restoreSeconds", "-")),
         _age(last.get("completed"), at),
         _age((check.get("status") or {}).get("lastPassed"), at),
-        _condition(check, "Ready").get("reason", "-"),
+        condition(check, "Ready").get("reason", "-"),
     )
 
 
@@ -107,7 +107,7 @@ def explained(check: Check, record: Mapping[str, Any]) -> str:
 
 def facts(check: Check) -> list[tuple[str, str]]:
     """Return the state of a check and its last result, each with its name."""
-    last, ready = _last(check), _condition(check, "Ready")
+    last, ready = _last(check), condition(check, "Ready")
     found = [
         ("Name", str(check["metadata"]["name"])),
         ("Status", f"{ready.get('reason', 'not served yet')}: {ready.get('message', 'no operator has seen it')}"),
@@ -236,11 +236,6 @@ def _counts(last: Mapping[str, Any]) -> str:
 
 def _last(check: Check) -> Mapping[str, Any]:
     return (check.get("status") or {}).get("last") or {}
-
-
-def _condition(check: Check, kind: str) -> Mapping[str, Any]:
-    found = (check.get("status") or {}).get("conditions") or ()
-    return next((each for each in found if each["type"] == kind), {})
 
 
 def _age(text: str | None, at: datetime) -> str:

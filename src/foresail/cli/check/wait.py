@@ -41,14 +41,18 @@ class Progress:
     """Why it has not begun yet."""
 
 
+def condition(check: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """Return a condition of a check; empty if it has none of this type."""
+    found = (check.get("status") or {}).get("conditions") or ()
+    return next((each for each in found if each["type"] == kind), {})
+
+
 def progress(key: Key, check: Mapping[str, Any], request: str, waited: timedelta) -> Progress:
     """Return how far a check is, this long after the request; raise the reason if it cannot start."""
     status = check.get("status") or {}
     if status.get("handledRequest") == request:
         return Progress(has_ended=not status.get("run"), has_begun=True)
-    ready: Mapping[str, Any] = next(
-        (each for each in status.get("conditions") or () if each.get("type") == "Ready"), {}
-    )
+    ready = condition(check, "Ready")
     reason, message = ready.get("reason"), str(ready.get("message", ""))
     if reason in _BLOCKED and waited >= _SETTLED:
         raise CommandError(f"check {key} does not start: {message}", _BLOCKED[reason])
