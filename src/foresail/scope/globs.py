@@ -1,4 +1,7 @@
-"""Velero's glob patterns: `*`, `?`, `[abc]`, `[!a-z]` and `{a,b}`, which match a whole name."""
+"""Velero's glob patterns: `*`, `**`, `?`, `[abc]`, `[!a-z]` and `{a,b}`, which match a whole name.
+
+With a separator, `*` and `?` stop at it and `**` does not.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +14,7 @@ WILDCARDS = frozenset("*?[")
 Matcher = Callable[[str], bool]
 
 _REMEMBERED = 10_000
-_SPECIAL = frozenset("*{,}")
+_SPECIAL = frozenset(("*", "**", "{", ",", "}"))
 _MEANINGFUL = frozenset("*?[]{},!\\")
 
 
@@ -26,11 +29,11 @@ def is_plain(pattern: str) -> bool:
 
 
 @lru_cache(_REMEMBERED)
-def compiled(pattern: str) -> Matcher | None:
+def compiled(pattern: str, separator: str = "") -> Matcher | None:
     """Return whether a name matches a pattern, as a function; None if the pattern is malformed."""
     try:
-        parts = list(_parts(pattern))
-        return _matcher_of_braces(parts) if "{" in parts else _matcher_of_stars(parts)
+        parts = list(_parts(pattern, separator))
+        return _matcher_of_steps(parts, separator) if separator or "{" in parts else _matcher_of_stars(parts)
     except (ValueError, re.error):
         return None
 
@@ -46,9 +49,10 @@ def matches(patterns: Iterable[str], name: str) -> bool:
     return False
 
 
-def _parts(pattern: str) -> Iterator[str]:
-    """Yield `*`, the `{`, `,` and `}` of alternatives, and regular expressions of one character."""
+def _parts(pattern: str, separator: str) -> Iterator[str]:
+    """Yield `*`, `**`, the `{`, `,` and `}` of alternatives, and regular expressions of one character."""
     depth, position = 0, 0
+    any_character = f"[^{re.escape(separator)}]" if separator else "."
     while position < len(pattern):
         character = pattern[position]
         position += 1
@@ -59,11 +63,14 @@ def _parts(pattern: str) -> Iterator[str]:
             end = pattern.index("]", position + 1)
             yield _class(pattern[position:end])
             position = end + 1
+        elif pattern.startswith("**", position - 1):
+            yield "**"
+            position += 1
         elif character in "{*" or (character in ",}" and depth):
             depth += {"{": 1, "}": -1}.get(character, 0)
             yield character
         else:
-            yield "." if character == "?" else _character(character)
+            yield any_character if character == "?" else _character(character)
     if depth:
         raise ValueError("unclosed brace")
 
@@ -72,7 +79,7 @@ def _matcher_of_stars(parts: list[str]) -> Matcher:
     """Return the matcher of a pattern without braces; with many stars it takes no exponential time."""
     segments: list[str] = [""]
     for part in parts:
-        if part == "*":
+        if part in ("*", "**"):
             segments.append("")
         else:
             segments[-1] += part
@@ -82,23 +89,25 @@ def _matcher_of_stars(parts: list[str]) -> Matcher:
     return lambda name: expression.fullmatch(name) is not None
 
 
-def _matcher_of_braces(parts: list[str]) -> Matcher:
-    """Return the matcher of a pattern with braces; it looks at each part once for each position in the name."""
+def _matcher_of_steps(parts: list[str], separator: str) -> Matcher:
+    """Return the matcher of any pattern; it looks at each part once for each position in the name."""
     steps: list[str | re.Pattern[str]] = []
     for is_special, group in groupby(parts, _SPECIAL.__contains__):
         run = list(group)
         steps += run if is_special else [re.compile("".join(run), re.DOTALL)]
-    return lambda name: len(name) in _ends(steps, name)
+    return lambda name: len(name) in _ends(steps, name, separator)
 
 
-def _ends(steps: Iterable[str | re.Pattern[str]], name: str) -> set[int]:
+def _ends(steps: Iterable[str | re.Pattern[str]], name: str, separator: str) -> set[int]:
     """Return the positions in the name where the steps can end."""
     at = {0}
     outer: list[tuple[set[int], set[int]]] = []  # of each open brace: where it began, where its alternatives ended
     for step in steps:
         if not isinstance(step, str):
             at = {found.end() for position in at if (found := step.match(name, position))}
-        elif step == "*":
+        elif step == "*" and separator:
+            at = {end for position in at for end in range(position, _segment_end(name, position, separator) + 1)}
+        elif step in ("*", "**"):
             at = set(range(min(at), len(name) + 1)) if at else at
         elif step == "{":
             outer.append((at, set()))
@@ -110,6 +119,11 @@ def _ends(steps: Iterable[str | re.Pattern[str]], name: str) -> set[int]:
             _, ended = outer.pop()
             at = ended | at
     return at
+
+
+def _segment_end(name: str, position: int, separator: str) -> int:
+    found = name.find(separator, position)
+    return len(name) if found < 0 else found
 
 
 def _character(character: str) -> str:

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from foresail.scope.globs import is_plain, matches
+from foresail.scope.globs import compiled, is_plain, matches
 from foresail.scope.namespaces import namespace_filter
 
 
@@ -48,6 +48,35 @@ def test_a_pattern_matches_whole_names_as_velero_does(pattern: str, name: str, e
     assert matches([pattern], name) == expected
 
 
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        ("configmaps", "configmaps", True),
+        ("*", "configmaps", True),
+        ("*", "deployments.apps", False),
+        ("**", "deployments.apps", True),
+        ("*.apps", "deployments.apps", True),
+        ("**s*", "deployments.apps", True),
+        ("deployments.*", "deployments.apps.example", False),
+        ("*.*", "deployments.apps.example", False),
+        ("*.**", "deployments.apps.example", True),
+        ("{deployments,statefulsets}.apps", "statefulsets.apps", True),
+        ("{deployments,statefulsets}.apps", "daemonsets.apps", False),
+        ("{*,**}x", "a.x", True),
+        ("[cd]*", "configmaps", True),
+        ("[!cd]*", "configmaps", False),
+        ("[!cd]apps", ".apps", True),
+        ("pod?", "pods", True),
+        ("?apps", ".apps", False),
+        ("a,b", "a,b", True),
+    ],
+)
+def test_a_star_stops_at_a_separator(pattern: str, name: str, expected: bool) -> None:
+    is_match = compiled(pattern, ".")
+    assert is_match is not None
+    assert is_match(name) == expected
+
+
 def test_a_malformed_pattern_ends_the_search_as_in_velero() -> None:
     assert not matches(["[", "shop"], "shop")
 
@@ -55,6 +84,9 @@ def test_a_malformed_pattern_ends_the_search_as_in_velero() -> None:
 def test_many_stars_do_not_take_exponential_time() -> None:
     assert not matches(["*" * 60 + "b"], "a" * 2000)
     assert not matches(["*a" * 200 + "*b"], "a" * 2000)
+    is_match = compiled("*a" * 200 + "*b", ".")
+    assert is_match is not None
+    assert not is_match("a" * 200)
 
 
 @pytest.mark.timed

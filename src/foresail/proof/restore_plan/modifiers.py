@@ -11,8 +11,8 @@ import msgspec
 
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
-from foresail.proof.restore_plan.globs import GlobError, glob_matches
 from foresail.proof.restore_plan.items import Document, ItemKey, metadata, texts
+from foresail.scope.globs import compiled
 
 _OPERATIONS = ("add", "remove", "replace", "test", "move", "copy")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.IGNORECASE)
@@ -94,7 +94,7 @@ class Modifiers:
                     is_unpredictable = True
                 else:
                     problem = problem or "a resource modifier has no patches"
-            except (ModifierError, GlobError, re.error) as error:
+            except (ModifierError, re.error) as error:
                 problem = problem or f"a resource modifier cannot be applied: {error}"
         return Modified(found, problem, is_unpredictable)
 
@@ -149,9 +149,10 @@ def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON is any
 def _is_match(conditions: _Conditions, resource: str, body: Document) -> bool:
     about = metadata(body)
     namespace, name = str(about.get("namespace", "")), str(about.get("name", ""))
-    if namespace and conditions.namespaces and not any(glob_matches(namespace, each) for each in conditions.namespaces):
+    namespaces = conditions.namespaces if namespace else []
+    if namespaces and not any(_is_glob_match(each, namespace) for each in namespaces):
         return False
-    if not glob_matches(resource, conditions.group_resource, "."):
+    if not _is_glob_match(conditions.group_resource, resource, "."):
         return False
     if conditions.resource_name_regex and not re.search(conditions.resource_name_regex, name):
         return False
@@ -161,6 +162,13 @@ def _is_match(conditions: _Conditions, resource: str, body: Document) -> bool:
         return all(_is_equal(body, each.path, each.value) for each in conditions.matches)
     except _MissingError:
         return False
+
+
+def _is_glob_match(pattern: str, name: str, separator: str = "") -> bool:
+    is_match = compiled(pattern, separator)
+    if is_match is None:
+        raise ModifierError(f"{pattern!r} is not a glob")
+    return is_match(name)
 
 
 def _is_equal(body: Document, path: str, value: _Scalar) -> bool:
