@@ -148,7 +148,7 @@ class _Judgement:
         if schedule.policy_problem:
             refused = (f"its resource policy: {schedule.policy_problem}", *refused)
         if refused:
-            text = f"Velero refuses the template of {schedule.title}: {refused[0]}"
+            text = f"Velero cannot run the template of {schedule.title}: {refused[0]}"
             return [Gap(Reason.REFUSED, text, schedule.title)]
         return last_run_gaps(schedule.title, self.runs.get(schedule.title, []))
 

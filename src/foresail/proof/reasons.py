@@ -22,7 +22,7 @@ class Reason(StrEnum):
     """
 
     REFUSED = "SpecRefused"
-    """Velero refuses the template of the schedule or its resource policy, so no run backs anything up. Correct it."""
+    """Velero refuses the template of the schedule or its resource policy, or crashes on it. Correct it."""
 
     PARTIAL_RUNS = "RunsNotComplete"
     """The last runs failed or partially failed. Read the errors with `velero backup describe`."""

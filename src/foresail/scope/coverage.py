@@ -12,7 +12,7 @@ from foresail.scope.labels import selector_problem
 from foresail.scope.namespaces import NamespaceFilter, namespace_filter
 from foresail.scope.policies import ObjectFilters, Policies, combined
 from foresail.scope.releases import LATEST, Release
-from foresail.scope.validation import problems
+from foresail.scope.validation import crash, problems
 from foresail.scope.volumes import is_unjudged
 from foresail.scope.world import Item, ItemKey, World
 
@@ -34,7 +34,7 @@ class Scope:
     kinds: KindFilter
     filters: ObjectFilters
     refused: tuple[str, ...] = ()
-    """Why Velero refuses the spec, if it does."""
+    """Why Velero refuses the spec or crashes on it, if it does."""
 
     release: Release = LATEST
 
@@ -97,8 +97,14 @@ def scope_of(
     """Return what a spec covers in a cluster with these kinds and namespaces."""
     names = namespaces.chosen_by(spec, release)
     kinds = _kinds(spec, discovery, names, policies)
-    refused = tuple(problems(spec, namespaces.labelled, policies, release))
-    return Scope(spec, discovery, names, kinds, ObjectFilters(policies, discovery), refused, release)
+    refused = [*problems(spec, namespaces.labelled, policies, release), *_crashes(spec, discovery, kinds)]
+    return Scope(spec, discovery, names, kinds, ObjectFilters(policies, discovery), tuple(refused), release)
+
+
+def _crashes(spec: BackupSpec, discovery: Discovery, kinds: KindFilter) -> Iterable[str]:
+    namespaces, found = discovery.resolve(NAMESPACES), crash(spec)
+    if found and namespaces is not None and kinds.includes(namespaces):
+        yield found
 
 
 def includes_namespaced_kinds(spec: BackupSpec, discovery: Discovery, policies: Policies | None = None) -> bool:

@@ -1,9 +1,10 @@
-"""Why Velero refuses a spec: a Backup with such a spec covers nothing."""
+"""Why Velero refuses a spec or crashes on it: a Backup with such a spec covers nothing."""
 
 from collections.abc import Collection
 
 from foresail.api.specs import BackupSpec
 from foresail.scope.kinds import uses_new_lists, uses_old_lists
+from foresail.scope.labels import selector_problem
 from foresail.scope.namespaces import is_pattern
 from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
@@ -33,6 +34,17 @@ def problems(
     names = {*(spec.included_namespaces or ()), *excluded_namespaces}
     invalid = [each for each in sorted(names) if not is_pattern(each, release)]
     return found + [f"{each!r} is no namespace name or pattern" for each in invalid]
+
+
+def crash(spec: BackupSpec) -> str | None:
+    """Return what makes Velero crash when it collects namespaces; None if nothing does.
+
+    Such a Backup stays InProgress until Velero restarts, and so long Velero 1.18 starts no other one.
+    """
+    found = [problem for each in spec.or_label_selectors or () if (problem := selector_problem(each))]
+    if not found:
+        return None
+    return f"a selector of orLabelSelectors is malformed ({found[0]}): Velero crashes, and all later backups wait"
 
 
 def _in_both(what: str, included: Collection[str] | None, excluded: Collection[str] | None, *, star: bool) -> list[str]:

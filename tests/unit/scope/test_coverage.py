@@ -309,6 +309,22 @@ def test_velero_1_17_lists_no_objects_by_a_pattern() -> None:
     assert not scope_of(refused, KINDS, Namespaces.of(world().namespaces)).refused
 
 
+@pytest.mark.parametrize(
+    ("lists", "is_refused"),
+    [({}, True), ({"excludedResources": ["namespaces"]}, False), ({"includedNamespaces": ["shop"]}, True)],
+)
+def test_velero_crashes_on_a_malformed_alternative_if_it_collects_namespaces(
+    lists: dict[str, Any], *, is_refused: bool
+) -> None:
+    selectors = [{"matchLabels": {"app": "web"}}, {"matchLabels": {"not a key": "x"}}]
+    spec = msgspec.convert({**lists, "orLabelSelectors": selectors}, BackupSpec)
+    found = scope_of(spec, KINDS, Namespaces.of(world().namespaces)).refused
+    assert bool(found) is is_refused
+    assert not covered(spec, world())
+    single = msgspec.convert({**lists, "labelSelector": selectors[1]}, BackupSpec)
+    assert not scope_of(single, KINDS, Namespaces.of(world().namespaces)).refused
+
+
 def test_velero_1_17_takes_excluded_namespaces_without_their_objects() -> None:
     spec = msgspec.convert({"excludedNamespaces": ["shop"], "includedNamespaceScopedResources": ["cm"]}, BackupSpec)
     found = {each[1:] for each in covered(spec, world(), release=Release.V1_17)}
