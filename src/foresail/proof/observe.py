@@ -30,6 +30,7 @@ class ClaimRow:
     body: Mapping[str, Any]
     volume: Mapping[str, Any] | None = None
     pods: tuple[Mapping[str, Any], ...] = ()
+    created: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ class Reason(StrEnum):
     """
 
     PAUSED = "SchedulePaused"
-    """Every schedule that covers the namespace is paused. Resume one with `foresail schedule unpause`."""
+    """Every schedule that covers the namespace, or saves the claim, is paused. Resume one with
+    `foresail schedule unpause`.
+    """
 
     NOT_RUNNING = "ScheduleNotRunning"
     """No run of a schedule that covers the namespace starts until someone acts. The message has the cause of each;
@@ -40,7 +42,9 @@ class Reason(StrEnum):
     """No schedule saves the data of the claim. The message has the reason for each of them."""
 
     OBJECTIVE_MISSED = "ObjectiveMissed"
-    """The newest good backup of the namespace is older than the objective, or there is none."""
+    """The newest good backup of the namespace, or with the data of the claim, is older than the objective, or there is
+    none.
+    """
 
 
 class Gap(msgspec.Struct, frozen=True):

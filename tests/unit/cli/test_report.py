@@ -23,7 +23,8 @@ from foresail.cli.report.checks import LastCheck, last_checks
 from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
 from foresail.cli.report.page import report_page
 from foresail.plan import Key
-from foresail.proof.coverage import ClaimCoverage, NamespaceCoverage
+from foresail.proof.claims import ClaimCoverage
+from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.observe import BackupRow
 from foresail.proof.reasons import Gap, Reason
 from foresail.scope.volumes import Method

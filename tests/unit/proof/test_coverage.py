@@ -165,6 +165,107 @@ def test_without_the_csi_feature_a_csi_volume_needs_the_volume_in_the_backup() -
     assert reasons(judged(view)["shop"]) == [Reason.VOLUME_LEFT_OUT]
 
 
+OBJECTS = {"snapshotVolumes": False}
+DAY = timedelta(hours=26)
+
+
+def test_a_healthy_schedule_without_data_does_not_hide_that_the_one_with_data_is_paused() -> None:
+    objects, data = schedule("objects", **OBJECTS), schedule("data", paused=True)
+    backups = (run(objects, 1), run(data, 2000))
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (objects, data), backups, DAY))["shop"]
+    assert (found.gaps, found.newest_good) == ((), backups[0])
+    assert [each.reason for each in found.claims[0].gaps] == [Reason.PAUSED, Reason.OBJECTIVE_MISSED]
+    assert found.claims[0].newest_good == backups[1]
+    assert not found.claims[0].is_saved
+
+
+def test_a_healthy_schedule_without_data_does_not_hide_eleven_partial_runs_with_data() -> None:
+    objects, data = schedule("objects", **OBJECTS), schedule("data")
+    failed = [run(data, 24 * day + 1, "PartiallyFailed") for day in range(11)]
+    view = CoverageView(namespaces("shop"), (claim("shop"),), (objects, data), (run(objects, 1), *failed), DAY)
+    found = judged(view)["shop"]
+    assert [each.reason for each in found.claims[0].gaps] == [Reason.PARTIAL_RUNS, Reason.OBJECTIVE_MISSED]
+    assert found.claims[0].gaps[1].message == "no good backup has the data of claim data"
+    assert "the last 11 of 11 runs of data" in found.claims[0].gaps[0].message
+
+
+def test_a_gap_of_all_schedules_is_reported_once() -> None:
+    data = schedule("data", paused=True)
+    view = CoverageView(namespaces("shop"), (claim("shop"),), (data,), (run(data, 2000),), DAY)
+    found = judged(view)["shop"]
+    assert reasons(found) == [Reason.PAUSED, Reason.OBJECTIVE_MISSED]
+    assert found.claims[0].is_saved is False, "though it has no gap of its own"
+
+
+def test_the_data_of_a_claim_has_the_objective_of_the_schedules_that_save_it() -> None:
+    objects = replace(schedule("objects", **OBJECTS), objective=timedelta(hours=2))
+    data = replace(schedule("data"), objective=timedelta(days=8))
+    backups = (run(objects, 1), run(data, 150))
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (objects, data), backups))["shop"]
+    assert reasons(found) == []
+    assert (found.claims[0].objective, found.claims[0].newest_good) == (data.objective, backups[1])
+    late = judged(CoverageView(namespaces("shop"), (claim("shop"),), (objects, data), backups, DAY))["shop"]
+    assert [each.reason for each in late.claims[0].gaps] == [Reason.OBJECTIVE_MISSED]
+    assert "data-150, is older than the objective" in late.claims[0].gaps[0].message
+
+
+def test_a_claim_younger_than_the_objective_cannot_have_missed_it() -> None:
+    nightly = schedule("nightly")
+    young = replace(claim("shop"), created=NOW - timedelta(hours=3))
+    found = judged(CoverageView(namespaces("shop"), (young,), (nightly,), (run(nightly, 5),), DAY))["shop"]
+    assert reasons(found) == []
+    assert found.claims[0].newest_good is None, "it is older than the claim"
+    old = replace(young, created=NOW - timedelta(hours=30))
+    late = judged(CoverageView(namespaces("shop"), (old,), (nightly,), (run(nightly, 31), run(nightly, 5)), DAY))
+    assert reasons(late["shop"]) == []
+
+
+SECRETS: list[dict[str, Any]] = [
+    {"includedResources": ["secrets"]},
+    {"includedNamespaceScopedResources": ["secrets"]},
+    {"labelSelector": {"matchLabels": {"app": "other"}}},
+    {"orLabelSelectors": [{"matchLabels": {"app": "other"}}]},
+]
+
+
+@pytest.mark.parametrize("filters", SECRETS)
+def test_a_backup_of_some_objects_is_no_backup_of_the_namespace(filters: dict[str, Any]) -> None:
+    nightly = schedule("nightly")
+    some = replace(run(schedule("by-hand", **filters), 1), schedule="")
+    view = CoverageView(namespaces("shop"), (), (nightly,), (run(nightly, 200), some), DAY)
+    found = judged(view)["shop"]
+    assert found.newest_good == view.backups[0]
+    assert reasons(found) == [Reason.OBJECTIVE_MISSED]
+
+
+@pytest.mark.parametrize("filters", SECRETS)
+def test_a_schedule_of_some_objects_does_not_hide_that_the_one_of_all_fails(filters: dict[str, Any]) -> None:
+    some = replace(schedule("some", **filters), objective=timedelta(hours=2), next_run=NOW)
+    every = replace(schedule("every", excludedResources=["events"]), objective=timedelta(hours=26))
+    backups = (run(some, 1), run(every, 30), run(every, 4, "PartiallyFailed"))
+    found = judged(CoverageView(namespaces("shop"), (), (some, every), backups))["shop"]
+    assert reasons(found) == [Reason.PARTIAL_RUNS, Reason.OBJECTIVE_MISSED]
+    assert (found.schedules, found.next_run) == (("some", "every"), every.next_run)
+    assert found.objective == every.objective
+
+
+@pytest.mark.parametrize("filters", SECRETS)
+def test_where_only_some_objects_are_wanted_a_backup_of_those_counts(filters: dict[str, Any]) -> None:
+    some = schedule("some", includedNamespaces=["shop"], **filters)
+    made = replace(run(some, 1), spec=spec(**filters, excludedResources=["volumesnapshots"]))
+    other = replace(run(schedule("by-hand", includedResources=["pods"]), 0.5), schedule="")
+    found = judged(CoverageView(namespaces("shop"), (), (some,), (made, other), DAY))["shop"]
+    assert (found.newest_good, reasons(found)) == (made, [])
+
+
+def test_a_backup_with_a_resource_policy_that_was_not_read_saves_no_claim() -> None:
+    nightly = schedule("nightly")
+    by_hand = replace(run(schedule("x", resourcePolicy={"kind": "configmap", "name": "skip"}), 1), schedule="")
+    view = CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), (run(nightly, 20), by_hand), DAY)
+    found = judged(view)["shop"]
+    assert (found.newest_good, found.claims[0].newest_good) == (by_hand, view.backups[0])
+
+
 @pytest.mark.parametrize("hours", [2, 25.9])
 def test_a_young_good_backup_meets_the_objective(hours: float) -> None:
     nightly = schedule("nightly")

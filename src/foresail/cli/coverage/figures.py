@@ -32,8 +32,8 @@ _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
     ),
     "foresail_namespace_claims": ("Claims of a namespace.", lambda each: len(each.claims)),
     "foresail_namespace_claims_saved": (
-        "Claims of a namespace whose data a schedule saves.",
-        lambda each: sum(bool(claim.schedules) for claim in each.claims),
+        "Claims of a namespace whose data a schedule saves, in order and within the objective.",
+        lambda each: sum(claim.is_saved for claim in each.claims),
     ),
 }
 FAMILIES = (_TIME, *_OF_NAMESPACES)

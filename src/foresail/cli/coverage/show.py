@@ -17,6 +17,7 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago, compact, moment
 from foresail.kube.clock import now
+from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import CoverageView
 from foresail.proof.reasons import Gap
@@ -87,40 +88,39 @@ def coverage_table(found: Sequence[NamespaceCoverage], instant: datetime, *, wid
 
 
 def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
-    saved = sum(bool(claim.schedules) for claim in each.claims)
+    saved = sum(claim.is_saved for claim in each.claims)
     return (
         each.name,
         _schedules(each),
-        _newest(each, instant),
-        _objective(each),
-        moment(each.next_run, instant) if each.next_run else "n/a",
+        *_when(each, instant),
         f"{saved}/{len(each.claims)}" if each.claims else "none",
         ",".join(dict.fromkeys(gap.reason.value for gap in each.all_gaps())) or "none",
     )
 
 
 def _wide_lines(each: NamespaceCoverage, instant: datetime) -> Iterable[tuple[str, ...]]:
-    upcoming = moment(each.next_run, instant) if each.next_run else "n/a"
     gaps = [_text(gap) for gap in each.gaps] or [""]
-    yield each.name, "", _schedules(each), "", _newest(each, instant), _objective(each), upcoming, gaps[0]
+    yield each.name, "", _schedules(each), "", *_when(each, instant), gaps[0]
     for gap in gaps[1:]:
         yield each.name, "", "", "", "", "", "", gap
     for claim in each.claims:
         text = "; ".join(map(_text, claim.gaps))
-        yield each.name, claim.name, ",".join(claim.schedules) or "<none>", claim.method.value, "", "", "", text
+        schedules = ",".join(claim.schedules) or "<none>"
+        yield each.name, claim.name, schedules, claim.method.value, *_when(claim, instant), text
 
 
 def _schedules(each: NamespaceCoverage) -> str:
     return "<excluded>" if each.is_excluded else ",".join(each.schedules) or "<none>"
 
 
-def _newest(each: NamespaceCoverage, instant: datetime) -> str:
+def _when(each: NamespaceCoverage | ClaimCoverage, instant: datetime) -> tuple[str, str, str]:
+    """Return the cells of the newest good backup, the objective and the next run."""
     backup = each.newest_good
-    return f"{backup.name} ({ago(backup.started, instant)})" if backup else "<none>"
-
-
-def _objective(each: NamespaceCoverage) -> str:
-    return compact(each.objective) if each.objective else "n/a"
+    return (
+        f"{backup.name} ({ago(backup.started, instant)})" if backup else "<none>",
+        compact(each.objective) if each.objective else "n/a",
+        moment(each.next_run, instant) if each.next_run else "n/a",
+    )
 
 
 def _text(gap: Gap) -> str:
@@ -146,25 +146,30 @@ def document(found: Sequence[NamespaceCoverage], objective: timedelta | None, in
 
 
 def _data(each: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
+    return {
+        "namespace": each.name,
+        "excluded": each.is_excluded,
+        **_protection(each, instant),
+        "claims": [
+            {"name": claim.name, "method": claim.method.value, "saved": claim.is_saved, **_protection(claim, instant)}
+            for claim in each.claims
+        ],
+    }
+
+
+def _protection(each: NamespaceCoverage | ClaimCoverage, instant: datetime) -> dict[str, Any]:
     backup = each.newest_good
     newest = None
     if backup is not None and backup.started is not None:
         age = (instant - backup.started).total_seconds()
         newest = {"name": backup.name, "started": backup.started.isoformat(), "ageSeconds": age}
     return {
-        "namespace": each.name,
-        "excluded": each.is_excluded,
         "schedules": list(each.schedules),
         "newestGoodBackup": newest,
         "objectiveSeconds": each.objective.total_seconds() if each.objective else None,
         "nextRun": each.next_run.isoformat() if each.next_run else None,
         "gaps": _gaps(each.gaps),
-        "claims": [
-            {"name": claim.name, "method": claim.method.value, "schedules": list(claim.schedules),
-             "gaps": _gaps(claim.gaps)}
-            for claim in each.claims
-        ],
-    }  # fmt: skip
+    }
 
 
 def _gaps(gaps: Iterable[Gap]) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ import msgspec
 from foresail.api import nonadmin, velero
 from foresail.api.apps import DEPLOYMENT, Deployment, is_server
 from foresail.api.core import CLAIM, NAMESPACE, VOLUME
+from foresail.api.instants import instant
 from foresail.api.marks import REQUEST_UID, SCHEDULE_UID
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
@@ -138,7 +139,8 @@ def claim_rows(
     for each in claims:
         namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
         volume = by_name.get((each.get("spec") or {}).get("volumeName", ""))
-        rows.append(ClaimRow(namespace, name, each, volume, tuple(mounting[namespace, name])))
+        created = instant(each["metadata"]["creationTimestamp"])
+        rows.append(ClaimRow(namespace, name, each, volume, tuple(mounting[namespace, name]), created))
     return tuple(rows)
 
 

@@ -166,7 +166,7 @@ def coverage_section(found: Figures) -> Html:
 def coverage_cells(each: NamespaceCoverage, found: Figures) -> tuple[Child, ...]:
     """Return the cells of a namespace, without its name."""
     backup, gaps = each.newest_good, dict.fromkeys(gap.reason.value for gap in each.all_gaps())
-    saved = sum(bool(claim.schedules) for claim in each.claims)
+    saved = sum(claim.is_saved for claim in each.claims)
     state = badge("excluded") if each.is_excluded else badge("none", "good")
     return (
         ", ".join(each.schedules) or "none",

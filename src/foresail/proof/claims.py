@@ -1,0 +1,144 @@
+"""Judges whether the data of a claim is saved: by which schedules, and when last."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from foresail.api.specs import BackupSpec
+from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.proof.reasons import Gap, Reason
+from foresail.proof.scopes import Scopes
+from foresail.scope.coverage import is_covered
+from foresail.scope.discovery import CLAIMS, PODS, VOLUMES
+from foresail.scope.policies import Policies
+from foresail.scope.volumes import BackedUp, Method, data_backup
+from foresail.scope.world import Item, ItemKey
+
+SHOWN_REASONS = 3
+"""So many schedules are named in one gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCoverage:
+    """How the data of a claim is saved, and when it was last."""
+
+    name: str
+    method: Method
+    schedules: tuple[str, ...]
+    gaps: tuple[Gap, ...] = ()
+    newest_good: BackupRow | None = None
+    next_run: datetime | None = None
+    objective: timedelta | None = None
+    is_saved: bool = False
+    """Whether a schedule that is in order saves it, within the objective."""
+
+
+class ClaimJudge:
+    """Judges claims of all namespaces; `health` has why a schedule protects nothing at the moment."""
+
+    def __init__(self, view: CoverageView, scopes: Scopes, health: Mapping[str, Sequence[Gap]], now: datetime) -> None:
+        self._view, self._scopes, self._health, self._now = view, scopes, health, now
+        self._groups = {each.title: scopes.group(each.spec, each.policies) for each in view.schedules}
+
+    def judge(
+        self,
+        claim: ClaimRow,
+        namespace: NamespaceRow,
+        covering: Sequence[ScheduleRow],
+        backups: Iterable[BackupRow],
+        reported: Iterable[Gap],
+    ) -> ClaimCoverage:
+        """Return the coverage of a claim; `reported` are the gaps of its namespace, which are not repeated."""
+        data = _Data(self._view, self._scopes, claim)
+        saving, left_out = self._saving(data, covering)
+        if not saving:
+            text = f"no schedule saves the data of claim {claim.name}: {'; '.join(left_out[:SHOWN_REASONS])}"
+            gaps = (Gap(Reason.VOLUME_LEFT_OUT, text, covering[0].title),) if covering else ()
+            return ClaimCoverage(claim.name, Method.NONE, (), gaps)
+        healthy = [each for each in saving if not self._health[each.title]]
+        objective = self._view.objective or min((each.objective for each in saving if each.objective), default=None)
+        created = claim.created or namespace.created
+        newest = next((each for each in backups if self._has_data(data, each, created)), None)
+        found = [] if healthy else [gap for each in saving[:SHOWN_REASONS] for gap in self._health[each.title]]
+        if objective is not None and self._now - created > objective:
+            found += self._objective_missed(claim, newest, objective, saving[0].title)
+        known = list(reported)
+        is_late = any(each.reason is Reason.OBJECTIVE_MISSED for each in known)
+        return ClaimCoverage(
+            claim.name,
+            data.by(healthy[0] if healthy else saving[0], self._groups)[0],
+            tuple(each.title for each in saving),
+            tuple(
+                each for each in found if each not in known and not (is_late and each.reason is Reason.OBJECTIVE_MISSED)
+            ),
+            newest,
+            min((each.next_run for each in healthy if each.next_run is not None), default=None),
+            objective,
+            is_saved=not found,
+        )
+
+    def _saving(self, data: "_Data", covering: Iterable[ScheduleRow]) -> tuple[list[ScheduleRow], list[str]]:
+        """Return the schedules that save the data of a claim, and why each of the others does not."""
+        saving, left_out = [], []
+        for each in covering:
+            method, reason = data.by(each, self._groups)
+            if method is Method.NONE:
+                left_out.append(f"{each.title}: {reason}")
+            else:
+                saving.append(each)
+        return saving, left_out
+
+    def _has_data(self, data: "_Data", backup: BackupRow, created: datetime) -> bool:
+        if backup.started is None or backup.started < created or not self._scopes.knows_policies(backup.spec):
+            return False
+        policies = self._scopes.policies_of(backup.spec)
+        group = self._scopes.group(backup.spec, policies)
+        return data.saved(group, backup.spec, policies)[0] is not Method.NONE
+
+    def _objective_missed(
+        self, claim: ClaimRow, newest: BackupRow | None, objective: timedelta, schedule: str
+    ) -> list[Gap]:
+        if newest is None or newest.started is None:
+            return [Gap(Reason.OBJECTIVE_MISSED, f"no good backup has the data of claim {claim.name}", schedule)]
+        if self._now - newest.started <= objective:
+            return []
+        text = f"the newest good backup with the data of claim {claim.name}, {newest.name}, is older than the objective"
+        return [Gap(Reason.OBJECTIVE_MISSED, text, schedule)]
+
+
+class _Data:
+    """How specs save the data of one claim: those of one group do it in the same way."""
+
+    def __init__(self, view: CoverageView, scopes: Scopes, claim: ClaimRow) -> None:
+        self._server, self._scopes, self._claim = view.server, scopes, claim
+        self._item = _item(CLAIMS, claim.namespace, claim.body)
+        self._pods = [_item(PODS, claim.namespace, each) for each in claim.pods]
+        self._answers: dict[int, tuple[Method, str]] = {}
+
+    def by(self, schedule: ScheduleRow, groups: Mapping[str, int]) -> tuple[Method, str]:
+        """Return how a schedule saves it, or why it does not."""
+        return self.saved(groups[schedule.title], schedule.spec, schedule.policies)
+
+    def saved(self, group: int, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
+        """Return how a spec of a group saves it, or why it does not."""
+        if group not in self._answers:
+            self._answers[group] = self._judge(spec, policies)
+        return self._answers[group]
+
+    def _judge(self, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
+        scope, claim = self._scopes.of(spec, policies), self._claim
+        if not is_covered(scope, self._item, self._pods):
+            return Method.NONE, "its filters leave the claim out"
+        backed_up = BackedUp(
+            [pod for pod, row in zip(claim.pods, self._pods, strict=True) if is_covered(scope, row, [self._item])],
+            scope.takes(_item(VOLUMES, "", claim.volume)),
+        )
+        completed, has_csi = self._server.completed(spec), self._server.has_csi
+        found = data_backup(completed, claim.body, claim.volume, claim.pods, policies, backed_up, has_csi=has_csi)
+        return found.method, found.reason
+
+
+def _item(kind: str, namespace: str, body: object) -> Item:
+    metadata = body.get("metadata") or {} if isinstance(body, dict) else {}
+    key = ItemKey(kind, namespace, str(metadata.get("name", "")))
+    return Item(key, metadata.get("labels") or {}, is_terminating="deletionTimestamp" in metadata)
