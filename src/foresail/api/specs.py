@@ -151,6 +151,44 @@ class BackupSpec(Wire, frozen=True):
     uploader_config: UploaderConfigForBackup | None = None
 
 
+class StoredRequirement(LabelRequirement, frozen=True):
+    """A condition on a label, as Velero's objects have it."""
+
+    key: str
+    operator: Any
+    values: tuple[str, ...] | None = None
+
+
+class StoredSelector(LabelSelector, frozen=True):
+    """A selector, as Velero's objects have it."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[StoredRequirement, ...] | None = None
+
+
+class StoredBackupSpec(BackupSpec, frozen=True):
+    """The spec of a Velero Backup or Schedule: the bounds for tenants do not hold for administrators."""
+
+    metadata: Any = None
+    included_namespaces: tuple[str, ...] | None = None
+    excluded_namespaces: tuple[str, ...] | None = None
+    included_resources: tuple[str, ...] | None = None
+    excluded_resources: tuple[str, ...] | None = None
+    included_cluster_scoped_resources: tuple[str, ...] | None = None
+    excluded_cluster_scoped_resources: tuple[str, ...] | None = None
+    included_namespace_scoped_resources: tuple[str, ...] | None = None
+    excluded_namespace_scoped_resources: tuple[str, ...] | None = None
+    label_selector: StoredSelector | None = None
+    or_label_selectors: tuple[StoredSelector, ...] | None = None
+    ordered_resources: Any = None
+    hooks: Any = None
+    storage_location: str | None = None
+    volume_snapshot_locations: tuple[str, ...] | None = None
+    ttl: Any = None
+    csi_snapshot_timeout: Any = None
+    item_operation_timeout: Any = None
+
+
 class UploaderConfigForRestore(Wire, frozen=True):
     """How the uploader works when it brings data back."""
 

@@ -58,7 +58,9 @@ class ClaimJudge:
         healthy = [each for each in saving if not self._health[each.title]]
         objective = self._view.objective or min((each.objective for each in saving if each.objective), default=None)
         created = claim.created or namespace.created
-        newest = next((each for each in backups if self._has_data(data, each, created)), None)
+        is_in_own_bucket = any(each.is_in_tenants_bucket for each in saving)
+        trusted = (each for each in backups if is_in_own_bucket or not each.is_in_tenants_bucket)
+        newest = next((each for each in trusted if self._has_data(data, each, created)), None)
         found = [] if healthy else [gap for each in saving[:SHOWN_REASONS] for gap in self._health[each.title]]
         if objective is not None and self._now - created > objective:
             found += self._objective_missed(claim, newest, objective, saving[0].title)
@@ -117,6 +119,8 @@ class _Data:
 
     def by(self, schedule: ScheduleRow, groups: Mapping[str, int]) -> tuple[Method, str]:
         """Return how a schedule saves it, or why it does not."""
+        if schedule.policy_unread:
+            return Method.NONE, schedule.policy_unread
         return self.saved(groups[schedule.title], schedule.spec, schedule.policies)
 
     def saved(self, group: int, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
@@ -133,8 +137,7 @@ class _Data:
             [pod for pod, row in zip(claim.pods, self._pods, strict=True) if is_covered(scope, row, [self._item])],
             scope.takes(_item(VOLUMES, "", claim.volume)),
         )
-        completed, has_csi = self._server.completed(spec), self._server.has_csi
-        found = data_backup(completed, claim.body, claim.volume, claim.pods, policies, backed_up, has_csi=has_csi)
+        found = data_backup(spec, claim.body, claim.volume, claim.pods, policies, backed_up, self._server)
         return found.method, found.reason
 
 

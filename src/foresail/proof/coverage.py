@@ -13,6 +13,7 @@ from foresail.proof.runs import good_backups, in_order, last_run_gaps
 from foresail.proof.scopes import Key, Scopes, chosen_objects, takes_some_objects_only
 from foresail.scope.coverage import is_excluded
 from foresail.scope.globs import has_wildcard
+from foresail.scope.policies import Policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class NamespaceCoverage:
 class _Covering:
     """The schedules of a namespace, with what is the same for all namespaces that have just these.
 
-    If some of them take all objects, only their gaps, objective and next run count.
+    If some of them take all objects into a bucket of administrators, only their gaps, objective and next run count.
     """
 
     schedules: tuple[ScheduleRow, ...]
@@ -48,8 +49,8 @@ class _Covering:
     gaps: tuple[Gap, ...]
     objective: timedelta | None
     next_run: datetime | None
-    chosen: frozenset[Key]
-    """What the schedules choose if none of them takes all objects."""
+    parts: frozenset[Key]
+    """What the schedules take, and whether into a tenant's bucket, if none of them is complete."""
 
 
 def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
@@ -106,11 +107,12 @@ class _Judgement:
         good = [each for rows in self.runs.values() for each in good_backups(rows)]
         good.sort(key=lambda each: each.started or self.now, reverse=True)
         created = {each.name: each.created for each in self.view.namespaces}
-        found: dict[str, dict[int, BackupRow]] = defaultdict(dict)
-        seen: set[tuple[frozenset[str], int]] = set()
+        found: dict[str, dict[Key, BackupRow]] = defaultdict(dict)
+        seen: set[tuple[frozenset[str], Key]] = set()
         for each in good:
             policies = self.scopes.policies_of(each.spec)
-            covered, group = self.scopes.namespaces_in(each.spec, policies), self.scopes.group(each.spec, policies)
+            covered = self.scopes.namespaces_in(each.spec, policies)
+            group = self.scopes.group(each.spec, policies), each.is_in_tenants_bucket
             if (covered, group) in seen:  # a newer one was there for every namespace that this one has
                 continue
             seen.add((covered, group))
@@ -121,7 +123,7 @@ class _Judgement:
 
     def _covering(self, places: Iterable[int]) -> _Covering:
         schedules = tuple(self.view.schedules[place] for place in places)
-        complete = [each for each in schedules if not takes_some_objects_only(each.spec, each.policies)]
+        complete = [each for each in schedules if _is_complete(each, each.policies)]
         counted = complete or schedules
         health = [self.health[each.title] for each in counted]
         return _Covering(
@@ -130,7 +132,7 @@ class _Judgement:
             tuple(gap for each in health[:SHOWN_REASONS] for gap in each) if all(health) else (),
             self.view.objective or min((each.objective for each in counted if each.objective), default=None),
             min((each.next_run for each in counted if each.next_run is not None and not each.paused), default=None),
-            frozenset() if complete else frozenset(chosen_objects(each.spec) for each in schedules),
+            frozenset() if complete else frozenset(map(_part, schedules)),
         )
 
     def _namespace(
@@ -159,10 +161,8 @@ class _Judgement:
         )
 
     def _counts(self, backup: BackupRow, covering: _Covering) -> bool:
-        """Whether a backup is one of the namespace: it takes all objects, or those that its schedules choose."""
-        if not takes_some_objects_only(backup.spec, self.scopes.policies_of(backup.spec)):
-            return True
-        return chosen_objects(backup.spec) in covering.chosen
+        """Whether a backup is one of the namespace: it is complete, or takes what the schedules take."""
+        return _is_complete(backup, self.scopes.policies_of(backup.spec)) or _part(backup) in covering.parts
 
     def _objective_missed(
         self, row: NamespaceRow, newest: BackupRow | None, objective: timedelta | None, schedule: str
@@ -188,3 +188,12 @@ class _Judgement:
             gap = Gap(Reason.NAMESPACE_ABSENT, text, titles[0])
             found.append(NamespaceCoverage(name, tuple(titles), gaps=(gap,)))
         return found
+
+
+def _is_complete(row: ScheduleRow | BackupRow, policies: Policies | None) -> bool:
+    """Whether it takes all objects of a namespace, into a bucket that no tenant can empty."""
+    return not row.is_in_tenants_bucket and not takes_some_objects_only(row.spec, policies)
+
+
+def _part(row: ScheduleRow | BackupRow) -> Key:
+    return (*chosen_objects(row.spec), row.is_in_tenants_bucket)

@@ -53,6 +53,12 @@ class ScheduleRow:
     not_running: str = ""
     """Why no run starts until someone acts; a pause is not meant."""
 
+    policy_unread: str = ""
+    """Why its resource policy could not be read, if so: it is unknown then which data it saves."""
+
+    is_in_tenants_bucket: bool = False
+    """Whether its backups are in a bucket that the tenant can empty."""
+
     @property
     def title(self) -> str:
         """How people know it: the kind is named only for a tenant's schedule."""
@@ -71,6 +77,8 @@ class BackupRow:
     schedule: str = ""
     failure: str = ""
     """Why it failed, as Velero reports it in the status."""
+
+    is_in_tenants_bucket: bool = False
 
 
 @dataclass(frozen=True, slots=True)

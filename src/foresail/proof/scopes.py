@@ -27,7 +27,8 @@ class Scopes:
     def __init__(self, view: CoverageView) -> None:
         self._release, self._kinds = view.release, view.kinds
         self._namespaces = Namespaces.named((each.name, each.labels) for each in view.namespaces)
-        self._policies = {config_map_of(each.spec): each.policies for each in view.schedules if not each.policy_problem}
+        known = [each for each in view.schedules if not each.policy_problem and not each.policy_unread]
+        self._policies = {config_map_of(each.spec): each.policies for each in known}
         if not view.server.global_policies:
             self._policies.setdefault("", None)
         self._scopes: dict[Key, Scope] = {}

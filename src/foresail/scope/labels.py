@@ -8,6 +8,7 @@ from foresail.api.specs import LabelSelector
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_DOMAIN = 253
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def selector_problem(selector: LabelSelector) -> str | None:
@@ -21,7 +22,8 @@ def selector_problem(selector: LabelSelector) -> str | None:
     for each in values:
         if each and not _NAME.fullmatch(each):
             return f"{each!r} is no label value"
-    return problem_of(selector)
+    unknown = [each.operator for each in expressions if str(each.operator) not in _OPERATORS]
+    return f"{unknown[0]!r} is no operator" if unknown else problem_of(selector)
 
 
 def _is_key(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""The flags of a Velero server that decide how backups save volumes."""
+"""How a Velero server is set up, as far as that decides how backups save volumes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,6 +26,9 @@ class ServerFlags:
     global_policies: str = ""
     """The ConfigMap with volume policies for all backups; empty if there are none."""
 
+    has_snapshot_locations: bool = True
+    """Whether there is a VolumeSnapshotLocation: without one, there are no native snapshots."""
+
     def completed(self, spec: BackupSpec) -> BackupSpec:
         """Return a spec with the server's default where it has no value."""
         if spec.default_volumes_to_fs_backup is not None:
@@ -33,14 +36,17 @@ class ServerFlags:
         return msgspec.structs.replace(spec, default_volumes_to_fs_backup=self.default_volumes_to_fs_backup)
 
 
+UNKNOWN = ServerFlags()
+"""A server whose flags nobody could read."""
+
+
 def server_flags(arguments: Iterable[str]) -> ServerFlags:
     """Return the flags among the arguments of a server's container."""
     words = list(arguments)
-    features = ",".join(_values(words, _FEATURES)).split(",")
     return ServerFlags(
         _is_set(words, _FILE_SYSTEM),
-        _CSI in [each.strip() for each in features],
-        next(reversed(_values(words, _GLOBAL_POLICIES)), ""),
+        _CSI in _value(words, _FEATURES).split(","),
+        _value(words, _GLOBAL_POLICIES),
     )
 
 
@@ -54,7 +60,11 @@ def _is_set(words: Iterable[str], flag: str) -> bool:
     return bool(found) and found[-1]
 
 
-def _values(words: list[str], flag: str) -> list[str]:
-    """Return the values of a flag, written as `--flag=value` or as `--flag value`."""
-    after = [value for name, value in pairwise(words) if name == flag]
-    return [*after, *(each.partition("=")[2] for each in words if each.startswith(f"{flag}="))]
+def _value(words: list[str], flag: str) -> str:
+    """Return the value of a flag, written as `--flag=value` or as `--flag value`; the last one counts."""
+    found = ""
+    for word, following in pairwise([*words, ""]):
+        name, equals, value = word.partition("=")
+        if name == flag:
+            found = value if equals else following
+    return found

@@ -10,11 +10,13 @@ from foresail.api.specs import BackupSpec
 from foresail.scope.discovery import PODS
 from foresail.scope.policies import Conditions, MergedPolicies, Policies, capacity_range
 from foresail.scope.releases import Release
+from foresail.scope.server import UNKNOWN, ServerFlags
 from foresail.scope.world import Item, is_running
 
 OPT_IN = "backup.velero.io/backup-volumes"
 OPT_OUT = "backup.velero.io/backup-volumes-excludes"
 _WITHOUT_DATA = ("hostPath", "secret", "configMap", "projected", "downwardAPI")
+_NEVER_SNAPSHOTTED = ("nfs", "hostPath", "local")
 _NO_CLAIM: dict[str, Any] = {"metadata": {}}
 _TYPES = (
     "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flocker", "flexVolume",
@@ -60,15 +62,13 @@ def data_backup(
     pods: Collection[Body],
     policies: Policies | None = None,
     backed_up: BackedUp | None = None,
-    *,
-    has_csi: bool = True,
+    server: ServerFlags = UNKNOWN,
 ) -> DataBackup:
     """Return how a Backup with this spec saves the data of a claim that these pods mount; all are backed up by default.
 
     Whether a snapshot succeeds depends on the storage: a snapshot here means that Velero asks for one.
-    `has_csi` is whether Velero has the feature EnableCSI.
     """
-    backed_up = BackedUp(pods) if backed_up is None else backed_up
+    spec, backed_up = server.completed(spec), BackedUp(pods) if backed_up is None else backed_up
     action = matched_action(policies, claim, volume)
     mounted = _all_mounts(pods, claim)
     if action in ("skip", "custom"):
@@ -80,7 +80,9 @@ def data_backup(
         saved = _file_system(opted_in, volume, backed_up.pods)
         if saved.method is Method.FILE_SYSTEM:
             return saved
-    reason = why_no_snapshot(spec, claim, volume, pods, policies, backed_up, has_csi=has_csi)
+    reason = why_no_snapshot(spec, claim, volume, pods, policies, backed_up, has_csi=server.has_csi)
+    if not reason and volume is not None and not (server.has_csi and _may_be_csi(volume)):
+        reason = _why_no_plugin(volume, has_locations=server.has_snapshot_locations)
     return (saved or DataBackup(Method.NONE, reason)) if reason else DataBackup(Method.SNAPSHOT)
 
 
@@ -115,6 +117,14 @@ def why_no_snapshot(
         reason = why_no_snapshot(spec, claim, volume, pods, policies.own, backed_up, has_csi=has_csi)
         return f"Velero's CSI plugin ignores global volume policies: {reason}" if reason else ""
     return "" if is_csi or backed_up.volume else "the backup leaves out its PersistentVolume"
+
+
+def _why_no_plugin(volume: Body, *, has_locations: bool) -> str:
+    """Return why no plugin answers when Velero asks for a native snapshot; Velero reports that in its log only."""
+    if not has_locations:
+        return "Velero has no VolumeSnapshotLocation, so it makes no native snapshots"
+    kind = next((each for each in _NEVER_SNAPSHOTTED if each in (volume.get("spec") or {})), "")
+    return f"no plugin of Velero snapshots {kind} volumes" if kind else ""
 
 
 def _may_be_csi(volume: Body) -> bool:

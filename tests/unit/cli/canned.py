@@ -53,8 +53,10 @@ def canned(
             if self.path in answers:
                 path = self.path
             answer = answers.get(path, status)
-            body = json.dumps(answer(path, sent) if callable(answer) else answer).encode()
-            self.send_response(200 if path in answers else 404)
+            content = answer(path, sent) if callable(answer) else answer
+            body = json.dumps(content).encode()
+            is_status = isinstance(content, dict) and content.get("kind") == "Status"
+            self.send_response(content.get("code", 200) if is_status else 200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

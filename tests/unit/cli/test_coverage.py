@@ -15,6 +15,7 @@ from foresail.proof.coverage import NamespaceCoverage
 from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
+FORBIDDEN = {"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "message": "not for you", "code": 403}
 
 
 def listed(*items: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +76,7 @@ def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any
         f"{VELERO}/backupstoragelocations": listed(
             named("default", "velero", spec={"default": True}, status={"phase": "Available"})
         ),
+        f"{VELERO}/volumesnapshotlocations": listed(named("default", "velero", spec={"provider": "aws"})),
         "/apis/apps/v1/namespaces/velero/deployments": listed(deployment()),
         "/apis/foresail.dev/v1alpha1/schedulepolicies": listed(policy),
         "/apis/oadp.openshift.io/v1alpha1/nonadminbackups": listed(request, forged),
@@ -324,6 +326,55 @@ def test_global_volume_policies_hold_for_every_schedule(
     (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
     gaps = {gap["reason"]: gap["message"] for each in (shop, *shop["claims"]) for gap in each["gaps"]}
     assert message in gaps[reason]
+
+
+def test_a_namespace_list_longer_than_a_tenants_may_be_is_judged(run: Callable[..., tuple[int, str, str]]) -> None:
+    names = ["shop", *(f"team-{number}" for number in range(600))]
+    selector = {"matchExpressions": [{"key": "app", "operator": "Near", "values": ["x"]}]}
+    (shop,) = json.loads(run("-n", "shop", "-o", "json", includedNamespaces=names)[1])["namespaces"]
+    assert shop["schedules"] == ["nightly"]
+    (shop,) = json.loads(run("-n", "shop", "-o", "json", orLabelSelectors=[selector])[1])["namespaces"]
+    assert "'Near' is no operator" in shop["gaps"][0]["message"]
+
+
+def test_without_a_volume_snapshot_location_native_snapshots_are_a_gap(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answers(snapshotVolumes=True)
+    found[f"{VELERO}/volumesnapshotlocations"] = listed()
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"]) == 0
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert "Velero has no VolumeSnapshotLocation" in shop["claims"][0]["gaps"][0]["message"]
+    assert shop["claims"][0]["saved"] is False
+
+
+@pytest.mark.parametrize(("is_tenants", "newest"), [(False, "by-hand"), (True, "nightly-1")])
+def test_a_backup_in_a_tenants_bucket_is_none_of_the_administrators(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_tenants: bool, newest: str
+) -> None:
+    found = answers()
+    location = named("other", "velero", spec={}, status={"phase": "Available"})
+    location["metadata"]["annotations"] = {"openshift.io/oadp-nabsl-origin-namespace": "x"} if is_tenants else {}
+    status = {"phase": "Completed", "startTimestamp": now().isoformat(), "progress": {"itemsBackedUp": 9}}
+    by_hand = named("by-hand", "velero", spec={"storageLocation": "other"}, status=status)
+    for path, more in ((f"{VELERO}/backupstoragelocations", location), (f"{VELERO}/backups", by_hand)):
+        found[path] = listed(*found[path]["items"], more)
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"]) == 0
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert shop["newestGoodBackup"]["name"] == newest
+
+
+def test_a_resource_policy_that_cannot_be_read_proves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answers(snapshotVolumes=True, resourcePolicy={"kind": "configmap", "name": "rules"})
+    found["/api/v1/namespaces/velero/configmaps/rules"] = FORBIDDEN
+    with canned(tmp_path, found) as server:
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"]) == 0
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert "the policies in ConfigMap rules cannot be read" in shop["claims"][0]["gaps"][0]["message"]
 
 
 def test_a_missing_resource_policy_is_a_gap(run: Callable[..., tuple[int, str, str]]) -> None:

@@ -258,6 +258,32 @@ def test_where_only_some_objects_are_wanted_a_backup_of_those_counts(filters: di
     assert (found.newest_good, reasons(found)) == (made, [])
 
 
+def test_a_tenants_backup_in_their_own_bucket_does_not_stand_for_that_of_the_administrator() -> None:
+    nightly = schedule("nightly")
+    own = replace(run(schedule("own"), 1), schedule="", is_in_tenants_bucket=True)
+    view = CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), (run(nightly, 200), own), DAY)
+    found = judged(view)["shop"]
+    assert (found.newest_good, found.claims[0].newest_good) == (view.backups[0], view.backups[0])
+    assert reasons(found) == [Reason.OBJECTIVE_MISSED]
+
+
+def test_where_only_the_tenant_has_a_schedule_their_own_bucket_counts() -> None:
+    own = replace(schedule("own"), is_in_tenants_bucket=True)
+    made = replace(run(own, 1), is_in_tenants_bucket=True)
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (own,), (made,), DAY))["shop"]
+    assert (found.newest_good, found.claims[0].newest_good, reasons(found)) == (made, made, [])
+    nightly = schedule("nightly", paused=True)
+    both = judged(CoverageView(namespaces("shop"), (), (own, nightly), (made,), DAY))["shop"]
+    assert reasons(both) == [Reason.PAUSED, Reason.OBJECTIVE_MISSED]
+
+
+def test_a_schedule_whose_resource_policy_cannot_be_read_saves_no_claim() -> None:
+    nightly = replace(schedule("nightly"), policy_unread="ConfigMap rules cannot be read")
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), (run(nightly, 1),), DAY))["shop"]
+    assert reasons(found) == [Reason.VOLUME_LEFT_OUT]
+    assert found.claims[0].gaps[0].message.endswith("nightly: ConfigMap rules cannot be read")
+
+
 def test_a_backup_with_a_resource_policy_that_was_not_read_saves_no_claim() -> None:
     nightly = schedule("nightly")
     by_hand = replace(run(schedule("x", resourcePolicy={"kind": "configmap", "name": "skip"}), 1), schedule="")
@@ -361,7 +387,7 @@ def test_a_template_without_persistent_volumes_makes_no_native_snapshot(fields: 
 
 
 def test_a_volume_with_the_exclusion_label_is_not_snapshotted() -> None:
-    volume = {"metadata": {"name": "pv", "labels": {"velero.io/exclude-from-backup": "true"}}, "spec": {"nfs": {}}}
+    volume = {"metadata": {"name": "pv", "labels": {"velero.io/exclude-from-backup": "true"}}, "spec": {"cinder": {}}}
     labelled = replace(claim("shop"), volume=volume)
     found = judged(CoverageView(namespaces("shop"), (labelled,), (schedule("nightly"),)))["shop"]
     assert reasons(found) == [Reason.VOLUME_LEFT_OUT]

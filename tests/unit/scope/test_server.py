@@ -29,6 +29,8 @@ def test_the_default_for_file_system_backup_is_a_flag(arguments: list[str], is_d
         (["--features=EnableCSI"], True),
         (["--features", "EnableAPIGroupVersions,EnableCSI"], True),
         (["--features=Other", "--features=EnableCSI"], True),
+        (["--features=EnableCSI", "--features=Other"], False),
+        (["--features=Other, EnableCSI"], False),
     ],
 )
 def test_csi_is_a_feature(arguments: list[str], has_csi: bool) -> None:
@@ -41,6 +43,8 @@ def test_csi_is_a_feature(arguments: list[str], has_csi: bool) -> None:
         ([], ""),
         (["--global-backup-volume-policies-configmap=rules"], "rules"),
         (["--global-backup-volume-policies-configmap", "rules"], "rules"),
+        (["--global-backup-volume-policies-configmap=a", "--global-backup-volume-policies-configmap", "b"], "b"),
+        (["--global-backup-volume-policies-configmap"], ""),
     ],
 )
 def test_volume_policies_of_all_backups_are_in_a_config_map(arguments: list[str], name: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from foresail.api.specs import BackupSpec
 from foresail.scope.policies import Policies, merged, policies_of
+from foresail.scope.server import ServerFlags
 from foresail.scope.volumes import BackedUp, Method, data_backup, pod_volumes
 
 CLAIM = {
@@ -91,8 +92,8 @@ def test_a_volume_policy_skips_what_meets_all_its_conditions(conditions: str, is
     [
         ("storageos", "storageOS", True),
         ("storageos", "storageos", False),
-        ("hostPath", "hostPath", True),
-        ("hostPath", "hostpath", False),
+        ("gcePersistentDisk", "gcePersistentDisk", True),
+        ("gcePersistentDisk", "gcepersistentdisk", False),
     ],
 )
 def test_a_volume_type_is_written_as_velero_writes_it(field: str, name: str, is_met: bool) -> None:
@@ -123,7 +124,9 @@ def test_a_native_snapshot_needs_the_volume_in_the_backup_and_one_by_csi_does_no
     found = data_backup(BackupSpec(), CLAIM, disk, [], backed_up=without_volume)
     assert (found.method, found.reason) == (Method.NONE, "the backup leaves out its PersistentVolume")
     assert data_backup(BackupSpec(), CLAIM, VOLUME, [], backed_up=without_volume).method == Method.SNAPSHOT
-    by_plugin = data_backup(BackupSpec(), CLAIM, VOLUME, [], backed_up=without_volume, has_csi=False)
+    by_plugin = data_backup(
+        BackupSpec(), CLAIM, VOLUME, [], backed_up=without_volume, server=ServerFlags(has_csi=False)
+    )
     assert by_plugin.method == Method.NONE
     unknown = {"metadata": {"name": "pv"}}  # a tenant may not read what kind of volume it is
     assert data_backup(BackupSpec(), CLAIM, unknown, [], backed_up=without_volume).method == Method.SNAPSHOT
@@ -153,7 +156,7 @@ def test_conditions_on_claims_do_not_hold_for_native_snapshots_unless_they_skip(
     rules = f"{{conditions: {GOLD}, action: {{type: {first}}}}}, {{action: {{type: {second}}}}}"
     policies = policies_of({"policy": f"{{version: v1, volumePolicies: [{rules}]}}"})
     assert data_backup(BackupSpec(), CLAIM, VOLUME, [], policies).method == by_csi
-    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], policies, has_csi=False).method == native
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], policies, server=ServerFlags(has_csi=False)).method == native
     assert data_backup(BackupSpec(), CLAIM, DISK, [], policies).method == native
 
 
@@ -224,3 +227,18 @@ def test_a_resource_policy_decides_about_each_volume_of_a_pod() -> None:
 
 def test_volumes_without_data_are_never_saved() -> None:
     assert pod_volumes(BackupSpec(default_volumes_to_fs_backup=True), pod()) == ["d", "tmp"]
+
+
+@pytest.mark.parametrize("kind", ["nfs", "hostPath", "local"])
+def test_nobody_snapshots_volumes_that_no_plugin_knows(kind: str) -> None:
+    found = data_backup(BackupSpec(), CLAIM, {"spec": {kind: {}}}, [])
+    assert (found.method, found.reason) == (Method.NONE, f"no plugin of Velero snapshots {kind} volumes")
+
+
+def test_without_a_volume_snapshot_location_there_are_snapshots_by_csi_only() -> None:
+    without = ServerFlags(has_snapshot_locations=False)
+    found = data_backup(BackupSpec(), CLAIM, DISK, [], server=without)
+    assert found.reason == "Velero has no VolumeSnapshotLocation, so it makes no native snapshots"
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], server=without).method == Method.SNAPSHOT
+    plain = ServerFlags(has_csi=False, has_snapshot_locations=False)
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [], server=plain).method == Method.NONE

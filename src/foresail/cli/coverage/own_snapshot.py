@@ -17,7 +17,7 @@ from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.coverage.snapshot import claim_rows, failure_of
-from foresail.cli.coverage.tenant_schedules import tenant_schedules
+from foresail.cli.coverage.tenant_schedules import lists_of_kinds, tenant_schedules
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.lease import LEASE
@@ -75,7 +75,9 @@ def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
     return BackupRow(
         each.key.name,
         made.phase,
-        msgspec.structs.replace(spec, included_namespaces=(each.key.namespace,), excluded_namespaces=None),
+        msgspec.structs.replace(
+            spec, included_namespaces=(each.key.namespace,), excluded_namespaces=None, **lists_of_kinds(spec)
+        ),
         instant(made.start_timestamp) if made.start_timestamp else None,
         made.progress.items_backed_up if made.progress else None,
         titles.get(annotations.get(SCHEDULE_UID, ""), ""),

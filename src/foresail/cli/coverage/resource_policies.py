@@ -7,8 +7,7 @@ import msgspec
 
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import CommandError
-from foresail.cli.output.messages import hint
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.plan import Key, Kind
 from foresail.proof.observe import ScheduleRow
 from foresail.scope.policies import Policies, PolicyError, config_map_of, merged, policies_of
@@ -16,8 +15,14 @@ from foresail.scope.releases import Release
 
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 
+
+class UnreadError(PolicyError):
+    """Why a resource policy could not be read."""
+
+
 Found = Mapping[str, Policies | PolicyError | None]
-"""By the name of the ConfigMap, empty for specs without: the policies, or why Velero refuses them."""
+"""By the name of the ConfigMap, empty for specs without: the policies, or why Velero refuses them or nobody read them.
+"""
 
 
 class _ConfigMap(msgspec.Struct, frozen=True):
@@ -41,20 +46,23 @@ def _with_global(
 ) -> Policies | PolicyError | None:
     if isinstance(own, PolicyError) or for_all is None:
         return own
+    if isinstance(for_all, UnreadError):
+        return for_all
     if isinstance(for_all, PolicyError):
         return PolicyError(f"the global volume policies: {for_all}")
     return merged(own, for_all)
 
 
 async def _read_or_refused(cluster: Cluster, key: Key, release: Release) -> Policies | PolicyError | None:
-    """Return the policies of a ConfigMap, or why Velero refuses them; None if it may not be read."""
+    """Return the policies of a ConfigMap, or why Velero refuses them or they may not be read."""
     try:
         return await _read(cluster, key, release)
     except PolicyError as error:
         return error
+    except UnreachableError:
+        raise
     except CommandError as error:
-        hint(f"the policies in ConfigMap {key.name} are not judged: {error.problem}")
-        return None
+        return UnreadError(f"the policies in ConfigMap {key.name} cannot be read: {error.problem}")
 
 
 async def _read(cluster: Cluster, key: Key, release: Release) -> Policies:
@@ -67,6 +75,8 @@ async def _read(cluster: Cluster, key: Key, release: Release) -> Policies:
 def with_policies(row: ScheduleRow, found: Found) -> ScheduleRow:
     """Return a schedule with its resource policy, or why Velero refuses that."""
     policy = found.get(config_map_of(row.spec))
+    if isinstance(policy, UnreadError):
+        return replace(row, policy_unread=str(policy))
     if isinstance(policy, PolicyError):
         return replace(row, policy_problem=str(policy))
     return replace(row, policies=policy)

@@ -3,8 +3,9 @@
 import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,11 +17,12 @@ from foresail.api.marks import REQUEST_UID, SCHEDULE_UID
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
-from foresail.api.specs import BackupSpec
+from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.coverage.kinds import read_kinds
 from foresail.cli.coverage.resource_policies import read_resource_policies, with_policies
 from foresail.cli.coverage.tenant_schedules import read_rules, spec_of, tenant_schedules
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate, read_namespace, read_policies, row_of
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
@@ -31,6 +33,7 @@ from foresail.scope.server import ServerFlags, server_flags
 from foresail.scope.world import claims_of
 
 _any = msgspec.json.Decoder(dict[str, Any])
+_Row = TypeVar("_Row", ScheduleRow, BackupRow)
 
 
 class _Progress(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,7 +51,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Backup(msgspec.Struct, frozen=True):
     metadata: Metadata
-    spec: BackupSpec = BackupSpec()
+    spec: StoredBackupSpec = StoredBackupSpec()
     status: _Status = _Status()
 
 
@@ -93,22 +96,43 @@ async def read_view_and_schedules(
     tenants = list(tenant_schedules(of_tenants, await read_rules(cluster, rows) if of_tenants else {}))
     requests = [_request.decode(each) for each in await cluster.listed_if_known(NON_ADMIN_BACKUP)] if tenants else []
     release = release_of(known.server.version)
+    locations = {each.key.name: each.is_tenants for each in known.locations}
     judged = [*map(schedule_row, evaluated), *(row for _, row in tenants)]
-    flags = await _read_flags(cluster, velero_namespace)
+    flags = replace(
+        await _read_flags(cluster, velero_namespace),
+        has_snapshot_locations=await _has_snapshot_locations(cluster, velero_namespace),
+    )
     specs = [each.spec for each in judged]
     policies = await read_resource_policies(cluster, velero_namespace, specs, release, flags.global_policies)
     runs = tenant_runs([schedule for schedule, _ in tenants], requests)
     view = CoverageView(
         rows,
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
-        tuple(with_policies(each, policies) for each in judged),
-        tuple(backup_row(each, runs) for each in backups),
+        tuple(_with_bucket(with_policies(each, policies), locations) for each in judged),
+        tuple(_with_bucket(backup_row(each, runs), locations) for each in backups),
         objective,
         release,
         await read_kinds(cluster, [*specs, *(each.spec for each in backups)]),
         flags,
     )
     return view, evaluated
+
+
+def _with_bucket(row: _Row, locations: Mapping[str, bool]) -> _Row:
+    """Return a row with whether its location is a tenant's; a tenant's schedule names that by another name."""
+    name = row.spec.storage_location
+    is_unknown = isinstance(row, ScheduleRow) and row.kind != "Schedule"
+    return replace(row, is_in_tenants_bucket=bool(name) and locations.get(name or "", is_unknown))
+
+
+async def _has_snapshot_locations(cluster: Cluster, namespace: str) -> bool:
+    try:
+        return bool(await cluster.listed_if_known(velero.VOLUME_SNAPSHOT_LOCATION, namespace))
+    except UnreachableError:
+        raise
+    except CommandError as error:
+        hint(f"whether there are VolumeSnapshotLocations is not judged: {error.problem}")
+        return True
 
 
 async def _read_flags(cluster: Cluster, namespace: str) -> ServerFlags:
@@ -162,7 +186,7 @@ def schedule_row(each: EvaluatedSchedule) -> ScheduleRow:
 
 def _template(each: EvaluatedSchedule) -> BackupSpec:
     raw = msgspec.json.encode(each.spec.get("template") or {})
-    return spec_of(msgspec.Raw(raw), f"Schedule {each.schedule.key.name}")
+    return spec_of(msgspec.Raw(raw), f"Schedule {each.schedule.key.name}", StoredBackupSpec)
 
 
 def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Request]) -> dict[str, str]:

@@ -10,13 +10,13 @@ from foresail.api.instants import instant
 from foresail.api.policy import SELF_SERVICE_POLICY, BackupPolicy, SelfServicePolicy
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.proof.observe import NamespaceRow, ScheduleRow
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.specs.kinds import backed_up
 from foresail.selfservice.specs.values import Refusal
-from foresail.tenancy.policies import policy_for, policy_row
+from foresail.tenancy.policies import PolicyRow, policy_for, policy_row
 
 _DECIDING_DATA = ("snapshot_volumes", "default_volumes_to_fs_backup", "resource_policy")
 _any = msgspec.json.Decoder(dict[str, Any])
@@ -27,12 +27,24 @@ _policy = msgspec.json.Decoder(SelfServicePolicy)
 async def read_rules(cluster: Cluster, namespaces: Iterable[NamespaceRow]) -> dict[str, BackupPolicy]:
     """Return what the SelfServicePolicies have for the backups of each namespace; say if they are not considered."""
     try:
-        policies = [policy_row(_policy.decode(each)) for each in await cluster.listed_if_known(SELF_SERVICE_POLICY)]
-    except (CommandError, msgspec.DecodeError) as error:
+        listed = await cluster.listed_if_known(SELF_SERVICE_POLICY)
+    except UnreachableError:
+        raise
+    except CommandError as error:
         hint(f"SelfServicePolicies, which may set defaults for the volumes of tenants, are not judged: {error}")
         return {}
+    policies = list(_policies(listed))
     found = ((each.name, policy_for(each.name, each.labels, policies, ())) for each in namespaces)
     return {name: policy.spec.backup for name, policy in found if policy is not None}
+
+
+def _policies(found: Iterable[msgspec.Raw]) -> Iterator[PolicyRow]:
+    for each in found:
+        try:
+            yield policy_row(_policy.decode(each))
+        except msgspec.DecodeError as error:
+            name = (_any.decode(each).get("metadata") or {}).get("name")
+            hint(f"SelfServicePolicy {name} cannot be decoded and is not considered: {error}")
 
 
 def tenant_schedules(
@@ -53,9 +65,8 @@ def tenant_row(each: nonadmin.Schedule, rules: BackupPolicy) -> ScheduleRow:
     """Return a NonAdminSchedule as coverage sees it: its backups are of its own namespace, whatever its spec has."""
     namespace = each.metadata.namespace
     spec = spec_of(each.spec.template.backup_spec, f"NonAdminSchedule {namespace}/{each.metadata.name}")
-    own = msgspec.structs.replace(
-        spec, included_namespaces=(namespace,), excluded_namespaces=None, **_lists(spec), **_settled(spec, rules)
-    )
+    settled = {**lists_of_kinds(spec), **_settled(spec, rules)}
+    own = msgspec.structs.replace(spec, included_namespaces=(namespace,), excluded_namespaces=None, **settled)
     upcoming = instant(each.status.next_run) if each.status.next_run else None
     return ScheduleRow(
         "NonAdminSchedule",
@@ -68,15 +79,15 @@ def tenant_row(each: nonadmin.Schedule, rules: BackupPolicy) -> ScheduleRow:
     )
 
 
-def spec_of(raw: msgspec.Raw, owner: str) -> BackupSpec:
+def spec_of(raw: msgspec.Raw, owner: str, kind: type[BackupSpec] = BackupSpec) -> BackupSpec:
     """Return the spec of a template; report one that cannot be decoded."""
     try:
-        return msgspec.json.decode(raw, type=BackupSpec)
+        return msgspec.json.decode(raw, type=kind)
     except msgspec.DecodeError as error:
         raise CommandError(f"{owner}: the template cannot be decoded: {error}", "correct the template") from error
 
 
-def _lists(spec: BackupSpec) -> dict[str, Any]:
+def lists_of_kinds(spec: BackupSpec) -> dict[str, Any]:
     """Return the lists of kinds as the operator writes them into a tenant's Backup; none if it refuses them."""
     try:
         found = backed_up(spec, "spec.template.backupSpec")
