@@ -47,18 +47,31 @@ _Loader.add_constructor(_TEXT, _text)
 
 def load(text: str) -> Any:  # noqa: ANN401  any YAML
     """Return the first document; scalars without quotes are `Plain`. Raise ValueError if aliases make it too large."""
-    found = next(iter(yaml.load_all(text, Loader=_Loader)), None)
-    rest, count = [found], 0
-    while rest:
-        count += 1
-        if count > _MOST_VALUES:
+    loader = _Loader(text)
+    try:
+        node = loader.get_node() if loader.check_node() else None
+        if node is None:
+            return None
+        if _values_in(node, {}) > _MOST_VALUES:
             raise ValueError(f"it has more than {_MOST_VALUES} values")
-        each = rest.pop()
-        if isinstance(each, dict):
-            rest += each.values()
-        elif isinstance(each, list):
-            rest += each
-    return found
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _values_in(node: yaml.Node, known: dict[int, int | None]) -> int:
+    """Return how many values a node has with all aliases expanded; each node is counted once."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) in known:
+        found = known[id(node)]
+        if found is None:
+            raise ValueError("an anchor contains itself")
+        return found
+    known[id(node)] = None
+    parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
+    known[id(node)] = count = 1 + sum(_values_in(each, known) for each in parts)
+    return count
 
 
 def resolved(text: str) -> str | None:

@@ -48,3 +48,20 @@ def test_aliases_that_multiply_are_refused() -> None:
     lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))]
     with pytest.raises(ValueError, match="more than 100000 values"):
         load("\n".join(lines))
+
+
+def test_merges_that_multiply_are_refused_before_they_are_expanded() -> None:
+    lines = ["a0: &a0 {k: v}", *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 30))]
+    with pytest.raises(ValueError, match="more than 100000 values"):
+        load("\n".join(lines))
+
+
+def test_an_anchor_that_contains_itself_is_refused() -> None:
+    with pytest.raises(ValueError, match="contains itself"):
+        load(f"a: &a [{', '.join(['*a'] * 300)}]")
+
+
+def test_a_merge_adds_keys() -> None:
+    assert load("base: &base {a: x}\nmore: {<<: *base, b: y}")["more"] == {"a": "x", "b": "y"}
+    assert load("") is None
+    assert load("a: 1\n---\nb: 2") == {"a": "1"}

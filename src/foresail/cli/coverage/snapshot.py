@@ -108,7 +108,10 @@ async def read_view_and_schedules(
     view = CoverageView(
         rows,
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
-        tuple(_with_bucket(with_policies(each, policies), locations) for each in judged),
+        tuple(
+            _with_bucket(with_policies(each, policies), locations, is_of_tenant=each.kind != "Schedule")
+            for each in judged
+        ),
         tuple(_with_bucket(backup_row(each, runs), locations) for each in backups),
         objective,
         release,
@@ -118,11 +121,10 @@ async def read_view_and_schedules(
     return view, evaluated
 
 
-def _with_bucket(row: _Row, locations: Mapping[str, bool]) -> _Row:
-    """Return a row with whether its location is a tenant's; a tenant's schedule names that by another name."""
+def _with_bucket(row: _Row, locations: Mapping[str, bool], *, is_of_tenant: bool = False) -> _Row:
+    """Return a row with whether its location is a tenant's; the tenant's own name of it is not among the locations."""
     name = row.spec.storage_location
-    is_unknown = isinstance(row, ScheduleRow) and row.kind != "Schedule"
-    return replace(row, is_in_tenants_bucket=bool(name) and locations.get(name or "", is_unknown))
+    return replace(row, is_in_tenants_bucket=locations.get(name, is_of_tenant)) if name else row
 
 
 async def _has_snapshot_locations(cluster: Cluster, namespace: str) -> bool:
