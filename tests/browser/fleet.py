@@ -40,7 +40,7 @@ def fleet(size: int = 500) -> Figures:
     rows = tuple(NamespaceRow(each, created) for each in names)
     view = CoverageView(rows, tuple(claims), tuple(schedules), tuple(backups), timedelta(hours=26))
     return Figures(
-        subject="All namespaces",
+        namespace="",
         velero_namespace="velero",
         instant=NOW,
         namespaces=tuple(judge(view, NOW)),

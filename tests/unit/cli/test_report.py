@@ -62,8 +62,8 @@ def timetable(name: str, *hours: int) -> Timetable:
     return Timetable(Key("velero", name), fires)
 
 
-def backup(name: str, phase: str, age: timedelta, **rest: str) -> BackupRow:
-    return BackupRow(name, phase, BackupSpec(), NOW - age, 7, **rest)
+def backup(name: str, phase: str, age: timedelta, schedule: str = "", failure: str = "") -> BackupRow:
+    return BackupRow(name, phase, BackupSpec(), NOW - age, 7, schedule, failure)
 
 
 def figures(word: str = "plain") -> Figures:
@@ -73,7 +73,7 @@ def figures(word: str = "plain") -> Figures:
     good = backup(word, "Completed", timedelta(hours=3), schedule=word)
     runs = [timetable(f"{word}-a", 3), timetable(f"{word}-b", 3, 15)]
     return Figures(
-        subject=f"Namespace {word}",
+        namespace=word,
         velero_namespace=word,
         instant=NOW,
         namespaces=(NamespaceCoverage(word, (word,), good, NOW, claims, gaps), NamespaceCoverage("calm")),
@@ -216,7 +216,9 @@ def test_only_runs_that_failed_in_the_last_days_are_shown_the_newest_first() -> 
 def test_the_command_of_each_gap_is_one_that_the_command_line_knows(
     reason: Reason, schedule: str, is_tenant: bool
 ) -> None:
-    words = shlex.split(closing_command("shop", Gap(reason, "m", schedule, "nightly-1"), "velero", is_tenant=is_tenant))
+    words = shlex.split(
+        closing_command("shop", Gap(reason, "m", schedule, "nightly-1"), "velero", NOW, is_tenant=is_tenant)
+    )
     assert words[0] in ("foresail", "kubectl", "velero")
     assert words[words.index("-n") + 1] == ("shop" if "/" in schedule or (is_tenant and not schedule) else "velero")
     if words[0] == "foresail":
@@ -224,7 +226,7 @@ def test_the_command_of_each_gap_is_one_that_the_command_line_knows(
 
 
 def test_a_name_from_a_schedule_cannot_end_the_command() -> None:
-    line = closing_command("a; rm -rf ~", Gap(Reason.NO_SCHEDULE, "m"), "velero", is_tenant=False)
+    line = closing_command("a; rm -rf ~", Gap(Reason.NO_SCHEDULE, "m"), "velero", NOW, is_tenant=False)
     assert "'a; rm -rf ~'" in line
 
 

@@ -447,3 +447,13 @@ def test_namespaces_are_read_once_however_many_specs_there_are() -> None:
     found = judge(CoverageView(rows, (), (), tuple(run(each, 5) for each in specs)), NOW)
     assert all(each.newest_good for each in found)
     assert Counted.reads <= 3 * len(rows)  # and not once per spec
+
+
+def test_the_figures_report_the_claim_that_misses_its_objective() -> None:
+    objects, data = schedule("objects", **OBJECTS), schedule("data")
+    view = CoverageView(namespaces("shop"), (claim("shop"),), (objects, data), (run(objects, 1), run(data, 50)), DAY)
+    text = text_format(judge(view, NOW), NOW)
+    started = (NOW - timedelta(hours=50)).timestamp()
+    assert f'foresail_namespace_good_backup_timestamp_seconds{{namespace="shop"}} {started:.0f}' in text
+    assert 'foresail_namespace_objective_seconds{namespace="shop"} 93600' in text
+    assert 'foresail_namespace_claims_saved{namespace="shop"} 0' in text

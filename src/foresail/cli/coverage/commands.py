@@ -1,5 +1,6 @@
 """The command that closes a gap, or shows its cause, ready to be copied into a shell."""
 
+from datetime import datetime
 from functools import lru_cache
 from shlex import join, quote
 
@@ -9,12 +10,12 @@ _DAILY = "0 3 * * *"
 _REMEMBERED = 1000  # a schedule that does not run is a gap of each of its namespaces
 
 
-def closing_command(namespace: str, gap: Gap, velero_namespace: str, *, is_tenant: bool) -> str:
+def closing_command(namespace: str, gap: Gap, velero_namespace: str, now: datetime, *, is_tenant: bool) -> str:
     """Return what to run; a tenant's commands need no rights in Velero's namespace."""
     if not gap.schedule:
         return _create(namespace, velero_namespace, is_tenant=is_tenant)
     owner, slash, name = gap.schedule.partition("/")
-    return _of_tenant(owner, name, gap) if slash else _of_schedule(gap.schedule, gap, velero_namespace)
+    return _of_tenant(owner, name, gap, now) if slash else _of_schedule(gap.schedule, gap, velero_namespace)
 
 
 def _create(namespace: str, velero_namespace: str, *, is_tenant: bool) -> str:
@@ -41,12 +42,12 @@ def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
     return join([*words, "-n", velero_namespace])
 
 
-def _of_tenant(namespace: str, name: str, gap: Gap) -> str:
+def _of_tenant(namespace: str, name: str, gap: Gap, now: datetime) -> str:
     match gap.reason:
         case Reason.PAUSED:
             words = ["foresail", "backup", "schedule", "unpause", name]
         case Reason.OBJECTIVE_MISSED:
-            words = ["foresail", "backup", "create", "catch-up", "--wait"]
+            words = ["foresail", "backup", "create", f"catch-up-{now:%Y%m%d-%H%M}", "--wait"]
         case Reason.NOT_RUNNING:
             words = ["foresail", "backup", "schedule", "explain", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:

@@ -3,28 +3,43 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage
-from foresail.proof.reasons import Reason
+from foresail.proof.reasons import Gap, Reason
 
 _TIME = "foresail_coverage_timestamp_seconds"
 _Value = Callable[[NamespaceCoverage], float | None]
 
 
+def _reported(each: NamespaceCoverage) -> NamespaceCoverage | ClaimCoverage:
+    """Return whose backup and objective are reported: the first claim's that misses its objective, if there is one."""
+    return next((claim for claim in each.claims if _is_late(claim.gaps)), each)
+
+
+def _is_late(gaps: Iterable[Gap]) -> bool:
+    return any(gap.reason is Reason.OBJECTIVE_MISSED for gap in gaps)
+
+
 def _good_backup(each: NamespaceCoverage) -> float | None:
     if any(gap.reason is Reason.NAMESPACE_ABSENT for gap in each.gaps):
         return None
-    started = each.newest_good.started if each.newest_good else None
-    return started.timestamp() if started else 0.0
+    newest = _reported(each).newest_good
+    return newest.started.timestamp() if newest and newest.started else 0.0
+
+
+def _objective(each: NamespaceCoverage) -> float | None:
+    objective = _reported(each).objective
+    return objective.total_seconds() if objective and not each.is_new else None
 
 
 _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
     "foresail_namespace_good_backup_timestamp_seconds": (
-        "Start of the newest good backup of a namespace; 0 without one.",
+        "Start of the newest good backup of a namespace, or with the data of a claim that is late; 0 without one.",
         _good_backup,
     ),
     "foresail_namespace_objective_seconds": (
         "How old the newest good backup of a namespace may be; absent while the namespace is younger.",
-        lambda each: each.objective.total_seconds() if each.objective and not each.is_new else None,
+        _objective,
     ),
     "foresail_namespace_gaps": (
         "Gaps of a namespace and its claims, as `foresail coverage` lists them.",

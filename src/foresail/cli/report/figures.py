@@ -11,7 +11,7 @@ from foresail.cli.cron.load import Load, Timetable, load_of
 from foresail.cli.report.checks import LastCheck
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.observe import BackupRow
-from foresail.proof.reasons import Gap
+from foresail.proof.reasons import Gap, Reason
 from foresail.proof.runs import FAILED_PHASES
 
 RECENT = timedelta(days=7)
@@ -30,7 +30,7 @@ class UpcomingRun:
 
 @dataclass(frozen=True, slots=True)
 class OpenGaps:
-    """Gaps of a namespace that one command closes."""
+    """Gaps of a namespace with the command that closes them, or shows the cause."""
 
     namespace: str
     command: str
@@ -41,7 +41,7 @@ class OpenGaps:
 class Figures:
     """Everything that a report shows."""
 
-    subject: str  # the namespace, or all of them
+    namespace: str  # empty for all
     velero_namespace: str
     instant: datetime
     namespaces: tuple[NamespaceCoverage, ...]
@@ -51,6 +51,11 @@ class Figures:
     objective: timedelta | None = None
     is_tenant: bool = False
     checks: tuple[LastCheck, ...] | None = None  # None if the reader may not list RestoreChecks
+
+    @property
+    def subject(self) -> str:
+        """What the report is about."""
+        return f"Namespace {self.namespace}" if self.namespace else "All namespaces"
 
     @property
     def counted(self) -> list[NamespaceCoverage]:
@@ -77,8 +82,13 @@ class Figures:
         return [OpenGaps(name, command, tuple(gaps)) for (name, command), gaps in found.items()]
 
     def command_for(self, namespace: str, gap: Gap) -> str:
-        """Return the command that closes a gap."""
-        return closing_command(namespace, gap, self.velero_namespace, is_tenant=self.is_tenant)
+        """Return the command that closes a gap, or shows its cause."""
+        return closing_command(namespace, gap, self.velero_namespace, self.instant, is_tenant=self.is_tenant)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a namespace or a claim misses its objective."""
+        return any(gap.reason is Reason.OBJECTIVE_MISSED for each in self.namespaces for gap in each.all_gaps())
 
     @property
     def without_backup(self) -> list[str]:

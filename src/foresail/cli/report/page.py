@@ -1,5 +1,6 @@
 """The report as one HTML file: no script, nothing fetched, every string of the cluster escaped."""
 
+import shlex
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -67,8 +68,9 @@ def _header(found: Figures) -> Html:
 
 
 def _footer(found: Figures) -> Html:
-    same = "foresail backup get" if found.is_tenant else "foresail coverage -A -o wide"
-    return element("footer", f"Foresail {__version__}. The same in the terminal: ", command(same))
+    where = ["-n", found.namespace] if found.namespace else ["-A"]
+    same = shlex.join(["foresail", "coverage", *where, "-o", "wide"])
+    return element("footer", f"Foresail {__version__}. Coverage in the terminal: ", command(same))
 
 
 def summary_tiles(found: Figures) -> Html:
@@ -76,7 +78,6 @@ def summary_tiles(found: Figures) -> Html:
     counted, failed = len(found.counted), len(found.failed)
     gaps = sum(len(each.all_gaps()) for each in found.namespaces)
     worst, without = found.worst, found.without_backup
-    late = worst is not None and found.objective is not None and worst[1] > found.objective
     following = found.upcoming[0] if found.upcoming else None
     return tiles(
         tile(
@@ -93,7 +94,7 @@ def summary_tiles(found: Figures) -> Html:
             else worst[0]
             if worst
             else "",
-            _mood(bool(without) or late),
+            _mood(bool(without) or found.is_late),
         ),
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
@@ -110,13 +111,12 @@ def _check_tile(found: Figures, count: int) -> Html:
 
 def namespace_tiles(found: Figures) -> Html:
     """Return the same for one namespace: its newest good copy, gaps, failures and the next run."""
-    worst, gaps, failed = found.worst, sum(len(each.all_gaps()) for each in found.namespaces), len(found.failed)
+    gaps, failed = sum(len(each.all_gaps()) for each in found.namespaces), len(found.failed)
     newest = next((each.newest_good for each in found.namespaces if each.newest_good is not None), None)
-    late = worst is None or (found.objective is not None and worst[1] > found.objective)
     following = found.upcoming[0] if found.upcoming else None
     age, name = (ago(newest.started, found.instant), newest.name) if newest else ("none", "no good backup")
     return tiles(
-        tile("Newest good copy", age, name, _mood(late)),
+        tile("Newest good copy", age, name, _mood(newest is None or found.is_late)),
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
         _next_tile(found, following),

@@ -87,7 +87,7 @@ def _figures(
 ) -> Figures:
     first = now.astimezone(load_zoneinfo(validate_zone_name(wanted.zone))).date()
     return Figures(
-        subject=f"Namespace {wanted.namespace}" if wanted.namespace else "All namespaces",
+        namespace=wanted.namespace,
         velero_namespace=wanted.velero_namespace,
         instant=now,
         namespaces=tuple(found),
