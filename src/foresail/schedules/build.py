@@ -10,10 +10,12 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.api.specs import StoredSelector
 from foresail.cron.duration import length_of
 from foresail.plan import Create, Key
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.settings import Settings
+from foresail.scope.labels import selector_problem
 
 _FAMILY = "/*"
 _OURS = "foresail.dev/*"  # state of the Schedule, never of its Backups, whatever the settings
@@ -67,6 +69,23 @@ def unreadable_duration(template: bytes) -> tuple[str, str] | None:
         hooks = (*(each.pre or ()), *(each.post or ()))
         texts += [("hooks.resources.exec.timeout", hook.exec.timeout) for hook in hooks if hook.exec is not None]
     return next(((field, text) for field, text in texts if text is not None and length_of(text) is None), None)
+
+
+class _Alternatives(msgspec.Struct, rename="camel"):
+    or_label_selectors: tuple[StoredSelector, ...] | None = None
+
+
+@lru_cache(_CACHE_SIZE)
+def malformed_alternative(template: bytes) -> str:
+    """Return what is wrong with a selector of `orLabelSelectors`; empty if nothing is.
+
+    Velero crashes on it. The Backup stays InProgress, and so long Velero 1.18 starts no other one.
+    """
+    try:
+        found = msgspec.json.decode(template, type=_Alternatives)
+    except msgspec.ValidationError:  # the API server's schema of Schedules lets none of these through
+        return ""
+    return next((problem for each in found.or_label_selectors or () if (problem := selector_problem(each))), "")
 
 
 def backup_name(schedule: ScheduleRow, slot: datetime, attempt: int = 0) -> str:

@@ -13,8 +13,8 @@ class Reason(StrEnum):
     """`spec.paused` is true. Resume it with `foresail schedule unpause`."""
 
     INVALID = "InvalidSchedule"
-    """Velero cannot parse the expression, or a duration of the template, so the phase is FailedValidation. Correct
-    `spec.schedule`, or the field of `spec.template` that the message names.
+    """Velero cannot parse the expression, or a duration or selector of the template, so the phase is FailedValidation.
+    Correct `spec.schedule`, or the field of `spec.template` that the message names.
     """
 
     NEVER_FIRES = "NeverFires"

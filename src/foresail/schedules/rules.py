@@ -12,7 +12,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.plan import Level
-from foresail.schedules.build import backup_name, unreadable_duration
+from foresail.schedules.build import backup_name, malformed_alternative, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.policies import problem_with
@@ -197,7 +197,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that blocks a run is reported."""
     schedule, server, zone = view.schedule, view.server, view.settings.zone
     previous = last_observed(schedule)
-    refused = _name_too_long(schedule) or _unreadable_duration(schedule) or _policy_problem(view)
+    refused = _name_too_long(schedule) or _fatal_template(schedule) or _policy_problem(view)
     cron = refused or parse_expression(schedule.text, zone, server.dialect, now)
     is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
     last = last_slot(view, now)
@@ -387,7 +387,12 @@ def _name_too_long(schedule: ScheduleRow) -> Because | None:
     return Because(Reason.NAME_TOO_LONG, f"{text}. Create it again with at most {LONGEST_NAME} characters.")
 
 
-def _unreadable_duration(schedule: ScheduleRow) -> Because | None:
+def _fatal_template(schedule: ScheduleRow) -> Because | None:
+    """Return what in a template would stop Velero, and with it the backups of everybody."""
+    malformed = malformed_alternative(schedule.template)
+    if malformed:
+        text = f"a selector of spec.template.orLabelSelectors is malformed: {malformed[:_LONGEST_SHOWN]}"
+        return Because(Reason.INVALID, f"{text}; Velero would crash, and all later backups would wait. Correct it.")
     found = unreadable_duration(schedule.template)
     if found is None:
         return None

@@ -165,6 +165,30 @@ def test_no_backup_gets_a_duration_that_go_cannot_read(template: bytes, field: s
     assert len(note.message.split()) <= 30
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        b'{"matchLabels": {"not a key": "x"}}',
+        b'{"matchLabels": {"app": "not a value"}}',
+        b'{"matchExpressions": [{"key": "app", "operator": "In"}]}',
+        b'{"matchExpressions": [{"key": "app", "operator": "Near", "values": ["x"]}]}',
+    ],
+)
+def test_no_backup_gets_a_selector_on_which_velero_crashes(selector: bytes) -> None:
+    template = b'{"orLabelSelectors": [{"matchLabels": {"app": "web"}}, %s]}' % selector
+    plan = decide(view(watched(schedule(template=template, last_backup=NOON - HOUR))), NOON)
+    assert plan.actions == ()
+    (note,) = plan.notes
+    assert note.reason == "InvalidSchedule"
+    assert "a selector of spec.template.orLabelSelectors is malformed" in note.message
+    assert len(note.message.split()) <= 30
+
+
+def test_a_template_with_alternatives_is_used() -> None:
+    template = b'{"orLabelSelectors": [{"matchLabels": {"app": "web"}}, {}]}'
+    assert decide(view(watched(schedule(template=template, last_backup=NOON - HOUR))), NOON).actions
+
+
 def test_template_with_durations_of_go_is_used() -> None:
     template = b'{"ttl": "720h0m0s", "hooks": {"resources": [{"pre": [{"exec": {"timeout": "90s"}}, {}]}]}}'
     assert decide(view(watched(schedule(template=template, last_backup=NOON - HOUR))), NOON).actions
