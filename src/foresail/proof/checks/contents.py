@@ -5,7 +5,7 @@ The file comes from a bucket and may hold anything.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -32,6 +32,9 @@ _VOLUMES = "v1/PersistentVolume"
 _STORAGE_CLASS = ("storage.k8s.io", "StorageClass")
 _LONGEST_NAME = 253
 _SHOWN = 3
+_LONGEST_ENDING = 3
+"""Letters after the stem of a plural, such as `ies`: more would take `certificaterequests` for Certificate."""
+
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # Velero reads `*` as all
 
 Lists = dict[str, list[str]]
@@ -108,23 +111,27 @@ def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[s
     kinds, excluded = restored(has_data=wanted.has_data), left_out(has_data=wanted.has_data)
     if any("/" in each and not _NAMESPACE.fullmatch(each.partition("/")[0]) for of in lists.values() for each in of):
         return None
-    defined = {name.partition(".")[2] for name in lists.get(_DEFINITIONS, ())}
+    resources = {kind_of(gvk): resource for gvk, resource in served.resources.items()}
+    stems = {_stem(gvk) for gvk in lists if gvk not in served.resources}
+    guessed = _by_stem(stems, set(wanted.custom).difference(served.resources.values()))
+    defined = _by_stem(stems, lists.get(_DEFINITIONS, ()))
     for gvk, names in sorted(_in_one_version(lists, served).items()):
         items = [_item(gvk, each) for each in names if "/" in each]
         own = [each for each in items if not SANDBOX_NAME.fullmatch(each.namespace)]  # of checks during the backup
         not_checked += len(items) - len(own)
         items = [each for each in own if not wanted.namespaces or each.namespace in wanted.namespaces]
         not_checked += sum("/" not in each for each in names)
-        resource = kinds.get(kind_of(gvk)) or served.resources.get(gvk, "")
-        opens_network = wanted.has_data and group_of(gvk) in NETWORK_GROUPS
-        is_listed = (resource in wanted.custom or _names_kind(gvk, wanted.custom)) and not opens_network
-        is_restored = kind_of(gvk) in kinds or is_listed
-        if items and not served.has(gvk) and (is_listed or group_of(gvk) not in defined):
+        resource = kinds.get(kind_of(gvk)) or served.resources.get(gvk) or resources.get(kind_of(gvk), "")
+        listed = {resource}.intersection(wanted.custom) if resource else guessed.get(_stem(gvk), set())
+        if wanted.has_data and group_of(gvk) in NETWORK_GROUPS:
+            listed = set()
+        is_restored = kind_of(gvk) in kinds or bool(listed)
+        if items and not served.has(gvk) and (listed or _stem(gvk) not in defined):
             problems.append(_not_served(gvk, items))
             not_served += len(items)
         elif is_restored and resource not in excluded:
             (optional if kind_of(gvk) in COMPLETED_ARE_SKIPPED else expected).extend(items)
-            custom |= {resource} if is_listed else set()
+            custom |= listed
         else:
             not_checked += len(items)
     problems += _missing_classes(lists, wanted, classes)
@@ -176,10 +183,23 @@ def _item(gvk: str, place: str) -> Item:
     return Item(gvk, namespace, name)
 
 
-def _names_kind(gvk: str, custom: Sequence[str]) -> bool:
-    """Whether a listed custom resource is probably this kind, which the cluster does not serve."""
+def _by_stem(stems: Container[tuple[str, str]], names: Iterable[str]) -> dict[tuple[str, str], set[str]]:
+    """Return names, given as plural.group, by those of the stems that they may have."""
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for name in names:
+        plural, _, group = name.partition(".")
+        plural = plural.replace("-", "")
+        for ending in range(min(_LONGEST_ENDING, len(plural)) + 1):
+            stem = (group, plural[: len(plural) - ending])
+            if stem in stems:
+                found[stem].add(name)
+    return found
+
+
+def _stem(gvk: str) -> tuple[str, str]:
+    """Return the group and the stem of a kind whose plural the cluster does not report: `polic` of Policy."""
     group, kind = kind_of(gvk)
-    return any(each.partition(".")[2] == group and each.startswith(kind.lower()[:-1]) for each in custom)
+    return group, kind.lower()[:-1]
 
 
 def _missing_classes(lists: Lists, wanted: Wanted, classes: Sequence[str]) -> list[Problem]:

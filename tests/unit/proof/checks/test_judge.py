@@ -98,6 +98,40 @@ def test_a_custom_resource_is_restored_only_if_it_is_listed() -> None:
     assert listed.custom == ("widgets.example.com",)
 
 
+@pytest.mark.parametrize(
+    ("group", "listed", "other"),
+    [
+        ("cert-manager.io", "CertificateRequest", "Certificate"),
+        ("kafka.strimzi.io", "KafkaTopic", "Kafka"),
+        ("argoproj.io", "ApplicationSet", "Application"),
+    ],
+)
+@pytest.mark.parametrize("is_discovered", [True, False])
+def test_a_kind_whose_name_begins_like_a_listed_one_is_not_restored(
+    group: str, listed: str, other: str, is_discovered: bool
+) -> None:
+    """An operator would act on copies that nobody listed."""
+    names = {f"{group}/v1/{each}": f"{each.lower()}s.{group}" for each in (listed, other)}
+    served = Served(names) if is_discovered else Served({}, frozenset({group}))
+    wanted = Wanted(custom=(names[f"{group}/v1/{listed}"],))
+    found = contents_of(json.dumps({each: ["red/a"] for each in names}).encode(), wanted, served)
+    assert found is not None
+    assert (found.custom, found.expected) == (wanted.custom, (Item(f"{group}/v1/{listed}", "red", "a"),))
+    assert (found.not_checked, found.problems) == (1, ())
+    alone = contents_of(json.dumps({f"{group}/v1/{other}": ["red/a"]}).encode(), wanted, served)
+    assert alone is not None
+    assert (alone.custom, alone.expected, alone.not_checked) == ((), (), 1)
+
+
+def test_an_old_version_of_a_served_kind_is_listed_by_the_plural_of_the_served_one() -> None:
+    definitions = ["children.example.com", "childrenofold.example.com"]
+    lists = {"example.com/v1beta1/Child": ["red/a"], "apiextensions.k8s.io/v1/CustomResourceDefinition": definitions}
+    served = Served({"example.com/v1/Child": "children.example.com"})
+    found = contents_of(json.dumps(lists).encode(), Wanted(custom=("children.example.com",)), served)
+    assert found is not None
+    assert ([each.reason for each in found.problems], found.custom) == ([Reason.KIND_NOT_SERVED], ())
+
+
 def test_a_kind_that_a_check_leaves_out_stays_out_even_if_it_is_listed() -> None:
     assert not set(included_resources([*LEFT_OUT, "widgets.example.com"], has_data=False)) & set(LEFT_OUT)
     with_data = set(included_resources([*LEFT_OUT], has_data=True))
@@ -147,6 +181,26 @@ def test_a_backup_that_has_the_definition_itself_needs_no_served_kind() -> None:
     listed = contents(file, Wanted(custom=("gadgets.other.org",)))
     assert [each.reason for each in listed.problems] == [Reason.KIND_NOT_SERVED], "the sandbox cannot take it"
     assert listed.custom == (), "Velero would wait for it for ever"
+
+
+@pytest.mark.parametrize(
+    ("kind", "definition", "is_defined"),
+    [
+        ("Gadget", "gadgets", True),
+        ("Policy", "policies", True),
+        ("Prometheus", "prometheuses", True),
+        ("NetworkAttachmentDefinition", "network-attachment-definitions", True),
+        ("Gadget", "widgets", False),
+        ("Certificate", "certificaterequests", False),
+        ("CertificateRequest", "certificates", False),
+    ],
+)
+def test_the_definition_of_another_kind_of_the_group_does_not_count(
+    kind: str, definition: str, is_defined: bool
+) -> None:
+    definitions = {"apiextensions.k8s.io/v1/CustomResourceDefinition": [f"{definition}.other.org"]}
+    found = contents(json.dumps({f"other.org/v1/{kind}": ["red/g"], **definitions}).encode())
+    assert [each.reason for each in found.problems] == ([] if is_defined else [Reason.KIND_NOT_SERVED])
 
 
 def test_a_namespace_that_is_wanted_and_not_in_the_backup_is_a_problem() -> None:
@@ -246,6 +300,16 @@ def test_a_verdict_without_a_restore_shows_the_first_problems_only() -> None:
     found = verdict_without_restore(contents(backup(**{f"old_v1_Kind{number}": ["red/a"] for number in range(500)})))
     assert found is not None
     assert (len(found.problems), found.count) == (MOST_PROBLEMS, 500)
+
+
+@pytest.mark.timed
+def test_many_definitions_and_many_kinds_cost_little() -> None:
+    kinds = {f"old.org/v1/Kind{number}": ["red/a"] for number in range(20_000)}
+    definitions = [f"kind{number}s.old.org" for number in range(20_000)]
+    file = json.dumps({**kinds, "apiextensions.k8s.io/v1/CustomResourceDefinition": definitions}).encode()
+    began = process_time()
+    assert contents(file).problems == ()
+    assert process_time() - began < 5
 
 
 @pytest.mark.timed
