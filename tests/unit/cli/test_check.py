@@ -110,6 +110,70 @@ def test_a_result_of_an_earlier_run_is_not_that_of_the_request(
     assert "NoResult: its Backup was deleted" in capsys.readouterr().err
 
 
+SOON, EARLIER = "2999-01-01T00:00:00Z", "2026-11-16T06:00:00Z"
+HANDLED: dict[str, Any] = {"handledRequest": "REQUEST"}
+
+
+def ended(run: str, result: str = "Pass", started: str = EARLIER) -> dict[str, Any]:
+    return {"last": {"id": run, "result": result, "reason": "ItemsMissing", "message": "all", "started": started}}
+
+
+@pytest.mark.parametrize(
+    ("polls", "expected"),
+    [
+        pytest.param(
+            [{"run": {"id": "a"}}, {**HANDLED, **ended("a")}], "NoResult", id="an earlier run ends between two polls"
+        ),
+        pytest.param([{**HANDLED, **ended("a")}], "NoResult", id="an earlier run is never seen"),
+        pytest.param([{**HANDLED, **ended("b", started=SOON)}], "passed: all", id="it ends before the first poll"),
+        pytest.param(
+            [{"run": {"id": "a"}}, {**ended("a"), **HANDLED, "run": {"id": "b"}}, {**HANDLED, **ended("b")}],
+            "passed: all",
+            id="an earlier run ends first",
+        ),
+        pytest.param(
+            [{**HANDLED, "run": {"id": "b"}}, {**HANDLED, **ended("b", "Fail"), "run": {"id": "c"}}],
+            "ItemsMissing: all",
+            id="another run begins at once",
+        ),
+        pytest.param(
+            [{**HANDLED, "run": {"id": "b"}}, {"handledRequest": "another", **ended("b")}],
+            "passed: all",
+            id="another request comes",
+        ),
+        pytest.param(
+            [{**HANDLED, "run": {"id": "b"}}, {**HANDLED, **ended("c", started=SOON)}],
+            "NoResult",
+            id="another run ends after it was abandoned",
+        ),
+    ],
+)
+def test_only_the_result_of_the_run_that_serves_the_request_counts(
+    polls: list[dict[str, Any]],
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("foresail.cli.check.wait._PAUSE", 0.0)
+    requests: list[str] = []
+    rest = iter(polls)
+
+    def answer(_: str, sent: Any) -> dict[str, Any]:  # noqa: ANN401
+        if sent:
+            requests.append(sent["metadata"]["annotations"]["foresail.dev/check-now"])
+        status = next(rest) if requests and not sent else {}
+        if status.get("handledRequest") == "REQUEST":
+            status = {**status, "handledRequest": requests[0]}
+        return {**CHECK, "spec": {}, "status": status}
+
+    path = "/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks/nightly"
+    with canned(tmp_path, {path: answer}) as server:
+        code = main(["check", "run", "nightly", "--wait", "--timeout=20s", "--kubeconfig", str(server.kubeconfig)])
+    assert expected in capsys.readouterr().err
+    assert code == (0 if "passed" in expected else 1)
+
+
 def test_waiting_for_a_check_ends_after_the_timeout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = "/apis/foresail.dev/v1alpha1/namespaces/velero/restorechecks/nightly"
     words = ["check", "run", "nightly", "--wait", "--timeout=1ms"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from foresail.api.instants import instant
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
@@ -66,16 +67,21 @@ def progress(key: Key, check: Mapping[str, Any], request: str, waited: timedelta
 async def wait_for_result(
     cluster: Cluster, key: Key, request: str, before: Mapping[str, Any], until: datetime | None
 ) -> int:
-    """Wait for the result of a request, other than the one before it; return 0 for a pass, raise the problem if not."""
-    began, said = now(), ""
+    """Wait for the result of the run that serves a request; return 0 for a pass, raise the problem if not."""
+    began, said, own = now(), "", ""
+    earlier = {before.get("id")}
     while True:
         found = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
-        last = (found.get("status") or {}).get("last") or {}
-        step = progress(key, found, request, now() - began)
-        if step.has_ended:
-            return report_result(key, {} if last == before else last)
-        if not step.has_begun:
-            before = last
+        status = found.get("status") or {}
+        last, run = status.get("last") or {}, (status.get("run") or {}).get("id", "")
+        step = progress(key, found, request, now() - began) if not own else Progress(has_begun=True)
+        if step.has_begun:
+            own = own or run
+        else:
+            earlier |= {last.get("id"), run}
+        if step.has_ended or (own and run != own):
+            is_own = last.get("id") == own if own else _is_since(last, request) and last.get("id") not in earlier
+            return report_result(key, last if is_own else {})
         if step.text and step.text != said:
             print(step.text, file=sys.stderr)
         said = step.text
@@ -84,6 +90,12 @@ async def wait_for_result(
             hint = f"see foresail check explain {key.name} -n {key.namespace}"
             raise CommandError(f"check {key}: timed out; it is {state}", hint)
         await asyncio.sleep(_PAUSE)
+
+
+def _is_since(last: Mapping[str, Any], request: str) -> bool:
+    """Whether a run that was never seen running started after the request, whose value is its time."""
+    started, requested = instant(str(last.get("started", ""))), instant(request)
+    return started is not None and requested is not None and started >= requested
 
 
 def report_result(key: Key, last: Mapping[str, Any]) -> int:
