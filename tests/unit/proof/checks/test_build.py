@@ -2,13 +2,14 @@
 
 import json
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from foresail.api.restore_check import CheckedBackups, RestoreCheckSpec, RestoreCheckStatus
 from foresail.plan import Key
-from foresail.proof.checks.build import modifiers
+from foresail.proof.checks.build import evidence, modifiers
 from foresail.proof.checks.labels import EXCLUDED
 from foresail.proof.checks.observe import CheckRow
 
@@ -51,3 +52,21 @@ def test_what_controllers_create_from_a_template_is_in_no_other_backup(resource:
     patches = [json.loads(each["mergePatches"][0]["patchData"]) for each in rules if resource in str(each)]
     (template,) = [each["spec"]["template"] for each in patches if "template" in each.get("spec", {})]
     assert template["metadata"]["labels"] == {"velero.io/exclude-from-backup": "true"}
+
+
+def test_evidence_cannot_be_changed_and_has_the_digest_of_its_record() -> None:
+    record = {"result": "Pass", "backup": "nightly-1", "message": "über 3 objects"}
+    made = evidence(CHECK, "0123456789", record)
+    body: Any = made.body
+    assert made.key == Key("velero", "check-0123456789-evidence")
+    assert body["immutable"] is True, "the API server then refuses every change of its data"
+    assert set(body["data"]) == {"record.json", "sha256"}
+    text = body["data"]["record.json"]
+    assert json.loads(text) == record
+    assert body["data"]["sha256"] == sha256(text.encode()).hexdigest()
+
+
+def test_the_digest_of_evidence_does_not_depend_on_the_order_of_fields() -> None:
+    one: Any = evidence(CHECK, "0123456789", {"a": 1, "b": 2}).body
+    other: Any = evidence(CHECK, "0123456789", {"b": 2, "a": 1}).body
+    assert one["data"]["sha256"] == other["data"]["sha256"]
