@@ -38,8 +38,8 @@ MOST_DATA_NAMESPACES = 10
 
 MOST_EVIDENCE = 100
 
-MOST_PROBLEMS = 20
-"""In the status; the evidence has more."""
+MOST_IN_STATUS = 20
+"""Problems; the evidence has more."""
 
 _NEEDS_DATA = (
     "!(has(self.spec.assertion) || has(self.spec.allowUnfenced) || has(self.spec.storage))"
@@ -256,7 +256,7 @@ class CheckResult(Wire, frozen=True):
     kept_until: Annotated[datetime, _described("Until when its sandbox stays.")] | None = None
     problems: Annotated[
         tuple[CheckProblem, ...],
-        msgspec.Meta(max_length=MOST_PROBLEMS, description="The first problems; the evidence has more."),
+        msgspec.Meta(max_length=MOST_IN_STATUS, description="The first problems; the evidence has more."),
     ] = ()
 
 

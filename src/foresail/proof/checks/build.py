@@ -15,7 +15,7 @@ from foresail.proof.checks.contents import included_resources
 from foresail.proof.checks.kinds import left_out
 from foresail.proof.checks.kinds import restored as restored_kinds
 from foresail.proof.checks.labels import EXCLUDED, labels_in_sandbox, own_labels
-from foresail.proof.checks.observe import CheckRow, DownloadTarget, Piece
+from foresail.proof.checks.observe import CheckRow, DownloadTarget, OwnedObject
 from foresail.proof.checks.settings import DataSettings
 
 FENCE = "foresail-fence"
@@ -209,33 +209,35 @@ def start(check: CheckRow, run: str) -> Create:
     return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}{_START}"), body, marks(check, run))
 
 
-def started(check: CheckRow, actions: Iterable[Action], now: datetime) -> Piece:
+def started(check: CheckRow, actions: Iterable[Action], now: datetime) -> OwnedObject:
     """Return the start among the actions of a Plan, as the store will have it."""
     start = next(each for each in actions if isinstance(each, Create) and each.key.name.endswith(_START))
     whose = check.key
-    return Piece(start.key, "", whose.name, check.uid, start.mark[CHECK_RUN], "", now, check_namespace=whose.namespace)
+    return OwnedObject(
+        start.key, "", whose.name, check.uid, start.mark[CHECK_RUN], "", now, check_namespace=whose.namespace
+    )
 
 
-def is_start(piece: Piece) -> bool:
+def is_start(owned: OwnedObject) -> bool:
     """Whether a ConfigMap is the start of a tenant's check."""
-    return piece.key.name == f"check-{piece.run}{_START}"
+    return owned.key.name == f"check-{owned.run}{_START}"
 
 
-def outlives_its_run(piece: Piece) -> bool:
+def outlives_its_run(owned: OwnedObject) -> bool:
     """Whether a ConfigMap stays after its run: evidence, and the start of a tenant's check."""
-    return is_evidence(piece) or is_start(piece)
+    return is_evidence(owned) or is_start(owned)
 
 
-def is_evidence(piece: Piece) -> bool:
+def is_evidence(owned: OwnedObject) -> bool:
     """Whether a ConfigMap is the evidence of a run."""
-    return piece.key.name == f"check-{piece.run}{_EVIDENCE}"
+    return owned.key.name == f"check-{owned.run}{_EVIDENCE}"
 
 
-def is_sandbox(piece: Piece) -> bool:
+def is_sandbox(owned: OwnedObject) -> bool:
     """Whether a namespace is a sandbox by its name too, not only by a label that anyone may have written."""
-    return bool(piece.run) and piece.key.name == sandbox_name(piece.run, piece.source)
+    return bool(owned.run) and owned.key.name == sandbox_name(owned.run, owned.source)
 
 
-def delete(kind: Kind, piece: Piece) -> Delete:
+def delete(kind: Kind, owned: OwnedObject) -> Delete:
     """Return the deletion of an object of a run."""
-    return Delete(kind, piece.key, piece.uid)
+    return Delete(kind, owned.key, owned.uid)

@@ -27,13 +27,13 @@ from foresail.proof.checks.observe import (
     BackupRow,
     CheckRow,
     CheckView,
-    Circumstances,
     DownloadRow,
+    Environment,
     Files,
     Found,
     LocationRow,
     NamedRow,
-    Piece,
+    OwnedObject,
     Query,
     QuotaRow,
     RestoreRow,
@@ -60,11 +60,11 @@ def _for_volume(change: Change[VolumeRow]) -> Iterator[Key]:
         yield change.key
 
 
-def _by_check(row: Piece) -> list[Key]:
+def _by_check(row: OwnedObject) -> list[Key]:
     return [Key(row.check_namespace, row.check)] if row.check else []
 
 
-def _by_tenant(row: Piece) -> list[str]:
+def _by_tenant(row: OwnedObject) -> list[str]:
     return [row.check_namespace] if row.check_namespace else []
 
 
@@ -109,10 +109,10 @@ class RestoreChecks:
         self.locations = Store[LocationRow]({"role": lambda row: ["default"] if row.is_default else []})
         self.classes = Store[NamedRow]()
         self.servers = Store[ServerRow]()
-        self.sandboxes = Store[Piece]({"check": _by_check, "tenant": _by_tenant})
+        self.sandboxes = Store[OwnedObject]({"check": _by_check, "tenant": _by_tenant})
         self.quotas = Store[QuotaRow]({"check": _by_check})
         self.restores = Store[RestoreRow]({"check": _by_check})
-        self.config_maps = Store[Piece]({"check": _by_check, "starts": _starts_in})
+        self.config_maps = Store[OwnedObject]({"check": _by_check, "starts": _starts_in})
         self.downloads = Store[DownloadRow]({"check": _by_check})
         self.volumes = Store[VolumeRow]({"sandbox": lambda row: [row.taken_by] if row.taken_by else []})
         self.background_reads = BackgroundReads[Query, Found](self._read)
@@ -129,10 +129,10 @@ class RestoreChecks:
         locations = WatchSpec(velero.LOCATION, mirrored.Location, _location_row, here)
         classes = WatchSpec(core.STORAGE_CLASS, observe.NamedWire, observe.named_row)
         servers = WatchSpec(DEPLOYMENT, Deployment, observe.server_row, here)
-        sandboxes = WatchSpec(core.NAMESPACE, observe.PieceWire, observe.piece_row, labels=ours)
+        sandboxes = WatchSpec(core.NAMESPACE, observe.OwnedObjectWire, observe.owned_object_row, labels=ours)
         quotas = WatchSpec(RESOURCE_QUOTA, observe.QuotaWire, observe.quota_row, labels=ours)
         restores = WatchSpec(velero.RESTORE, observe.RestoreWire, observe.restore_row, here, labels=ours)
-        maps = WatchSpec(core.CONFIG_MAP, observe.PieceWire, observe.piece_row, here, labels=ours)
+        maps = WatchSpec(core.CONFIG_MAP, observe.OwnedObjectWire, observe.owned_object_row, here, labels=ours)
         downloads = WatchSpec(velero.DOWNLOAD_REQUEST, observe.DownloadWire, observe.download_row, here, labels=ours)
         volumes = WatchSpec(core.VOLUME, VolumeWire, volume_row)
         return (
@@ -143,9 +143,9 @@ class RestoreChecks:
             Informer(servers, self.servers, lambda _: ()),
             Informer(sandboxes, self.sandboxes, self._for_sandbox),
             Informer(quotas, self.quotas, self._for_quota),
-            Informer(restores, self.restores, self._for_piece),
-            Informer(maps, self.config_maps, self._for_piece, self._learn_start),
-            Informer(downloads, self.downloads, self._for_piece),
+            Informer(restores, self.restores, self._for_owned_object),
+            Informer(maps, self.config_maps, self._for_owned_object, self._learn_start),
+            Informer(downloads, self.downloads, self._for_owned_object),
             *(self._tenant_informers() if self.serves_tenants else ()),
             *([Informer(volumes, self.volumes, _for_volume)] if self.data is not None else []),
         )
@@ -167,7 +167,7 @@ class RestoreChecks:
             self.turns.release(change.key)
         yield from ()
 
-    def _learn_start(self, change: Change[Piece]) -> Iterator[Key]:
+    def _learn_start(self, change: Change[OwnedObject]) -> Iterator[Key]:
         """Note that the store has a start, or whatever else a ConfigMap is."""
         self.starts.remove(change.key)
         yield from ()
@@ -203,14 +203,14 @@ class RestoreChecks:
         if change.old != change.new and any(each.is_default or not each.is_tenants for each in rows):
             yield from (each.key for each in self.checks.rows())
 
-    def _for_piece(self, change: Change[Piece]) -> Iterator[Key]:
+    def _for_owned_object(self, change: Change[OwnedObject]) -> Iterator[Key]:
         row = change.new or change.old
         if row is not None and row.check:
             yield Key(row.check_namespace or self.velero_namespace, row.check)
 
-    def _for_sandbox(self, change: Change[Piece]) -> Iterator[Key]:
+    def _for_sandbox(self, change: Change[OwnedObject]) -> Iterator[Key]:
         """Return the check of a sandbox; once it is deleted, those of the tenant's namespace that it blocked."""
-        yield from self._for_piece(change)
+        yield from self._for_owned_object(change)
         if change.new is None and change.old is not None and change.old.check_namespace:
             yield from self._served_keys(change.old.check_namespace)
 
@@ -246,10 +246,10 @@ class RestoreChecks:
         policy = self._policy(namespace)
         return self.ages.oldest(namespace, policy.maximum) if policy is not None else ()
 
-    def _for_quota(self, change: Change[Piece]) -> Iterator[Key]:
+    def _for_quota(self, change: Change[OwnedObject]) -> Iterator[Key]:
         """Return the check of a quota that came or began to count; Velero's every object changes its figures."""
         if change.old != change.new:
-            yield from self._for_piece(change)
+            yield from self._for_owned_object(change)
 
     def observe(self, key: Key, now: datetime) -> CheckView | VolumeRow | None:
         """Collect what is known about a check or a volume; None if it cannot be read."""
@@ -265,16 +265,16 @@ class RestoreChecks:
             return None
         if check is not None and check.is_tenants and check.is_terminating:
             check = None
-        piece = Key(key.namespace if is_tenants else "", key.name)
+        owner = Key(key.namespace if is_tenants else "", key.name)
         view = CheckView(
             key=key,
             check=check,
             tenant=self._tenant(key, check, now) if is_tenants else None,
-            sandboxes=tuple(self.sandboxes.by("check", piece)),
-            quotas=tuple(self.quotas.by("check", piece)),
-            restores=tuple(self.restores.by("check", piece)),
-            config_maps=tuple(self.config_maps.by("check", piece)),
-            downloads=tuple(self.downloads.by("check", piece)),
+            sandboxes=tuple(self.sandboxes.by("check", owner)),
+            quotas=tuple(self.quotas.by("check", owner)),
+            restores=tuple(self.restores.by("check", owner)),
+            config_maps=tuple(self.config_maps.by("check", owner)),
+            downloads=tuple(self.downloads.by("check", owner)),
         )
         if check is None:
             return view if view.sandboxes or view.restores or view.config_maps or view.downloads else None
@@ -287,7 +287,7 @@ class RestoreChecks:
             view,
             backups=tuple(self._own_backups(check) if is_tenants else self._selected_backups(check)),
             authority=location.authority if location is not None else "",
-            circumstances=self._circumstances(backup, location),
+            environment=self._environment(backup, location),
             classes=tuple(sorted(each.name for each in self.classes)),
             taken_volumes=tuple(
                 each.key.name for sandbox in view.sandboxes for each in self.volumes.by("sandbox", sandbox.key.name)
@@ -398,9 +398,9 @@ class RestoreChecks:
         first = self.turns.first
         return () if first is None else (first,)
 
-    def _circumstances(self, backup: BackupRow | None, location: LocationRow | None) -> Circumstances:
+    def _environment(self, backup: BackupRow | None, location: LocationRow | None) -> Environment:
         """Return what the evidence says about Velero and the bucket; credentials are not read."""
-        return Circumstances(
+        return Environment(
             velero_image=next((each.image for each in self.servers.rows() if each.image), ""),
             backup_kubernetes=backup.kubernetes if backup is not None else "",
             location=location.key.name if location is not None else "",
@@ -425,7 +425,7 @@ def _running_for(row: CheckRow) -> list[str]:
     return ["tenants"] if row.is_tenants and _is_running(row) else []
 
 
-def _starts_in(row: Piece) -> list[str]:
+def _starts_in(row: OwnedObject) -> list[str]:
     return [row.check_namespace] if row.check_namespace and build.is_start(row) else []
 
 

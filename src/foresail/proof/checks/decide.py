@@ -15,7 +15,7 @@ import msgspec
 from foresail import __version__
 from foresail.api.instants import whole
 from foresail.api.restore_check import (
-    MOST_PROBLEMS,
+    MOST_IN_STATUS,
     RESTORE_CHECK,
     CheckProblem,
     CheckResult,
@@ -247,7 +247,7 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
         kept_until=whole(now) + keeps if keeps and not has_passed else None,
         problems=tuple(
             CheckProblem(each.reason.value, each.message[:_LONGEST_PROBLEM])
-            for each in verdict.problems[:MOST_PROBLEMS]
+            for each in verdict.problems[:MOST_IN_STATUS]
         ),
     )
     record = {
@@ -257,12 +257,12 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
         **({"dataSpec": data_spec(check)} if run.depth == "Data" else {}),
         "foresail": __version__,
         "kubernetes": _kubernetes(view),
-        **msgspec.to_builtins(view.circumstances),
+        **msgspec.to_builtins(view.environment),
         "restorePhase": restore.phase if restore is not None else "",
         "sandboxes": sandboxes,
         "problemCount": verdict.count,
         "problems": [
-            msgspec.to_builtins(each) for each in verdict.problems[: MOST_PROBLEMS if check.is_tenants else None]
+            msgspec.to_builtins(each) for each in verdict.problems[: MOST_IN_STATUS if check.is_tenants else None]
         ],
         "digests": dict(verdict.digests),
         **msgspec.to_builtins(msgspec.structs.replace(result, kept_until=None, problems=())),

@@ -13,8 +13,8 @@ from foresail.proof.checks.kinds import kind_of
 from foresail.proof.checks.reasons import Problem, Reason
 from foresail.proof.restore_plan.refusals import Answer, refused_by
 
-MOST_PROBLEMS = 100
-"""In the evidence; the count is of all."""
+MOST_IN_EVIDENCE = 100
+"""Problems; the count is of all."""
 
 _LONGEST_LINE = 1024
 _MOST_LINES = 2000
@@ -90,7 +90,7 @@ def verdict_without_restore(contents: Contents, most_objects: int = MOST_OBJECTS
         return None
     empty = Problem(Reason.BACKUP_EMPTY, "the backup has no object that can be checked")
     problems = contents.problems or (empty,)
-    shown = problems[:MOST_PROBLEMS]
+    shown = problems[:MOST_IN_EVIDENCE]
     digests = (("contents", contents.digest),)
     return Verdict(shown, len(problems), contents.not_served, 0, contents.not_checked, digests)
 
@@ -113,7 +113,7 @@ def judge(
     lines = _lines(results)
     if lists is None or lines is None:
         return None
-    errors, warnings = _Said(lines[0]), _Said(lines[1])
+    errors, warnings = _RestoreMessages(lines[0]), _RestoreMessages(lines[1])
     actions = _actions(lists)
     found, expected = 0, contents.not_served
     not_checked = contents.not_checked
@@ -149,7 +149,7 @@ def judge(
         ("restored", sha256(restored or b"").hexdigest()),
         ("results", sha256(results or b"").hexdigest()),
     )
-    return Verdict(tuple(problems[:MOST_PROBLEMS]), len(problems), expected, found, not_checked, digests)
+    return Verdict(tuple(problems[:MOST_IN_EVIDENCE]), len(problems), expected, found, not_checked, digests)
 
 
 def failed(reason: Reason, message: str) -> Verdict:
@@ -184,7 +184,7 @@ def _place(entry: str) -> tuple[str, str]:
     return (namespace, name) if slash else ("", namespace)
 
 
-class _Said:
+class _RestoreMessages:
     """Velero's lines, by the names in them: a backup may have many objects, and Velero much to say."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -202,14 +202,14 @@ class _Said:
         return next((self._by_name[each] for each in places if each in self._by_name), "")
 
 
-def _is_made_by_cluster(item: Item, sandbox: str, said: str, warnings: _Said) -> bool:
+def _is_made_by_cluster(item: Item, sandbox: str, said: str, warnings: _RestoreMessages) -> bool:
     """Whether the sandbox had the object before Velero came, as every new namespace of this cluster has."""
     if (item.gvk.rpartition("/")[2], item.name) in _MADE_BY_CLUSTER:
         return True
     return not said and "already exists" in warnings.about(item, sandbox)
 
 
-def _problem(item: Item, sandbox: str, action: str, said: str, warnings: _Said) -> Problem:
+def _problem(item: Item, sandbox: str, action: str, said: str, warnings: _RestoreMessages) -> Problem:
     if not action:
         return Problem(Reason.ITEMS_MISSING, f"{item} is in the backup and was not restored")
     said = said or warnings.about(item, sandbox)

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from foresail.api.restore_check import Result
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.proof.checks.observe import CheckRow, Piece
+from foresail.proof.checks.observe import CheckRow, OwnedObject
 from foresail.proof.checks.reasons import Reason
 
 
@@ -19,7 +19,7 @@ class CheckMetrics(Collector):
     """The last result of each check, when it must pass again, and the sandboxes that exist."""
 
     def __init__(
-        self, checks: Store[CheckRow], sandboxes: Store[Piece], pass_due: Mapping[Key, datetime | None]
+        self, checks: Store[CheckRow], sandboxes: Store[OwnedObject], pass_due: Mapping[Key, datetime | None]
     ) -> None:
         self._checks, self._sandboxes, self._pass_due = checks, sandboxes, pass_due
 

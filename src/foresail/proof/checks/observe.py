@@ -145,7 +145,7 @@ def backup_row(wire: BackupWire) -> BackupRow:
     )
 
 
-class Piece(Keyed, frozen=True):
+class OwnedObject(Keyed, frozen=True):
     """An object that was made for a run of a RestoreCheck."""
 
     uid: str
@@ -158,15 +158,15 @@ class Piece(Keyed, frozen=True):
     check_namespace: str = ""  # of a tenant's RestoreCheck
 
 
-class PieceWire(msgspec.Struct, frozen=True):
+class OwnedObjectWire(msgspec.Struct, frozen=True):
     """A namespace or a ConfigMap."""
 
     metadata: Metadata
 
 
-def piece_row(wire: PieceWire) -> Piece:
+def owned_object_row(wire: OwnedObjectWire) -> OwnedObject:
     """Return what is kept of a namespace or a ConfigMap."""
-    return Piece(**_marks(wire.metadata))
+    return OwnedObject(**_marks(wire.metadata))
 
 
 class QuotaBounds(msgspec.Struct, frozen=True):
@@ -189,7 +189,7 @@ class QuotaWire(msgspec.Struct, frozen=True):
     status: QuotaStatus = QuotaStatus()
 
 
-class QuotaRow(Piece, frozen=True):
+class QuotaRow(OwnedObject, frozen=True):
     """The ResourceQuota of a sandbox."""
 
     is_counted: bool = False  # before everything is, the API server refuses every object that it bounds
@@ -221,7 +221,7 @@ class RestoreWire(msgspec.Struct, frozen=True):
     status: RestoreStatus = RestoreStatus()
 
 
-class RestoreRow(Piece, frozen=True):
+class RestoreRow(OwnedObject, frozen=True):
     """The Velero Restore of a run."""
 
     phase: str = ""
@@ -270,7 +270,7 @@ class DownloadWire(msgspec.Struct, frozen=True):
     status: DownloadStatus = DownloadStatus()
 
 
-class DownloadRow(Piece, frozen=True):
+class DownloadRow(OwnedObject, frozen=True):
     """A DownloadRequest of a run."""
 
     target: DownloadTarget = DownloadTarget()
@@ -308,8 +308,8 @@ def server_row(wire: Deployment) -> ServerRow:
     return ServerRow(Key(wire.metadata.namespace, wire.metadata.name), image[:_LONGEST_VERSION])
 
 
-class Circumstances(msgspec.Struct, frozen=True, rename="camel"):
-    """Under which a backup is checked, for the evidence."""
+class Environment(msgspec.Struct, frozen=True, rename="camel"):
+    """In which a backup is checked, for the evidence."""
 
     velero_image: str = ""
     backup_kubernetes: str = ""
@@ -370,10 +370,10 @@ class Tenant(msgspec.Struct, frozen=True):
     namespace: NamespaceRow | None  # None if it is deleted
     policy: RestoreChecksPolicy | None  # None if no SelfServicePolicy applies
     rank: int = 0  # how many checks of the namespace are older
-    starts: tuple[Piece, ...] = ()  # the recorded starts of checks of the namespace
+    starts: tuple[OwnedObject, ...] = ()  # the recorded starts of checks of the namespace
     is_free: bool = True  # whether no other tenant's check runs or comes first
     busy_until: datetime | None = None  # when the one that runs must have ended
-    sandboxes: tuple[Piece, ...] = ()  # of all checks of the namespace
+    sandboxes: tuple[OwnedObject, ...] = ()  # of all checks of the namespace
 
 
 class CheckView(msgspec.Struct, frozen=True):
@@ -383,15 +383,15 @@ class CheckView(msgspec.Struct, frozen=True):
     check: CheckRow | None  # None if it is deleted; what was made for it may still be there
     tenant: Tenant | None = None  # None if it is the administrator's
     backups: tuple[BackupRow, ...] = ()  # those that it selects
-    sandboxes: tuple[Piece, ...] = ()
+    sandboxes: tuple[OwnedObject, ...] = ()
     quotas: tuple[QuotaRow, ...] = ()  # of the sandboxes
     restores: tuple[RestoreRow, ...] = ()
-    config_maps: tuple[Piece, ...] = ()
+    config_maps: tuple[OwnedObject, ...] = ()
     downloads: tuple[DownloadRow, ...] = ()
     taken_volumes: tuple[str, ...] = ()  # which claims in the sandboxes have, and were not provisioned for them
     authority: str = ""
     classes: tuple[str, ...] = ()  # the names of all storage classes
-    circumstances: Circumstances = Circumstances()
+    environment: Environment = Environment()
     data: DataSettings | None = None  # None if depth Data is off
     read_result: ReadResult[Query, Found] | None = None
 

@@ -13,7 +13,7 @@ from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
 from foresail.plan import Delete, Kind
 from foresail.proof.checks import build, tenants
-from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, LocationRow, Piece, QuotaRow, RestoreRow
+from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, LocationRow, OwnedObject, QuotaRow, RestoreRow
 from foresail.slots.expression import Unusable, read_expression
 
 ENDED = frozenset({"Completed", "PartiallyFailed", "Failed", "FailedValidation"})
@@ -138,14 +138,14 @@ def leftovers(view: CheckView, now: datetime) -> tuple[Delete, ...]:
 
 def _leftovers(view: CheckView, now: datetime) -> Iterator[Delete]:
     kept = kept_runs(view, now)
-    families: tuple[tuple[Kind, tuple[Piece, ...]], ...] = (
+    families: tuple[tuple[Kind, tuple[OwnedObject, ...]], ...] = (
         (velero.RESTORE, view.restores),
         (core.NAMESPACE, tuple(each for each in view.sandboxes if build.is_sandbox(each))),
         (velero.DOWNLOAD_REQUEST, view.downloads),
         (core.CONFIG_MAP, tuple(each for each in view.config_maps if not build.outlives_its_run(each))),
     )
-    for kind, pieces in families:
-        for each in pieces:
+    for kind, owned in families:
+        for each in owned:
             if (each.check_uid, each.run) not in kept and not each.is_terminating:
                 yield build.delete(kind, each)
     yield from (build.delete(core.CONFIG_MAP, each) for each in (*_old_evidence(view), *_old_starts(view, now)))
@@ -163,7 +163,7 @@ def kept_runs(view: CheckView, now: datetime) -> set[tuple[str, str]]:
     return kept
 
 
-def blocking_sandbox(view: CheckView, now: datetime) -> Piece | None:
+def blocking_sandbox(view: CheckView, now: datetime) -> OwnedObject | None:
     """Return a sandbox of an earlier run that still exists; those that stay would become more with each run.
 
     Of a tenant, any check of the namespace may have left it: a check is soon deleted, and another one created.
@@ -181,14 +181,14 @@ def starts_until(view: CheckView, now: datetime) -> datetime | None:
     return min((each for each in ends if each > now), default=None)
 
 
-def _old_starts(view: CheckView, now: datetime) -> list[Piece]:
+def _old_starts(view: CheckView, now: datetime) -> list[OwnedObject]:
     """Return the starts of a tenant's check that count no more, whether it still exists or not."""
     lasts = tenants.interval(view.tenant)
     starts = [each for each in view.config_maps if build.is_start(each) and not each.is_terminating]
     return [each for each in starts if each.created is None or each.created + lasts <= now]
 
 
-def _old_evidence(view: CheckView) -> list[Piece]:
+def _old_evidence(view: CheckView) -> list[OwnedObject]:
     own = [each for each in view.config_maps if build.is_evidence(each) and not each.is_terminating]
     check = view.check
     if check is None:

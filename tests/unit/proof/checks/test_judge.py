@@ -15,7 +15,7 @@ from foresail.api.authorization import (
     ResponseKind,
 )
 from foresail.proof.checks.contents import Contents, Item, Wanted, contents_of, included_resources
-from foresail.proof.checks.judge import MOST_PROBLEMS, Verdict, judge, verdict_without_restore
+from foresail.proof.checks.judge import MOST_IN_EVIDENCE, Verdict, judge, verdict_without_restore
 from foresail.proof.checks.kinds import LEFT_OUT, NETWORK_GROUPS, Served, served_kinds
 from foresail.proof.checks.reasons import Reason
 
@@ -299,7 +299,7 @@ def test_a_backup_of_what_every_new_namespace_has_is_empty() -> None:
 def test_a_verdict_without_a_restore_shows_the_first_problems_only() -> None:
     found = verdict_without_restore(contents(backup(**{f"old_v1_Kind{number}": ["red/a"] for number in range(500)})))
     assert found is not None
-    assert (len(found.problems), found.count) == (MOST_PROBLEMS, 500)
+    assert (len(found.problems), found.count) == (MOST_IN_EVIDENCE, 500)
 
 
 @pytest.mark.timed

@@ -9,7 +9,7 @@ from foresail.api.restore_check import CheckedBackups, CheckResult, RestoreCheck
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.proof.checks.metrics import CheckMetrics
-from foresail.proof.checks.observe import BackupRow, CheckRow, Piece
+from foresail.proof.checks.observe import BackupRow, CheckRow, OwnedObject
 from foresail.proof.checks.rules import pass_due, waiting_since
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -76,7 +76,7 @@ def test_a_check_that_cannot_run_is_not_due(schedule: str | None) -> None:
 def test_the_figure_exists_before_the_first_check_has_ended() -> None:
     checks, row = Store[CheckRow](), check("0 6 * * *")
     checks.put(row.key, row)
-    metrics = CheckMetrics(checks, Store[Piece](), {row.key: NOON})
+    metrics = CheckMetrics(checks, Store[OwnedObject](), {row.key: NOON})
     found = {
         each.name: each.value
         for family in metrics.collect()
@@ -96,7 +96,7 @@ def test_checks_of_tenants_are_counted_by_their_last_result_and_have_no_series_o
         last = CheckResult("i", "b", "u", NOON, NOON, result, "r", "m") if result is not None else None
         row = msgspec.structs.replace(check(), key=Key("shop", str(number)), status=RestoreCheckStatus(last=last))
         checks.put(row.key, row)
-    found = [each for family in CheckMetrics(checks, Store[Piece](), {}).collect() for each in family.samples]
+    found = [each for family in CheckMetrics(checks, Store[OwnedObject](), {}).collect() for each in family.samples]
     counted = {each.labels["result"]: each.value for each in found if each.name.endswith("_tenant_checks")}
     assert counted == {"Pass": 2.0, "Fail": 1.0, "NotChecked": 1.0}
     assert len(found) == len(counted) + 1, "and the number of sandboxes"
@@ -110,5 +110,5 @@ def test_pods_without_a_fence_are_counted_whatever_became_of_them(reason: str, u
     last = CheckResult("i", "b", "u", NOON, NOON, "Fail", reason, "m", fence="NotEnforced")
     row = msgspec.structs.replace(check(), status=RestoreCheckStatus(last=last))
     checks.put(row.key, row)
-    found = [each for family in CheckMetrics(checks, Store[Piece](), {}).collect() for each in family.samples]
+    found = [each for family in CheckMetrics(checks, Store[OwnedObject](), {}).collect() for each in family.samples]
     assert [each.value for each in found if each.name.endswith("_unfenced")] == [unfenced]

@@ -12,7 +12,15 @@ from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key, Plan
 from foresail.proof.checks import tenants
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.observe import CheckRow, CheckView, PieceWire, QuotaRow, QuotaWire, piece_row, quota_row
+from foresail.proof.checks.observe import (
+    CheckRow,
+    CheckView,
+    OwnedObjectWire,
+    QuotaRow,
+    QuotaWire,
+    owned_object_row,
+    quota_row,
+)
 from foresail.proof.checks.reader import FileReader
 from foresail.proof.checks.tenant_rows import RequestRow, RequestWire, request_row
 from foresail.proof.checks.tenants import Turn
@@ -133,7 +141,7 @@ def test_no_label_of_a_schedule_stays_in_memory() -> None:
 
 @pytest.mark.parametrize("name", [CHECK, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE])
 def test_of_a_long_annotation_only_so_much_stays_as_a_name_has(name: str) -> None:
-    row = piece_row(PieceWire(Metadata("a", annotations={name: "x" * 100_000})))
+    row = owned_object_row(OwnedObjectWire(Metadata("a", annotations={name: "x" * 100_000})))
     assert max(len(each) for each in (row.check, row.check_namespace, row.run, row.source)) == 253
 
 
