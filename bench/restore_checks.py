@@ -10,12 +10,15 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from bench import MeasurementError
 from bench.restore_drill import API, GROUP, LABEL, Body, Drill, define, install, undefine, usual, wait, widget, widgets
 from bench.restore_faults import FAULTS, is_found
 from testbed import Cluster, Options
+from testbed.audit import Request
 from tests.cluster.operators import Operator
 from tests.worlds.check_scene import false_alarms_of_a_month
 
@@ -83,7 +86,7 @@ def escapes(drill: Drill) -> tuple[list[str], Body]:
     (name,) = drill.sandboxes()
     found = list(_escaped(drill, name))
     drill.forget("hostile")
-    wait(lambda: not drill.leftovers(), "the removal of the hostile sandbox")
+    settle(drill)
     body = {"metadata": {"finalizers": None}}
     drill.cluster.kubectl(
         "patch", "configmap", "stuck", "--namespace=hostile", "--type=merge", f"--patch={json.dumps(body)}"
@@ -110,50 +113,100 @@ def _escaped(drill: Drill, name: str) -> Iterator[str]:
         if each["metadata"].get("finalizers") or "reflector" in json.dumps(each["metadata"].get("annotations", {})):
             yield f"{each['kind']}/{each['metadata']['name']}"
     yield from (f"rolebindings/{each['metadata']['name']}" for each in listed("rolebindings") if each.get("subjects"))
-    if not {"every-minute"} <= {each["metadata"]["name"] for each in listed("cronjobs")}:
-        yield "the sandbox has no CronJob, so nothing was tried"
-    pod = json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "by-hand"},
-            "spec": {"containers": [{"name": "x", "image": "x:1"}]},
-        }
-    )
-    attempts = {
-        "a pod by hand": (("create", f"--namespace={name}", "--filename=-"), pod),
-        "a resumed CronJob": (("patch", "cronjob", "every-minute", f"--namespace={name}", f"--patch={_RESUMED}"), None),
-        "a scaled Deployment": (("scale", "deployment", "three", f"--namespace={name}", "--replicas=1"), None),
-        "a sandbox of somebody else": (("create", "namespace", "foresail-check-0123456789-abcdef"), None),
-        "a namespace with the label": (("label", "namespace", "hostile", f"{LABEL}=mine"), None),
-        "a RestoreCheck of a tenant": (
-            ("create", "--filename=-"),
-            json.dumps({"apiVersion": API, "kind": "RestoreCheck", "metadata": {"name": "t", "namespace": "hostile"},
-                        "spec": {"backups": {"schedule": "x"}}}),
-        ),
-        "another namespace by the operator": (
-            ("delete", "namespace", "hostile", "--dry-run=server", f"--as={USER}"), None,
-        ),
-        "a restore in place by the operator": (
-            ("create", "--dry-run=server", f"--as={USER}", "--filename=-"),
-            json.dumps({"apiVersion": "velero.io/v1", "kind": "Restore",
-                        "metadata": {"name": "check-0123456789", "namespace": "velero", "labels": {LABEL: "x"}},
-                        "spec": {"backupName": "hostile", "includedNamespaces": ["hostile"]}}),
-        ),
+    yield from accepted(drill, name)
+
+
+def accepted(drill: Drill, sandbox: str) -> Iterator[str]:
+    """Return the attacks that the fence does not refuse with its own message."""
+    here = f"--namespace={sandbox}"
+    for target in (("cronjobs", "every-minute", here), ("deployments", "three", here), ("namespaces", "hostile")):
+        problem = drill.problem("get", *target)
+        if problem:
+            yield f"there is no {target[0]}/{target[1]} to attack: {problem}"
+    for what, attack in attacks(sandbox).items():
+        problem = drill.problem(*attack.words, text=attack.text)
+        if not problem or attack.message not in problem:
+            yield f"{what}: {problem or 'accepted'}"
+
+
+class Attack(NamedTuple):
+    """A kubectl command that the fence must refuse with its own message: any other error tests nothing."""
+
+    message: str
+    words: tuple[str, ...]
+    text: str | None = None
+
+
+def attacks(sandbox: str) -> dict[str, Attack]:
+    """Return writes by hand, as an administrator and as the operator."""
+    create, by_operator = ("create", "--filename=-"), ("--dry-run=server", f"--as={USER}")
+    here = f"--namespace={sandbox}"
+    restricted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "by-hand"},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{"name": "x", "image": "x:1", "securityContext": restricted}],
+        },
+    }  # fmt: skip  # it meets the Pod Security Standard, so that the policy decides
+    check = {
+        "apiVersion": API, "kind": "RestoreCheck", "metadata": {"name": "t", "namespace": "hostile"},
+        "spec": {"backups": {"schedule": "x"}},
     }  # fmt: skip
-    yield from (name for name, (words, text) in attempts.items() if not drill.is_refused(*words, text=text))
+    restore = {
+        "apiVersion": "velero.io/v1", "kind": "Restore",
+        "metadata": {"name": "check-0123456789", "namespace": "velero", "labels": {LABEL: "x"}},
+        "spec": {"backupName": "hostile", "includedNamespaces": ["hostile"]},
+    }  # fmt: skip
+
+    def namespace(name: str, **labels: str) -> str:
+        return json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+
+    own, other, only = "foresail-check-0123456789-abcdef", "foresail-check-mine", "create and delete only sandboxes"
+    mine = {LABEL: "mine"}
+    resume = ("patch", "cronjob", "every-minute", here, f"--patch={_RESUMED}")
+    return {
+        "a pod by hand": Attack("pods and volumes with depth Data only", (*create, here), json.dumps(pod)),
+        "a resumed CronJob": Attack("suspended Jobs and CronJobs only", resume),
+        "a scaled Deployment": Attack("0 replicas only", ("scale", "deployment", "three", here, "--replicas=1")),
+        "a sandbox of somebody else": Attack("are sandboxes of RestoreChecks", create, namespace(own)),
+        "a namespace with the label": Attack(
+            "are written by RestoreChecks alone", ("label", "namespace", "hostile", f"{LABEL}=mine")
+        ),
+        "a RestoreCheck of a tenant": Attack("only if self-service is on", create, json.dumps(check)),
+        "the deletion of another namespace by the operator": Attack(
+            only, ("delete", "namespace", "hostile", *by_operator)
+        ),
+        "a sandbox without the label by the operator": Attack(only, (*create, *by_operator), namespace(own)),
+        "a sandbox of another name by the operator": Attack(only, (*create, *by_operator), namespace(other, **mine)),
+        "a namespace with the label by the operator": Attack(
+            only, (*create, *by_operator), namespace("elsewhere", **mine)
+        ),
+        "a restore in place by the operator": Attack(
+            "restore only into sandboxes", (*create, *by_operator), json.dumps(restore)
+        ),
+    }
 
 
 # Many namespaces, and kills
 
 
-def many(drill: Drill, count: int) -> Body:
-    """Check a backup of many namespaces in one run."""
+def many(drill: Drill, count: int) -> tuple[Body, set[str]]:
+    """Check a backup of many namespaces in one run, and return the result and the pods seen in sandboxes."""
     names = [f"many-{number}" for number in range(count)]
     for each in names:
         drill.make(each, *usual())
     drill.back_up("many", f"--include-namespaces={','.join(names)}")
-    return drill.check("many", deadline="1h")
+    drill.ask("many", "many", deadline="1h")
+    pods: set[str] = set()
+
+    def has_ended() -> bool:
+        pods.update(drill.pods())
+        return drill.result("many") is not None
+
+    wait(has_ended, "the check of many")
+    return drill.result("many") or {}, pods
 
 
 def killed(drill: Drill, operator: Operator, count: int) -> list[Body]:
@@ -198,10 +251,10 @@ def side_effects(drill: Drill, _operator: Operator, _size: float) -> Body:
 
 def namespaces(drill: Drill, _operator: Operator, size: float) -> Body:
     """Check many namespaces in one run."""
-    whole = many(drill, max(round(NAMESPACES * size), 1))
+    whole, pods = many(drill, max(round(NAMESPACES * size), 1))
     say(f"many namespaces: {whole['result']} {whole['message']} in {whole.get('restoreSeconds')} s")
     figures = {"namespaces": whole["namespaces"], "restore_seconds": whole.get("restoreSeconds")}
-    return {"false_alarms": int(whole["result"] != "Pass"), **figures}
+    return {"false_alarms": int(whole["result"] != "Pass"), "pods_started": len(pods), **figures}
 
 
 def kills(drill: Drill, operator: Operator, size: float) -> Body:
@@ -233,7 +286,7 @@ def main() -> int:
     parser.add_argument("--size", type=float, default=float(os.environ.get("SIZE") or 1))
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
     args = parser.parse_args()
-    options = Options(velero="velero", nodes=1)
+    options = Options(velero="velero", nodes=1, audit=True)
     with (
         Cluster.create(f"restore-checks-{os.getpid()}", options, owned=True) as cluster,
         tempfile.TemporaryDirectory() as folder,
@@ -242,11 +295,16 @@ def main() -> int:
         operator = Operator(cluster, Path(folder), *FLAGS)
         figures = measure(Drill(cluster), operator, args.size, args.part or list(PARTS))
     print(json.dumps(figures))
-    bad = (figures.get(each, 0) for each in ("false_alarms", "escapes", "leftovers"))
-    return 0 if figures.get("found") == figures.get("faults") and not any(bad) else 1
+    return 0 if is_good(figures) else 1
 
 
-def measure(drill: Drill, operator: Operator, size: float, parts: Iterable[str]) -> Body:
+def is_good(figures: Body) -> bool:
+    """Whether every fault is found, and nothing is wrong, gets out, starts or stays."""
+    bad = (figures.get(each, 0) for each in ("false_alarms", "escapes", "pods_started", "leftovers"))
+    return figures.get("found") == figures.get("faults") and not any(bad)
+
+
+def measure(drill: Drill, operator: Operator, size: float, parts: Collection[str]) -> Body:
     """Run the parts, and add up their figures."""
     figures: Body = {}
     operator.start()
@@ -254,10 +312,28 @@ def measure(drill: Drill, operator: Operator, size: float, parts: Iterable[str])
         for part in parts:
             for name, value in PARTS[part](drill, operator, size).items():
                 figures[name] = figures[name] + value if name in figures else value
-        wait(lambda: not drill.leftovers(), "the removal of everything")
+        settle(drill)
+        left = drill.leftovers()
     finally:
         operator.kill()
-    return {**figures, "leftovers": len(drill.leftovers())}
+    if set(parts) - {"month"}:
+        figures["pods_started"] = max(figures.get("pods_started", 0), pods_created(drill.created()))
+    return {**figures, "leftovers": len(left)}
+
+
+def settle(drill: Drill) -> None:
+    """Wait until everything of checks is removed, and report what is not."""
+    try:
+        wait(lambda: not drill.leftovers(), "the removal of everything")
+    except MeasurementError as error:
+        say(f"{error}: {', '.join(drill.leftovers())}")
+
+
+def pods_created(created: Sequence[Request]) -> int:
+    """Return how many pods there ever were in sandboxes, from what was created in them."""
+    if not created:
+        raise MeasurementError("the audit log has no object in a sandbox, so it says nothing about pods")
+    return sum(each.resource == "pods" for each in created)
 
 
 def say(line: str) -> None:

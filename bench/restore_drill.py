@@ -8,11 +8,14 @@ import tarfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from bench import MeasurementError
+from foresail.api.restore_check import SANDBOX_PREFIX
 from testbed import Cluster, TestbedError
+from testbed.audit import Request
 from testbed.build import program
 
 CHARTS = Path(__file__).parents[1] / "charts"
@@ -138,20 +141,44 @@ class Drill:
         """Return what checks have left beside their evidence."""
         found = self.sandboxes()
         names = [each["metadata"]["name"] for each in self.cluster.get("namespaces")["items"]]
-        found += [each for each in names if each.startswith("foresail-check-") and each not in found]
+        found += [each for each in names if each.startswith(SANDBOX_PREFIX) and each not in found]
         for kind in ("restores.velero.io", "downloadrequests.velero.io", "configmaps"):
             items = self.cluster.get(kind, "--namespace=velero", f"--selector={LABEL}")["items"]
             rest = [each["metadata"]["name"] for each in items]
             found += [f"{kind}/{each}" for each in rest if not each.endswith("-evidence")]
+        for each in self.cluster.get("persistentvolumes")["items"]:
+            if each["spec"].get("claimRef", {}).get("namespace", "").startswith(SANDBOX_PREFIX):
+                found.append(f"persistentvolumes/{each['metadata']['name']}")
         return found
 
-    def is_refused(self, *arguments: str, text: str | None = None) -> bool:
-        """Whether the API server refuses a kubectl command of a cluster administrator."""
+    def pods(self) -> list[str]:
+        """Return the pods that exist in sandboxes."""
+        found = [each["metadata"] for each in self.cluster.get("pods", "--all-namespaces")["items"]]
+        names = [f"{each['namespace']}/{each['name']}" for each in found]
+        return [each for each in names if each.startswith(SANDBOX_PREFIX)]
+
+    def created(self) -> list[Request]:
+        """Return what was created in sandboxes so far, whether or not it still exists."""
+
+        def is_in_sandbox(each: Request) -> bool:
+            is_created = each.verb == "create" and each.code == HTTPStatus.CREATED
+            return is_created and each.is_write and each.namespace.startswith(SANDBOX_PREFIX)
+
+        return self.cluster.audit_where(is_in_sandbox)
+
+    # kubectl
+
+    def problem(self, *arguments: str, text: str | None = None) -> str:
+        """Return why a kubectl command of a cluster administrator fails; empty if it does not."""
         try:
             self.cluster.kubectl(*arguments, text=text)
-        except TestbedError:
-            return True
-        return False
+        except TestbedError as error:
+            return error.problem
+        return ""
+
+    def is_refused(self, message: str, *arguments: str, text: str | None = None) -> bool:
+        """Whether the API server refuses a command with that message; another problem is no refusal."""
+        return message in self.problem(*arguments, text=text)
 
 
 # Objects
@@ -212,7 +239,7 @@ def widget(name: str, version: str = "v1") -> Body:
 def define(drill: Drill, definition: Body) -> None:
     """Define a kind, wait until it is served, and let Velero discover it: it looks every five minutes only."""
     drill.cluster.apply(definition)
-    wait(lambda: not drill.is_refused("get", f"widgets.{GROUP}", "--all-namespaces"), "the kind Widget")
+    wait(lambda: not drill.problem("get", f"widgets.{GROUP}", "--all-namespaces"), "the kind Widget")
     drill.cluster.restart_velero()
 
 

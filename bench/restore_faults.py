@@ -12,18 +12,18 @@ Fault = Callable[[Drill], Body]
 
 
 @contextmanager
-def refusing(drill: Drill, *objects: Body, refused: Body | None = None) -> Iterator[None]:
-    """Refuse ConfigMaps with a label, or another object, for a while."""
+def refusing(drill: Drill, message: str, *objects: Body, refused: Body | None = None) -> Iterator[None]:
+    """Refuse ConfigMaps with a label, or another object, for a while, with a message."""
     drill.cluster.apply(*objects)
     probe = json.dumps(refused or config_map("probe", drill="refused"))
     words = ("create", "--namespace=default", "--dry-run=server", "--filename=-")
-    wait(lambda: drill.is_refused(*words, text=probe), "the refusal")
+    wait(lambda: drill.is_refused(message, *words, text=probe), "the refusal")
     try:
         yield
     finally:
         for each in objects:
             drill.cluster.kubectl("delete", each["kind"], each["metadata"]["name"])
-        wait(lambda: not drill.is_refused(*words, text=probe), "the end of the refusal")
+        wait(lambda: not drill.problem(*words, text=probe), "the end of the refusal")
 
 
 def webhook() -> Body:
@@ -94,7 +94,7 @@ def refusing_webhook(drill: Drill) -> Body:
     """Refuse an object by a webhook that nobody answers."""
     drill.make("webhook", *usual(), config_map("refused", drill="refused"))
     drill.back_up("webhook", "--include-namespaces=webhook")
-    with refusing(drill, webhook()):
+    with refusing(drill, f"refuse.{GROUP}", webhook()):
         return drill.check("webhook")
 
 
@@ -102,7 +102,7 @@ def refusing_policy(drill: Drill) -> Body:
     """Refuse an object by an admission policy."""
     drill.make("policy", *usual(), config_map("refused", drill="refused"))
     drill.back_up("policy", "--include-namespaces=policy")
-    with refusing(drill, *policy()):
+    with refusing(drill, "refused by the drill", *policy()):
         return drill.check("policy")
 
 
@@ -214,7 +214,7 @@ def host_network(drill: Drill) -> Body:
     drill.back_up("host", "--include-namespaces=host")
     expression = "!object.spec.template.spec.?hostNetwork.orValue(false)"
     rules = policy(expression, "apps", "deployments", message="hostNetwork is not allowed")
-    with refusing(drill, *rules, refused=on_host):
+    with refusing(drill, "hostNetwork is not allowed", *rules, refused=on_host):
         return drill.check("host")
 
 
@@ -246,7 +246,7 @@ def lost_conversion(drill: Drill) -> Body:
     drill.cluster.apply(changed)
     probe = json.dumps(widget("probe"))
     words = ("create", "--namespace=default", "--dry-run=server", "--filename=-")
-    wait(lambda: drill.is_refused(*words, text=probe), "the refused conversion")
+    wait(lambda: drill.is_refused("conversion webhook", *words, text=probe), "the refused conversion")
     try:
         return drill.check("conversion", customResources=[f"widgets.{GROUP}"])
     finally:

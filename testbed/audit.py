@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -42,23 +42,27 @@ class Request:
 
 def requests_of(site: Site, user: str, seconds: float = 60.0) -> list[Request]:
     """Return the requests of that user so far, in the order in which they came in."""
-    return [each for each in _requests(site, seconds) if each.user == user]
+    return requests_where(site, lambda each: each.user == user, seconds)
 
 
 def requests_from(site: Site, address: str, seconds: float = 60.0) -> list[Request]:
     """Return the requests from that address so far, whoever sent them, in the order in which they came in."""
-    return [each for each in _requests(site, seconds) if each.source == address]
+    return requests_where(site, lambda each: each.source == address, seconds)
 
 
-def _requests(site: Site, seconds: float) -> list[Request]:
+def requests_where(site: Site, matches: Callable[[Request], bool], seconds: float = 60.0) -> list[Request]:
+    """Return the requests so far that match, in the order in which they came in; others take no memory."""
     if not site.options.audit:
         raise TestbedError(f"cluster {site.name!r} keeps no audit log", "bring it up with --audit")
     _wait_for_marker(site, seconds)
     found: dict[str, Request] = {}
     for entry in _entries(site):
         known = found.get(entry["auditID"])
-        ended = entry["stage"] != "ResponseStarted"
-        found[entry["auditID"]] = _request(entry) if known is None else replace(known, ended=known.ended or ended)
+        each = _request(entry)
+        if known is not None:
+            found[entry["auditID"]] = replace(known, ended=known.ended or each.ended)
+        elif matches(each):
+            found[entry["auditID"]] = each
     return sorted(found.values(), key=lambda r: r.at)
 
 

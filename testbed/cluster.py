@@ -308,6 +308,10 @@ class Cluster:
         """Return what was asked of the API server from that address so far, by whomever."""
         return audit.requests_from(self.site, address)
 
+    def audit_where(self, matches: Callable[[Request], bool]) -> list[Request]:
+        """Return what was asked of the API server so far and matches, by whomever."""
+        return audit.requests_where(self.site, matches)
+
     def _credential_file(self, name: str) -> Path:
         folder = self.site.folder / "credentials"
         folder.mkdir(exist_ok=True)

@@ -111,7 +111,7 @@ def test_a_planted_fault_is_found_with_the_right_reason(drill: Drill, fault: str
 @pytest.mark.usefixtures("operator")
 def test_side_effects_from_inside_a_backup_do_not_escape(drill: Drill) -> None:
     escaped, result = escapes(drill)
-    assert escaped == []
+    assert (escaped, drill.leftovers()) == ([], [])
     assert result["message"] == "the backup has no object of namespace elsewhere", "the sandbox took everything else"
 
 

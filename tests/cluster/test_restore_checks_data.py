@@ -138,7 +138,8 @@ def test_the_operator_changes_the_reclaim_policy_of_its_volumes_only(
 ) -> None:
     patch = json.dumps({"spec": {"persistentVolumeReclaimPolicy": policy}})
     words = ("patch", "persistentvolume", volume, f"--as={USER}", f"--patch={patch}", "--dry-run=server")
-    assert drill.is_refused(*words) is not is_allowed
+    said = drill.problem(*words)
+    assert said == "" if is_allowed else "change only the reclaim policy of volumes provisioned" in said
 
 
 @pytest.mark.parametrize(
@@ -151,13 +152,16 @@ def test_no_volume_that_exists_is_bound_to_a_claim_of_a_sandbox(
     claim = {"namespace": namespace, "name": "data", "uid": UID, "resourceVersion": "1"}
     patch = json.dumps({"spec": {"claimRef": claim}})
     words = ("patch", "persistentvolume", volume, f"--patch={patch}", "--dry-run=server")
-    assert drill.is_refused(*words) is not is_allowed
+    said = drill.problem(*words)
+    assert said == "" if is_allowed else "gets a new volume, never one that exists" in said
 
 
 def test_nobody_opens_a_sandbox(drill: Drill) -> None:
     label = "pod-security.kubernetes.io/enforce=privileged"
-    assert drill.is_refused("label", "namespace", DATA, label, "--overwrite", "--dry-run=server")
-    assert drill.is_refused("label", "namespace", OBJECTS, f"{CHECK_DEPTH}=Data", "--dry-run=server")
+    said = drill.problem("label", "namespace", DATA, label, "--overwrite", "--dry-run=server")
+    assert "keeps the restricted Pod Security Standard" in said
+    said = drill.problem("label", "namespace", OBJECTS, f"{CHECK_DEPTH}=Data", "--dry-run=server")
+    assert "written by RestoreChecks alone" in said
 
 
 def test_the_api_server_refuses_fields_of_data_with_another_depth(drill: Drill) -> None:
@@ -203,7 +207,7 @@ def test_what_is_in_a_sandbox_goes_after_data_is_switched_off(drill: Drill) -> N
     drill.cluster.kubectl("patch", "persistentvolumeclaim", "data", here, "--type=merge", f"--patch={stuck}")
     install(drill.cluster, "proof.data.enabled=false")
     words = ("create", "--dry-run=server", "--filename=-")
-    wait(lambda: drill.is_refused(*words, text=json.dumps(pod(DATA))), "the fence without data")
+    wait(lambda: drill.is_refused("depth Data only", *words, text=json.dumps(pod(DATA))), "the fence without data")
     for each in ("persistentvolumeclaim/data", "deployment/stays"):
         drill.cluster.kubectl("delete", each, here, "--wait=false")
         drill.cluster.kubectl("patch", each, here, "--type=merge", LOOSE)
