@@ -30,6 +30,10 @@ _CLUSTER_MADE = {
     ("configmaps", "kube-root-ca.crt"): "Kubernetes creates it in every new namespace",
     ("serviceaccounts", "default"): "Kubernetes creates it in every new namespace",
 }
+_NEEDED = {
+    ACCOUNTS: ("ServiceAccount", By.ADMISSION),
+    PRIORITY_CLASSES: ("PriorityClass", By.MISSING_CLASS),
+}
 
 
 class Outcome(Enum):
@@ -50,6 +54,8 @@ class Question:
 
     body: Document = field(hash=False)
     is_patch: bool = False
+    assumed: frozenset[ItemKey] = frozenset()
+    """The items that must be restored before it: the fields that name them are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,8 @@ class Observed:
 
     live: Document | None = field(default=None, hash=False)
     answer: Answer | None = None
+    assumed: frozenset[ItemKey] = frozenset()
+    """The items of the restore without which the answer would be another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +118,9 @@ def question_again(step: Step, asked: Question, answer: Answer, planned: Collect
         return None
     before = mapping(asked.body.get("spec"))
     spec = {name: value for name, value in before.items() if name not in fields}
-    return Question({**asked.body, "spec": spec}) if spec != before else None
+    if spec == before:
+        return None
+    return Question({**asked.body, "spec": spec}, assumed=asked.assumed | {missing})
 
 
 def decide(
@@ -119,11 +129,8 @@ def decide(
     """Return the verdict of each item, in the order of the restore; its namespaces come first."""
     listed = [name for name in preparation.namespaces if _is_listed(name, preparation, world)]
     spaces = {name: _namespace(name, observed, world) for name in listed}
-    judge = _Judge(preparation, world, policy)
-    items = [
-        _without_namespace(step.target, spaces, world) or judge.verdict(step, observed.get(step.target, Observed()))
-        for step in preparation.steps
-    ]
+    judge = _Judge(spaces, world, policy)
+    items = [judge.verdict(step, observed.get(step.target, Observed())) for step in preparation.steps]
     return (*spaces.values(), *items)
 
 
@@ -155,21 +162,24 @@ def _without_namespace(target: ItemKey, spaces: Mapping[str, Verdict], world: Wo
 
 
 class _Judge:
-    def __init__(self, preparation: Preparation, world: World, policy: str) -> None:
+    """Judges the steps in their order: what an item needs comes earlier in Velero's order."""
+
+    def __init__(self, spaces: Mapping[str, Verdict], world: World, policy: str) -> None:
+        self._spaces = spaces
         self._world = world
         self._policy = policy
         self._ledger = QuotaLedger(world.quotas)
-        self._classes = {step.target.name for step in preparation.steps if step.target.resource == CLASSES}
-        self._defined = {
-            f"{at(step.body, 'spec', 'names', 'plural')}.{at(step.body, 'spec', 'group')}"
-            for step in preparation.steps
-            if step.target.resource == DEFINITIONS
-        }
+        self._outcomes: dict[ItemKey, Outcome] = {}
         self._new_quotas: set[str] = set()
         self._updated_services: set[tuple[str, str]] = set()
         self._created: set[tuple[str, str, str]] = set()
 
     def verdict(self, step: Step, observed: Observed) -> Verdict:
+        found = _without_namespace(step.target, self._spaces, self._world) or self._verdict(step, observed)
+        self._outcomes[step.target] = found.outcome
+        return found
+
+    def _verdict(self, step: Step, observed: Observed) -> Verdict:
         target = step.target
         if step.not_restored:
             return Verdict(target, Outcome.NOT_RESTORED, step.not_restored)
@@ -177,17 +187,24 @@ class _Judge:
             return Verdict(target, Outcome.REFUSED, step.problem, step.problem_by)
         if step.unpredictable:
             return self._unpredictable(step, observed.live)
-        is_new = bool(target.namespace) and target.namespace not in self._world.namespaces
-        made = _CLUSTER_MADE.get((target.resource, target.name))
-        if is_new and made:
+        made = self._cluster_made(target)
+        if made:
             return Verdict(target, Outcome.UNPREDICTABLE, made)
         return self._without_new_class(step) or self._sent(step, observed)
+
+    def _cluster_made(self, target: ItemKey) -> str:
+        is_new = bool(target.namespace) and target.namespace not in self._world.namespaces
+        return _CLUSTER_MADE.get((target.resource, target.name), "") if is_new else ""
+
+    def _is_restored(self, resource: str, name: str) -> bool:
+        """Whether an earlier item of the restore has this name and is not refused."""
+        return self._outcomes.get(ItemKey(resource, "", name), Outcome.REFUSED) is not Outcome.REFUSED
 
     def _sent(self, step: Step, observed: Observed) -> Verdict:
         if observed.live is not None:
             found = self._existing(step, observed.live, observed.answer)
         else:
-            found = self._new(step, observed.answer or Answer())
+            found = self._new(step, observed.answer or Answer(), observed.assumed)
         if step.warning and found.outcome is Outcome.UNCHANGED:
             return Verdict(step.target, Outcome.REFUSED, step.warning, By.MODIFIER)
         return replace(found, warning=step.warning or found.warning)
@@ -199,7 +216,7 @@ class _Judge:
 
     def _without_new_class(self, step: Step) -> Verdict | None:
         """Return the verdict of an item that Velero fails because its new storage class does not exist."""
-        missing = [each for each in step.new_storage_classes if each not in self._classes]
+        missing = [each for each in step.new_storage_classes if not self._is_restored(CLASSES, each)]
         known = self._world.storage_classes
         if missing and known is None:
             reason = f"StorageClass {missing[0]}, its new one, was not checked: you may not list StorageClasses"
@@ -240,13 +257,16 @@ class _Judge:
             return Verdict(target, Outcome.UNPREDICTABLE, reason)
         return Verdict(target, Outcome.UNCHANGED)
 
-    def _new(self, step: Step, answer: Answer) -> Verdict:
+    def _new(self, step: Step, answer: Answer, assumed: Collection[ItemKey]) -> Verdict:
         target = step.target
-        verdict = self._unserved(step)
+        verdict = self._unserved(step) or self._without(target, assumed, Outcome.REFUSED)
         if verdict is not None:
             return verdict
         if not answer.is_accepted:
             return _refused(target, answer, ())
+        verdict = self._without(target, assumed, Outcome.UNPREDICTABLE)
+        if verdict is not None:
+            return verdict
         lacking = self._ledger.take(target, step.body)
         if lacking:
             return Verdict(target, Outcome.REFUSED, lacking, By.QUOTA)
@@ -258,13 +278,23 @@ class _Judge:
         self._created.add((str(step.body.get("kind", "")), target.namespace, target.name))
         return Verdict(target, Outcome.CREATE, warning=self._missing_class(step))
 
+    def _without(self, target: ItemKey, assumed: Collection[ItemKey], outcome: Outcome) -> Verdict | None:
+        """Return the verdict of a pod if one of the items that it needs has this outcome."""
+        found = [each for each in sorted(assumed) if self._outcomes.get(each) is outcome]
+        missing = next((each for each in found if not self._cluster_made(each)), None)
+        if missing is None:
+            return None
+        kind, by = _NEEDED[missing.resource]
+        reason = f"{kind} {missing.name}, which the pod needs, is {outcome.value}"
+        return Verdict(target, outcome, reason, by if outcome is Outcome.REFUSED else None)
+
     def _unserved(self, step: Step) -> Verdict | None:
         target = step.target
         kind = self._world.served.kind(target.resource)
         version = str(step.body.get("apiVersion", "")).rpartition("/")[2]
         if kind is not None and version in kind.versions:
             return None
-        if kind is None and target.resource in self._defined:
+        if kind is None and self._is_restored(DEFINITIONS, target.resource):
             reason = "the restore creates its CustomResourceDefinition first, so no dry run can check it"
             return Verdict(target, Outcome.UNPREDICTABLE, reason)
         reason = f"the cluster does not serve {target.resource} in version {version or '(none)'}"
@@ -275,7 +305,7 @@ class _Judge:
         known = self._world.storage_classes
         if step.target.resource != "persistentvolumeclaims" or not name or at(step.body, "spec", "volumeName"):
             return ""
-        if name in self._classes or (known is not None and name in known):
+        if self._is_restored(CLASSES, str(name)) or (known is not None and name in known):
             return ""
         if known is None:
             return f"StorageClass {name} was not checked: you may not list StorageClasses"

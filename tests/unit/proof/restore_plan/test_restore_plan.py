@@ -44,6 +44,11 @@ SERVED = Served(
         ServedKind("apps", "deployments", "Deployment", is_namespaced=True, aliases=("deploy",)),
         ServedKind("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler", is_namespaced=True),
         ServedKind("batch", "jobs", "Job", is_namespaced=True),
+        ServedKind("storage.k8s.io", "storageclasses", "StorageClass", is_namespaced=False),
+        ServedKind("scheduling.k8s.io", "priorityclasses", "PriorityClass", is_namespaced=False),
+        ServedKind(
+            "apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
+        ),
     ]
 )
 
@@ -790,8 +795,63 @@ class TestDecide:
         asked = question_again(step, before, answer, [each.target for each in found.steps])
         assert asked is not None
         assert asked.body["spec"] == {"serviceAccountName": ""}
+        assert asked.assumed == {found.steps[0].target}
         assert question_again(step, before, answer, [step.target]) is None
         assert question_again(step, asked, answer, [each.target for each in found.steps]) is None
+
+    @pytest.mark.parametrize(
+        ("needed", "kind", "by"),
+        [
+            (item("serviceaccounts", "web"), "ServiceAccount", By.ADMISSION),
+            (item("priorityclasses.scheduling.k8s.io", "web", ""), "PriorityClass", By.MISSING_CLASS),
+        ],
+    )
+    @pytest.mark.parametrize(
+        ("answer", "outcome"),
+        [
+            (Answer(), Outcome.CREATE),
+            (Answer(403, "Forbidden", "a policy refuses it"), Outcome.REFUSED),
+            (Answer(503, "", "the API server is down"), Outcome.UNPREDICTABLE),
+        ],
+    )
+    def test_a_pod_needs_the_items_that_its_dry_run_assumed(
+        self, needed: Item, kind: str, by: By, answer: Answer, outcome: Outcome
+    ) -> None:
+        found = prepared(needed, item("pods", "a"))
+        observed = {
+            needed.key: Observed(answer=answer),
+            ItemKey("pods", "shop", "a"): Observed(answer=Answer(), assumed=frozenset({needed.key})),
+        }
+        pod = decide(found, observed, World(SERVED, frozenset({"shop"})), "")[-1]
+        if outcome is Outcome.CREATE:
+            assert (pod.outcome, pod.reason) == (Outcome.CREATE, "")
+        else:
+            assert (pod.outcome, pod.reason) == (outcome, f"{kind} web, which the pod needs, is {outcome.value}")
+        assert pod.by is (by if outcome is Outcome.REFUSED else None)
+
+    def test_a_pod_of_a_new_namespace_has_the_account_that_kubernetes_creates(self) -> None:
+        found = prepared(item("serviceaccounts", "default"), item("pods", "a"))
+        pod = ItemKey("pods", "shop", "a")
+        observed = {pod: Observed(answer=Answer(), assumed=frozenset({ItemKey("serviceaccounts", "shop", "default")}))}
+        assert decide(found, observed, World(SERVED, frozenset()), "")[-1].outcome is Outcome.CREATE
+
+    @pytest.mark.parametrize("answer", [Answer(), Answer(403, "Forbidden", "a policy refuses it")])
+    def test_a_class_or_definition_that_is_refused_does_not_count(self, answer: Answer) -> None:
+        storage, kind = "storageclasses.storage.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"
+        found = prepared(
+            item(storage, "fast", ""),
+            item(kind, "widgets.example.org", ""),
+            item("persistentvolumeclaims", "data", spec={"storageClassName": "fast"}),
+            item("widgets.example.org", "w"),
+        )
+        made = {ItemKey(storage, "", "fast"), ItemKey(kind, "", "widgets.example.org")}
+        observed = {step.target: Observed(answer=answer if step.target in made else Answer()) for step in found.steps}
+        world = World(SERVED, frozenset({"shop"}), storage_classes=frozenset())
+        verdicts = {each.target.resource: each for each in decide(found, observed, world, "")}
+        missing = "StorageClass fast does not exist: the claim stays pending"
+        assert verdicts["persistentvolumeclaims"].warning == ("" if answer.is_accepted else missing)
+        outcome = Outcome.UNPREDICTABLE if answer.is_accepted else Outcome.REFUSED
+        assert verdicts["widgets.example.org"].outcome is outcome
 
     def test_a_claim_without_its_class_is_created_with_a_warning(self) -> None:
         claim = item("persistentvolumeclaims", "data", spec={"storageClassName": "fast"})
