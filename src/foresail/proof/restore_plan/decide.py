@@ -1,5 +1,6 @@
 """From what exists and what dry runs answered to the outcome of each item."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -129,9 +130,14 @@ def decide(
     """Return the verdict of each item, in the order of the restore; its namespaces come first."""
     listed = [name for name in preparation.namespaces if _is_listed(name, preparation, world)]
     spaces = {name: _namespace(name, observed, world) for name in listed}
-    judge = _Judge(spaces, world, policy)
+    sent = Counter(step.target for step in preparation.steps if _is_sent(step))
+    judge = _Judge(spaces, {target for target, count in sent.items() if count > 1}, world, policy)
     items = [judge.verdict(step, observed.get(step.target, Observed())) for step in preparation.steps]
     return (*spaces.values(), *items)
+
+
+def _is_sent(step: Step) -> bool:
+    return not (step.not_restored or step.problem)
 
 
 def _is_listed(namespace: str, preparation: Preparation, world: World) -> bool:
@@ -164,8 +170,9 @@ def _without_namespace(target: ItemKey, spaces: Mapping[str, Verdict], world: Wo
 class _Judge:
     """Judges the steps in their order: what an item needs comes earlier in Velero's order."""
 
-    def __init__(self, spaces: Mapping[str, Verdict], world: World, policy: str) -> None:
+    def __init__(self, spaces: Mapping[str, Verdict], shared: Collection[ItemKey], world: World, policy: str) -> None:
         self._spaces = spaces
+        self._shared = shared
         self._world = world
         self._policy = policy
         self._ledger = QuotaLedger(world.quotas)
@@ -185,6 +192,9 @@ class _Judge:
             return Verdict(target, Outcome.NOT_RESTORED, step.not_restored)
         if step.problem:
             return Verdict(target, Outcome.REFUSED, step.problem, step.problem_by)
+        if target in self._shared:
+            reason = "resource modifiers give more than one item this name: the later ones find the object of the first"
+            return Verdict(target, Outcome.UNPREDICTABLE, reason)
         if step.unpredictable:
             return self._unpredictable(step, observed.live)
         made = self._cluster_made(target)

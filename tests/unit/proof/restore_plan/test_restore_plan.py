@@ -548,6 +548,19 @@ class TestModifiers:
         source = Backup("nightly", [item("ingresses.networking.k8s.io", "a")])
         assert names(prepare(source, Settings(spec()), SERVED, modifiers)) == [target]
 
+    def test_items_that_a_modifier_gives_the_same_name_are_not_predictable(self) -> None:
+        patch = {"operation": "replace", "path": "/metadata/name", "value": "b"}
+        rule = {"conditions": {"groupResource": "configmaps", "resourceNameRegex": "^a"}, "patches": [patch]}
+        modifiers = read_modifiers({"version": "v1", "resourceModifierRules": [rule]})
+        source = Backup("nightly", [item("configmaps", name) for name in ("a1", "a2", "c")])
+        verdicts = judged(prepare(source, Settings(spec()), SERVED, modifiers))
+        reason = "resource modifiers give more than one item this name: the later ones find the object of the first"
+        assert [(str(each.target), each.outcome, each.reason) for each in verdicts] == [
+            ("configmaps/shop/b", Outcome.UNPREDICTABLE, reason),
+            ("configmaps/shop/b", Outcome.UNPREDICTABLE, reason),
+            ("configmaps/shop/c", Outcome.CREATE, ""),
+        ]
+
     def test_an_item_whose_kind_a_modifier_changes_is_not_predictable(self) -> None:
         patch = {"operation": "replace", "path": "/kind", "value": "Secret"}
         rule = {"conditions": {"groupResource": "configmaps"}, "patches": [patch]}
