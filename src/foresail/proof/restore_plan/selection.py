@@ -1,12 +1,12 @@
 """Which items a restore takes from a backup, in Velero's order, and why it leaves out the others."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from foresail.api.selectors import selects
 from foresail.api.specs import RestoreSpec
 from foresail.proof.restore_plan.items import Item, Served
+from foresail.scope.globs import matches
 
 FIRST = (
     "customresourcedefinitions.apiextensions.k8s.io",
@@ -86,11 +86,10 @@ class Filters:
         """Return why no item of a resource is restored; empty if they are."""
         if resource in ALWAYS_RESTORED:
             return ""
-        if resource in NEVER_RESTORED:
-            return f"Velero never restores {resource}"
-        if _matches(resource, self._excluded):
-            return f"the restore excludes {resource}"
-        if self._included and not _matches(resource, self._included):
+        if matches(self._excluded, resource):
+            is_never = resource in NEVER_RESTORED
+            return f"Velero never restores {resource}" if is_never else f"the restore excludes {resource}"
+        if self._included and not matches(self._included, resource):
             return f"the restore does not include {resource}"
         return ""
 
@@ -117,9 +116,9 @@ class Filters:
         return ""
 
     def _takes(self, namespace: str) -> bool:
-        if _matches(namespace, self._other_namespaces):
+        if matches(self._other_namespaces, namespace):
             return False
-        return not self._namespaces or _matches(namespace, self._namespaces)
+        return not self._namespaces or matches(self._namespaces, namespace)
 
 
 def select(items: Sequence[Item], filters: Filters) -> Selection:
@@ -144,7 +143,3 @@ def rank(resource: str) -> tuple[int, int, str]:
     if resource in _LAST_RANK:
         return 2, _LAST_RANK[resource], resource
     return 1, 0, resource
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(each == "*" or fnmatchcase(name, each) for each in patterns)

@@ -252,6 +252,21 @@ class TestSelection:
         )
         assert names(found) == ["configmaps/team-1/a"]
 
+    @pytest.mark.parametrize(
+        ("field", "patterns", "taken"),
+        [
+            ("includedNamespaces", ["{team-1,shop}"], ["shop", "team-1"]),
+            ("includedNamespaces", ["team-[!2]"], ["team-1"]),
+            ("includedNamespaces", ["shop", "team-["], ["shop"]),
+            ("includedNamespaces", ["[", "shop"], []),  # Velero's search ends at a malformed pattern
+            ("excludedNamespaces", ["[", "shop"], ["shop", "team-1", "team-2"]),
+            ("excludedNamespaces", ["shop", "team-["], ["team-1", "team-2"]),
+        ],
+    )
+    def test_globs_are_those_of_velero(self, field: str, patterns: list[str], taken: list[str]) -> None:
+        items = [item("configmaps", "a", name) for name in ("shop", "team-1", "team-2")]
+        assert names(prepared(*items, **{field: patterns})) == [f"configmaps/{name}/a" for name in taken]
+
     def test_a_glob_that_matches_nothing_takes_nothing(self) -> None:
         found = prepared(item("configmaps", "a"), includedNamespaces=["team-*"])
         assert names(found) == []
