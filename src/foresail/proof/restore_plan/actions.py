@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from foresail.api.specs import RestoreSpec
-from foresail.proof.restore_plan.items import Document, at, mapping, metadata, sequence, texts
+from foresail.proof.restore_plan.items import MUST_INCLUDE, Document, at, mapping, metadata, sequence, texts
 
 CHANGE_STORAGE_CLASS = "change-storage-class"
 CHANGE_IMAGE_NAME = "change-image-name"
@@ -53,8 +53,11 @@ class Settings:
 
 
 def act(resource: str, body: Document, settings: Settings) -> None:
-    """Change an item as the actions for its resource do."""
-    for action in _ACTIONS.get(resource, ()):
+    """Change an item as the actions for its resource do, and Velero itself after the first of them."""
+    actions = _ACTIONS.get(resource, ())
+    if actions:
+        mapping(metadata(body).get("annotations")).pop(MUST_INCLUDE, None)
+    for action in actions:
         action(body, settings)
 
 

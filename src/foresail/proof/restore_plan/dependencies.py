@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from foresail.proof.restore_plan.items import Item, ItemKey, at, mapping, sequence
+from foresail.proof.restore_plan.items import MUST_INCLUDE, Item, ItemKey, at, mapping, sequence
 
 SNAPSHOTS = "volumesnapshots.snapshot.storage.k8s.io"
 SNAPSHOT_CONTENTS = "volumesnapshotcontents.snapshot.storage.k8s.io"
@@ -39,13 +39,16 @@ def _of_claim(item: Item) -> list[Dependency]:
 
 
 def _of_pod(item: Item) -> list[Dependency]:
-    priority = at(item.body, "spec", "priorityClassName")
-    found = [ItemKey("priorityclasses.scheduling.k8s.io", "", str(priority))] if priority else []
+    found = []
     for volume in sequence(at(item.body, "spec", "volumes")):
         claim = at(mapping(volume), "persistentVolumeClaim", "claimName")
         if claim:
-            found.append(ItemKey("persistentvolumeclaims", item.key.namespace, str(claim)))
-    return [Dependency(each) for each in found]
+            key = ItemKey("persistentvolumeclaims", item.key.namespace, str(claim))
+            found.append(Dependency(key, is_forced=_must_include(item)))
+    priority = at(item.body, "spec", "priorityClassName")
+    if priority:
+        found.append(Dependency(ItemKey("priorityclasses.scheduling.k8s.io", "", str(priority))))
+    return found
 
 
 def _of_snapshot(item: Item) -> list[Dependency]:
@@ -56,7 +59,17 @@ def _of_snapshot(item: Item) -> list[Dependency]:
 def _secret(item: Item, annotation: str) -> list[Dependency]:
     name = item.annotations.get(f"{annotation}-name")
     namespace = item.annotations.get(f"{annotation}-namespace")
-    return [Dependency(ItemKey("secrets", namespace, name))] if name and namespace else []
+    if not (name and namespace):
+        return []
+    return [Dependency(ItemKey("secrets", namespace, name), is_forced=_must_include(item))]
+
+
+def _must_include(item: Item) -> bool:
+    """Whether an annotation forces what the first action brings along: Velero removes it before the others.
+
+    For a claim that is velero.io/change-storage-class, which brings nothing along.
+    """
+    return item.annotations.get(MUST_INCLUDE) == "true"
 
 
 _FINDERS: dict[str, Callable[[Item], list[Dependency]]] = {

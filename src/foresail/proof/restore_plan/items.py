@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+MUST_INCLUDE = "restore.velero.io/must-include-additional-items"
+"""The annotation that lets what an item brings along pass every filter."""
+
 Document = dict[str, Any]
 
 

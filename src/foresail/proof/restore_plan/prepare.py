@@ -239,8 +239,8 @@ class _Walk:
 
     def _is_filtered(self, dependency: Dependency) -> bool:
         key = dependency.key
-        if dependency.is_forced:  # only snapshots are
-            return self._settings.spec.restore_pvs is False
+        if dependency.is_forced:
+            return key.resource in (SNAPSHOTS, SNAPSHOT_CONTENTS) and self._settings.spec.restore_pvs is False
         why = self._filters.resource_problem(key.resource)
         return bool(why or self._filters.scope_problem(key.resource, key.namespace, is_brought_along=True))
 

@@ -403,6 +403,29 @@ class TestPrepare:
         found = prepared(pod, item("persistentvolumeclaims", "data"), labelSelector=selector)
         assert names(found) == ["persistentvolumeclaims/shop/data", "pods/shop/a"]
 
+    @pytest.mark.parametrize(
+        ("value", "expected"), [("true", ["persistentvolumeclaims/shop/data", "pods/shop/a"]), ("yes", ["pods/shop/a"])]
+    )
+    def test_an_annotation_brings_claims_along_past_the_filters_and_is_not_restored(
+        self, value: str, expected: list[str]
+    ) -> None:
+        about = {"annotations": {"restore.velero.io/must-include-additional-items": value, "a": "b"}}
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+        pod = item("pods", "a", metadata=about, spec={"volumes": volumes, "priorityClassName": "high"})
+        claim = item(
+            "persistentvolumeclaims", "data", metadata=about, spec={"volumeName": "pv"}, status={"phase": "Bound"}
+        )
+        others = [item("persistentvolumes", "pv", ""), item("priorityclasses.scheduling.k8s.io", "high", "")]
+        found = prepared(pod, claim, *others, includedResources=["pods"])
+        assert names(found) == expected
+        assert all(step.body["metadata"]["annotations"] == {"a": "b"} for step in found.steps)
+
+    def test_velero_leaves_its_annotation_on_an_item_without_actions(self) -> None:
+        about = {"annotations": {"restore.velero.io/must-include-additional-items": "true"}}
+        assert (
+            only(prepared(item("configmaps", "a", metadata=about)))["metadata"]["annotations"] == about["annotations"]
+        )
+
     @pytest.mark.parametrize("filters", [{"includedNamespaces": ["shop"]}, {"includedResources": ["pvc"]}])
     def test_a_claim_brings_its_snapshot_and_the_contents_along_whatever_the_filters(self, filters: Document) -> None:
         group = "snapshot.storage.k8s.io"
