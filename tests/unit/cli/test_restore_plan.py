@@ -2,29 +2,47 @@
 
 import argparse
 import asyncio
+import io
 import json
-from typing import Any
+import tarfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from foresail.api.policy import REFUSED_KINDS
 from foresail.api.specs import RestoreSpec
+from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
-from foresail.cli.restore_plan.dry_runs import is_terminating
+from foresail.cli.restore_plan.dry_runs import DryRuns, is_terminating
 from foresail.cli.restore_plan.plan import settings_of, spec_fields
-from foresail.cli.restore_plan.planning import restore_spec_of, together
+from foresail.cli.restore_plan.planning import (
+    Inputs,
+    RestorePlan,
+    backup_of,
+    report,
+    restore_spec_of,
+    together,
+    warnings_of,
+)
 from foresail.cli.restore_plan.report import as_data, as_text
-from foresail.cli.restore_plan.scratch import MARK, scratch_body, scratch_limits
+from foresail.cli.restore_plan.scratch import MARK, scratch_body, scratch_limits, scratch_namespaces
 from foresail.cli.tenant.plan import ignored_fields, restore_of, tenant_fields
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.proof.restore_plan.actions import Settings
 from foresail.proof.restore_plan.compare import Change
-from foresail.proof.restore_plan.decide import Outcome, Verdict
-from foresail.proof.restore_plan.items import ItemKey
-from foresail.proof.restore_plan.prepare import Preparation, Step
+from foresail.proof.restore_plan.decide import Outcome, Verdict, World
+from foresail.proof.restore_plan.items import Item, ItemKey, Served
+from foresail.proof.restore_plan.modifiers import Modifiers
+from foresail.proof.restore_plan.prepare import Backup, Preparation, Step
 from foresail.proof.restore_plan.refusals import By
 from foresail.proof.restore_plan.volumes import read_volumes
 from foresail.selfservice.families import RESTORES
+from tests.unit.cli.canned import canned
+
+T = TypeVar("T")
 
 
 def verdict(name: str, outcome: Outcome, **fields: Any) -> Verdict:  # noqa: ANN401
@@ -183,6 +201,76 @@ def test_the_limits_of_a_scratch_namespace_have_other_names_than_the_items() -> 
     steps = tuple(Step(key, key, {"metadata": {"name": key.name}, "spec": {"limits": []}}) for key in keys)
     [found] = scratch_limits(Preparation(steps, (), {}), "shop", "foresail-plan-1")
     assert found == {"metadata": {"name": "foresail-plan-1-0", "namespace": "foresail-plan-1"}, "spec": {"limits": []}}
+
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def on_canned(kubeconfig: Path, work: Callable[[Cluster], Awaitable[T]]) -> T:
+    return on_cluster(argparse.Namespace(kubeconfig=str(kubeconfig), context=None), work)
+
+
+def test_quotas_that_nobody_listed_are_a_warning(tmp_path: Path) -> None:
+    with canned(tmp_path, {REVIEWS: {"status": {"allowed": False}}}) as server:
+        world = on_canned(server.kubeconfig, lambda each: DryRuns(each.client, Served([]), "").world(["shop", "b"]))
+    assert warnings_of(Backup("nightly", []), world) == [
+        "ResourceQuotas cannot be listed, so what the items take of them is not added up: b, shop"
+    ]
+
+
+def test_a_warning_names_ten_namespaces() -> None:
+    world = World(Served([]), frozenset(), unlisted_quotas=frozenset(f"ns-{n:02}" for n in range(12)))
+    [text] = warnings_of(Backup("nightly", []), world)
+    assert text.endswith("ns-09 and 2 more")
+
+
+@pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims", "configmaps"])
+@pytest.mark.parametrize("has_volumes", [True, False])
+def test_a_backup_without_the_file_about_its_volumes_is_a_warning(resource: str, *, has_volumes: bool) -> None:
+    backup = Backup("nightly", [Item(ItemKey(resource, "shop", "a"))], has_volumes=has_volumes)
+    text = "Backup nightly has no readable list of its volumes: which of them have data is not known"
+    is_warned = not has_volumes and resource != "configmaps"
+    assert warnings_of(backup, World(Served([]), frozenset())) == ([text] if is_warned else [])
+
+
+@pytest.mark.parametrize("volumes", [None, b"{"])
+def test_a_file_about_volumes_that_is_missing_or_unreadable_is_noticed(volumes: bytes | None) -> None:
+    buffer = io.BytesIO()
+    tarfile.open(fileobj=buffer, mode="w").close()
+    inputs = Inputs("nightly", buffer.getvalue(), volumes, Settings(RestoreSpec()), Modifiers())
+    assert not backup_of(inputs).has_volumes
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "found", "code"),
+    [
+        ("refused", verdict("a", Outcome.REFUSED), 1),
+        ("refused", verdict("a", Outcome.UNPREDICTABLE, is_unanswered=True), 1),
+        ("refused", verdict("a", Outcome.UNPREDICTABLE), 0),
+        (None, verdict("a", Outcome.UNPREDICTABLE, is_unanswered=True), 0),
+    ],
+)
+def test_a_dry_run_without_an_answer_counts_for_fail_on(
+    fail_on: str | None, found: Verdict, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = argparse.Namespace(output="json", fail_on=fail_on)
+    assert report(args, RestorePlan("nightly", (found,))) == code
+    text = "hint: --fail-on refused: dry runs that the API server did not answer count too: 1; try again\n"
+    assert capsys.readouterr().err == (text if fail_on and found.is_unanswered else "")
+
+
+def test_limits_that_a_scratch_namespace_lacks_are_a_warning(tmp_path: Path) -> None:
+    key = ItemKey("limitranges", "shop", "few")
+    preparation = Preparation((Step(key, key, {"metadata": {"name": "few"}}),), (), {"shop": {}})
+
+    async def create(cluster: Cluster) -> list[str]:
+        async with scratch_namespaces(cluster, preparation, ["shop"]) as scratch:
+            return scratch.warnings
+
+    with canned(tmp_path, {"/api/v1/namespaces": {}}) as server:
+        warnings = on_canned(server.kubeconfig, create)
+    expected = "a LimitRange of namespace shop cannot be tried, so it is ignored: NotFound: not here (404)"
+    assert warnings == [expected]
 
 
 @pytest.mark.parametrize(

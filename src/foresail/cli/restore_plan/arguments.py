@@ -62,7 +62,9 @@ def _fill(one: argparse.ArgumentParser) -> None:
 def add_plan_report(one: argparse.ArgumentParser) -> None:
     """Add how a plan is printed, and when it fails."""
     add_output(one, "table", "json", "yaml")
-    one.add_argument("--fail-on", choices=("refused",), help="exit code 1 if an item would be refused")
+    one.add_argument(
+        "--fail-on", choices=("refused",), help="exit code 1 if an item would be refused, or a dry run is not answered"
+    )
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -70,10 +70,12 @@ class DryRuns:
         read = {name: await self._namespace(name) for name in namespaces}
         exist = {name for name, found in read.items() if found is not None}
         terminating = {name for name in exist if is_terminating(read[name] or {})}
-        quotas = [each for name in exist for each in await self._listed(QUOTA, name) or ()]
+        listed = {name: await self._listed(QUOTA, name) for name in exist}
+        quotas = [each for found in listed.values() for each in found or ()]
+        unlisted = frozenset(name for name, found in listed.items() if found is None)
         classes = await self._listed(STORAGE_CLASS, "")
         names = None if classes is None else _names(classes)
-        return World(self._served, frozenset(exist), quotas, names, frozenset(terminating))
+        return World(self._served, frozenset(exist), quotas, names, frozenset(terminating), unlisted)
 
     async def accounts(self, namespaces: Collection[str]) -> dict[str, frozenset[str] | None]:
         """Return the names of the ServiceAccounts of each namespace; None where the caller may not list them."""
@@ -82,7 +84,7 @@ class DryRuns:
         return {name: None if each is None else _names(each) for name, each in zip(wanted, found, strict=True)}
 
     async def observed(
-        self, preparation: Preparation, world: World, scratch: dict[str, str]
+        self, preparation: Preparation, world: World, scratch: Mapping[str, str]
     ) -> dict[ItemKey, Observed]:
         """Return what exists of each item, and the answers to the dry runs; `scratch` replaces new namespaces."""
         steps = [step for step in preparation.steps if step.body and step.target.namespace not in world.terminating]
@@ -101,7 +103,7 @@ class DryRuns:
         return found
 
     async def _observed(
-        self, step: Step, live: Document | None, planned: Collection[ItemKey], scratch: dict[str, str]
+        self, step: Step, live: Document | None, planned: Collection[ItemKey], scratch: Mapping[str, str]
     ) -> Observed:
         asked = question(step, live, self._policy)
         kind = self._kind(step)

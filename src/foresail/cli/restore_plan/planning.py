@@ -12,6 +12,7 @@ import msgspec
 from foresail.api.specs import RestoreSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import PROBLEM, CommandError, TooLargeError
+from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.restore_plan.dry_runs import DryRuns, served_kinds
 from foresail.cli.restore_plan.report import as_data, as_text
@@ -20,7 +21,7 @@ from foresail.cli.threads import in_thread
 from foresail.kube.client import Client
 from foresail.proof.restore_plan.actions import Settings
 from foresail.proof.restore_plan.archive import ArchiveError, LargeArchiveError, read_archive
-from foresail.proof.restore_plan.decide import Outcome, Verdict, decide
+from foresail.proof.restore_plan.decide import Outcome, Verdict, World, decide
 from foresail.proof.restore_plan.items import ItemKey
 from foresail.proof.restore_plan.modifiers import Modifiers
 from foresail.proof.restore_plan.prepare import Backup, prepare, token_namespaces
@@ -28,6 +29,8 @@ from foresail.proof.restore_plan.validation import rejection
 from foresail.proof.restore_plan.volumes import read_volumes
 
 FAIL_ON = ("refused",)
+_WITH_VOLUMES = ("persistentvolumes", "persistentvolumeclaims", "pods")
+_MOST_NAMES = 10
 
 T = TypeVar("T")
 
@@ -89,7 +92,7 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
     served = served_kinds(discovery)
     policy = inputs.settings.spec.existing_resource_policy or ""
     asking = DryRuns(caller, served, policy)
-    backup = await in_thread(lambda: _backup(inputs))
+    backup = await in_thread(lambda: backup_of(inputs))
     accounts = await asking.accounts(token_namespaces(backup, inputs.settings.spec, served))
     preparation = await in_thread(lambda: prepare(backup, inputs.settings, served, inputs.modifiers, accounts))
     world = await asking.world(preparation.namespaces)
@@ -99,12 +102,27 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
         if name not in world.namespaces and any(step.target.namespace == name for step in preparation.steps)
     ]
     async with scratch_namespaces(cluster, preparation, missing) as scratch:
-        observed = await asking.observed(preparation, world, scratch)
+        observed = await asking.observed(preparation, world, scratch.names)
     verdicts = await in_thread(lambda: decide(preparation, observed, world, policy))
-    return RestorePlan(inputs.backup, verdicts, preparation.left_out, inputs.warnings)
+    warnings = (*inputs.warnings, *warnings_of(backup, world), *scratch.warnings)
+    return RestorePlan(inputs.backup, verdicts, preparation.left_out, warnings)
 
 
-def _backup(inputs: Inputs) -> Backup:
+def warnings_of(backup: Backup, world: World) -> list[str]:
+    """Return what a plan does not take into account of a backup and of the cluster."""
+    found = []
+    if not backup.has_volumes and any(each.key.resource in _WITH_VOLUMES for each in backup.items):
+        found.append(f"Backup {backup.name} has no readable list of its volumes: which of them have data is not known")
+    if world.unlisted_quotas:
+        names = sorted(world.unlisted_quotas)
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        where = ", ".join(names[:_MOST_NAMES]) + more
+        found.append(f"ResourceQuotas cannot be listed, so what the items take of them is not added up: {where}")
+    return found
+
+
+def backup_of(inputs: Inputs) -> Backup:
+    """Return the items of a backup, and what is known of its volumes."""
     try:
         items = read_archive(inputs.archive, inputs.most_values)
     except LargeArchiveError as error:
@@ -113,7 +131,7 @@ def _backup(inputs: Inputs) -> Backup:
         raise CommandError(f"Backup {inputs.backup}: {error}", "choose another backup") from error
     volumes = read_volumes(inputs.volumes) if inputs.volumes is not None else None
     if volumes is None:
-        return Backup(inputs.backup, items)
+        return Backup(inputs.backup, items, has_volumes=False)
     return Backup(inputs.backup, items, volumes.methods, volumes.pods, volumes.claims)
 
 
@@ -123,8 +141,13 @@ def report(args: argparse.Namespace, plan: RestorePlan) -> int:
         print(as_text(plan.backup, plan.verdicts, plan.left_out, plan.warnings))
     else:
         print(document(as_data(plan.backup, plan.verdicts, plan.left_out, plan.warnings), args.output))
+    if args.fail_on != "refused":
+        return 0
+    unanswered = sum(each.is_unanswered for each in plan.verdicts)
+    if unanswered:
+        hint(f"--fail-on refused: dry runs that the API server did not answer count too: {unanswered}; try again")
     is_refused = any(each.outcome is Outcome.REFUSED for each in plan.verdicts)
-    return PROBLEM if args.fail_on == "refused" and is_refused else 0
+    return PROBLEM if is_refused or unanswered else 0
 
 
 async def ended_in_order(work: Callable[[], Awaitable[int]]) -> int:

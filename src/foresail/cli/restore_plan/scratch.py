@@ -2,8 +2,9 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -27,6 +28,14 @@ _PATIENCE = 50
 _PAUSE = 0.1
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """The stand-in of each missing namespace, and what differs there from the restored namespace."""
+
+    names: Mapping[str, str]
+    warnings: list[str] = field(default_factory=list, hash=False)
+
+
 class _Found(msgspec.Struct):
     metadata: Metadata
 
@@ -34,16 +43,16 @@ class _Found(msgspec.Struct):
 @asynccontextmanager
 async def scratch_namespaces(
     cluster: Cluster, preparation: Preparation, missing: Iterable[str]
-) -> AsyncIterator[dict[str, str]]:
+) -> AsyncIterator[Scratch]:
     """Let each missing namespace have a stand-in with its labels and limits."""
-    names = {name: f"foresail-plan-{secrets.token_hex(4)}" for name in missing}
+    scratch = Scratch({name: f"foresail-plan-{secrets.token_hex(4)}" for name in missing})
     try:
-        for target, name in names.items():
-            await _uninterrupted(_create(cluster, preparation, target, name))
-        yield names
+        for target in scratch.names:
+            await _uninterrupted(_create(cluster, preparation, target, scratch))
+        yield scratch
     finally:
         # The names are known before the requests are sent: what a lost answer created is deleted too.
-        for name in names.values():
+        for name in scratch.names.values():
             await _uninterrupted(_delete(cluster, name))
 
 
@@ -77,10 +86,13 @@ def scratch_limits(preparation: Preparation, target: str, name: str) -> list[Doc
     return [{**body, "metadata": {**metadata(body), "name": f"{name}-{index}"}} for index, body in enumerate(found)]
 
 
-async def _create(cluster: Cluster, preparation: Preparation, target: str, name: str) -> None:
+async def _create(cluster: Cluster, preparation: Preparation, target: str, scratch: Scratch) -> None:
+    name = scratch.names[target]
     await cluster.create(NAMESPACE, Key("", name), scratch_body(name, preparation.namespaces[target]))
     for body in scratch_limits(preparation, target, name):
-        await cluster.client.create(_LIMITS, Key(name, str(metadata(body)["name"])), body, msgspec.Raw)
+        made = await cluster.client.create(_LIMITS, Key(name, str(metadata(body)["name"])), body, msgspec.Raw)
+        if isinstance(made, Failure):
+            scratch.warnings.append(f"a LimitRange of namespace {target} cannot be tried, so it is ignored: {made}")
     if any(_is_pod(step.target, target) for step in preparation.steps):
         await _wait_for_account(cluster, name)
 

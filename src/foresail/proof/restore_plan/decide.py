@@ -80,6 +80,8 @@ class World:
     """The names of the StorageClasses; None if the caller may not list them."""
     terminating: frozenset[str] = frozenset()
     """Those of the namespaces that are being deleted."""
+    unlisted_quotas: frozenset[str] = frozenset()
+    """Those of the namespaces whose ResourceQuotas cannot be listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class Verdict:
     by: By | None = None
     changes: tuple[Change, ...] = ()
     warning: str = ""
+    is_unanswered: bool = False
+    """Whether the API server did not answer the dry run, so that the item may be refused."""
 
 
 def question(step: Step, live: Document | None, policy: str) -> Question | None:
@@ -338,7 +342,8 @@ def _refused(target: ItemKey, answer: Answer, found: tuple[Change, ...]) -> Verd
     if webhook:
         return Verdict(target, Outcome.UNPREDICTABLE, f"the webhook {webhook} takes no dry runs")
     if is_unanswered(answer):
-        return Verdict(target, Outcome.UNPREDICTABLE, f"the API server did not answer the dry run: {answer.message}")
+        reason = f"the API server did not answer the dry run: {answer.message}"
+        return Verdict(target, Outcome.UNPREDICTABLE, reason, is_unanswered=True)
     if answer.reason == "AlreadyExists":
         return Verdict(target, Outcome.EXISTS, "it exists, and you may not read it to compare")
     return Verdict(target, Outcome.REFUSED, answer.message or answer.reason, refused_by(answer), found)

@@ -83,6 +83,8 @@ class Backup:
     """The backup method of each PersistentVolume; empty for one that was skipped."""
     pods_with_data: frozenset[tuple[str, str]] = frozenset()
     claims_with_snapshots: frozenset[tuple[str, str]] = frozenset()
+    has_volumes: bool = True
+    """Whether the file about its volumes exists and can be read."""
 
 
 def prepare(

@@ -1024,6 +1024,7 @@ class TestDecide:
             Outcome.UNPREDICTABLE,
             "the API server did not answer the dry run: etcdserver: request timed out",
         )
+        assert verdict.is_unanswered
 
 
 @pytest.mark.parametrize(
