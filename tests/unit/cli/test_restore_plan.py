@@ -188,8 +188,9 @@ def test_files_that_are_read_together_are_all_ended_in_order_when_one_cannot_be_
     assert ended == ["in order", "in order"]
 
 
-def test_a_scratch_namespace_has_the_labels_of_its_target_but_not_its_name() -> None:
-    target = {"metadata": {"name": "shop", "labels": {"kubernetes.io/metadata.name": "shop", "team": "a"}}}
+def test_a_scratch_namespace_has_the_labels_of_its_target_but_those_that_others_act_on() -> None:
+    labels = {"kubernetes.io/metadata.name": "shop", "velero.io/exclude-from-backup": "true", "team": "a"}
+    target = {"metadata": {"name": "shop", "labels": labels}}
     assert scratch_body("foresail-plan-1", target)["metadata"] == {
         "name": "foresail-plan-1",
         "labels": {"team": "a", MARK: "scratch"},
@@ -271,6 +272,16 @@ def test_limits_that_a_scratch_namespace_lacks_are_a_warning(tmp_path: Path) -> 
         warnings = on_canned(server.kubeconfig, create)
     expected = "a LimitRange of namespace shop cannot be tried, so it is ignored: NotFound: not here (404)"
     assert warnings == [expected]
+
+
+def test_a_plan_creates_no_more_than_250_namespaces(tmp_path: Path) -> None:
+    async def create(cluster: Cluster) -> None:
+        async with scratch_namespaces(cluster, Preparation((), (), {}), map(str, range(251))):
+            pass
+
+    with canned(tmp_path, {}) as server, pytest.raises(CommandError, match="251 namespaces do not exist"):
+        on_canned(server.kubeconfig, create)
+    assert server.writes == []
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,13 @@ MARK = "foresail.dev/restore-plan"
 """The label of scratch namespaces."""
 
 _LIMITS = Kind("", "v1", "limitranges", "LimitRange")
-_NAME = "kubernetes.io/metadata.name"
+MOST_SCRATCH = 250
+"""The most scratch namespaces of one plan."""
+
+_NOT_COPIED = (
+    "kubernetes.io/metadata.name",
+    "velero.io/exclude-from-backup",  # Backups that run meanwhile would lose cluster-scoped objects
+)
 _PATIENCE = 50
 _PAUSE = 0.1
 
@@ -45,7 +51,11 @@ async def scratch_namespaces(
     cluster: Cluster, preparation: Preparation, missing: Iterable[str]
 ) -> AsyncIterator[Scratch]:
     """Let each missing namespace have a stand-in with its labels and limits."""
-    scratch = Scratch({name: f"foresail-plan-{secrets.token_hex(4)}" for name in missing})
+    wanted = list(missing)
+    if len(wanted) > MOST_SCRATCH:
+        problem = f"{len(wanted)} namespaces do not exist, and a plan creates at most {MOST_SCRATCH} scratch namespaces"
+        raise CommandError(problem, "plan some of them at a time with --include-namespaces")
+    scratch = Scratch({name: f"foresail-plan-{secrets.token_hex(4)}" for name in wanted})
     try:
         for target in scratch.names:
             await _uninterrupted(_create(cluster, preparation, target, scratch))
@@ -68,7 +78,7 @@ async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
 
 def scratch_body(name: str, target: Document) -> Document:
     """Return a stand-in for a namespace: its labels, which admission reads, and our mark."""
-    labels = {key: value for key, value in mapping(metadata(target).get("labels")).items() if key != _NAME}
+    labels = {key: value for key, value in mapping(metadata(target).get("labels")).items() if key not in _NOT_COPIED}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
