@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ from foresail.bucket import trusting
 from foresail.cli.access.cluster import Cluster as Access
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.restore_plan.plan import read_velero_file
-from foresail.cli.restore_plan.scratch import MARK
+from foresail.cli.restore_plan.scratch import MARK, PREFIX
 from foresail.cli.tenant.files import Access as BucketAccess
 from foresail.plan import Key
 from testbed import Cluster, Options, TestbedError
+from testbed.audit import Request
 from testbed.site import ADMIN
 
 WORLDS = 200
@@ -38,7 +40,9 @@ _TRUTH = {
     "refused": {"failed"},
     "not restored": {"skipped", ""},
 }
-_OWN_WRITES = ("namespaces", "limitranges", "downloadrequests.velero.io")
+_SCRATCH = ("namespaces", "limitranges")
+_DOWNLOADS = "downloadrequests.velero.io"
+_MOST_SECONDS = 10.0  # for a plan of 1,000 items
 Item = tuple[str, str, str]
 
 
@@ -152,19 +156,27 @@ def compare(score: Score, world: RandomWorld, plan: dict[str, Any], truth: dict[
 
 def foreign_writes(cluster: Cluster) -> list[str]:
     """Return the writes of the planner, besides scratch namespaces and download requests."""
-    found = [each for each in cluster.audit(PLANNER) if each.is_write]
-    return [
-        f"{each.verb} {each.uri}"
-        for each in found
-        if each.resource not in _OWN_WRITES
-        or (each.resource == "limitranges" and not each.namespace.startswith("foresail-plan-"))
-    ]
+    return [f"{each.verb} {each.uri}" for each in cluster.audit(PLANNER) if each.is_write and not is_own_write(each)]
+
+
+def is_own_write(request: Request) -> bool:
+    """Whether a write concerns a scratch namespace or a download request."""
+    if request.resource == _DOWNLOADS:
+        return True
+    name = request.namespace if request.resource == "limitranges" else request.name or request.namespace
+    return request.resource in _SCRATCH and name.startswith(PREFIX)
 
 
 def scratch_namespaces(cluster: Cluster) -> list[str]:
-    """Return the scratch namespaces that nobody has deleted."""
-    items = cluster.get("namespaces", f"--selector={MARK}")["items"]
-    return [each["metadata"]["name"] for each in items if "deletionTimestamp" not in each["metadata"]]
+    """Return the scratch namespaces that exist, those that are being deleted included."""
+    return [each["metadata"]["name"] for each in cluster.get("namespaces", f"--selector={MARK}")["items"]]
+
+
+def scratch_namespaces_left(cluster: Cluster) -> list[str]:
+    """Return the scratch namespaces that still exist after the time that a deletion takes."""
+    with suppress(TimeoutError):
+        wait(lambda: not scratch_namespaces(cluster))
+    return scratch_namespaces(cluster)
 
 
 def speed(cluster: Cluster, planner: Path, count: int = 1000) -> float:
@@ -226,8 +238,7 @@ def main() -> int:
         planner = prepare_cluster(cluster)
         score = run(cluster, planner, range(args.first, args.first + count))
         seconds = speed(cluster, planner)
-        left = scratch_namespaces(cluster)
-        figures = {
+        figures: dict[str, Any] = {
             "worlds": score.worlds,
             "items": score.items,
             "mispredicted": len(score.mispredicted),
@@ -236,10 +247,16 @@ def main() -> int:
             "outcomes": dict(score.outcomes),
             "seconds_for_1000_items": round(seconds, 2),
             "foreign_writes": len(foreign_writes(cluster)),
-            "scratch_namespaces_left": len(left),
+            "scratch_namespaces_left": len(scratch_namespaces_left(cluster)),
         }
     print(json.dumps(figures))
-    return 1 if score.mispredicted or figures["foreign_writes"] else 0
+    return 1 if is_failed(figures) else 0
+
+
+def is_failed(figures: dict[str, Any]) -> bool:
+    """Whether a figure is over its bound."""
+    counted = ("mispredicted", "foreign_writes", "scratch_namespaces_left")
+    return any(figures[name] for name in counted) or figures["seconds_for_1000_items"] > _MOST_SECONDS
 
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ from foresail.proof.restore_plan.prepare import Preparation
 MARK = "foresail.dev/restore-plan"
 """The label of scratch namespaces."""
 
+PREFIX = "foresail-plan-"
+"""The beginning of their names."""
+
 _LIMITS = Kind("", "v1", "limitranges", "LimitRange")
 MOST_SCRATCH = 250
 """The most scratch namespaces of one plan."""
@@ -55,7 +58,7 @@ async def scratch_namespaces(
     if len(wanted) > MOST_SCRATCH:
         problem = f"{len(wanted)} namespaces do not exist, and a plan creates at most {MOST_SCRATCH} scratch namespaces"
         raise CommandError(problem, "plan some of them at a time with --include-namespaces")
-    scratch = Scratch({name: f"foresail-plan-{secrets.token_hex(4)}" for name in wanted})
+    scratch = Scratch({name: f"{PREFIX}{secrets.token_hex(4)}" for name in wanted})
     try:
         for target in scratch.names:
             await _uninterrupted(_create(cluster, preparation, target, scratch))
