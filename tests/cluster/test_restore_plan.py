@@ -4,11 +4,11 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 from bench import plan_oracle
+from foresail.cli.errors import INTERRUPTED
 from testbed import Cluster
 
 Eventually = Callable[[Callable[[], object], float], None]
@@ -24,21 +24,27 @@ def test_a_plan_says_what_the_restore_then_does_and_writes_nothing(
     assert score.items > score.unpredictable
     assert plan_oracle.foreign_writes(cluster) == []
 
-    # Ctrl-C, while the scratch namespace exists
-    command = [sys.executable, "-m", "foresail", "plan", "backup-world-3", "--namespace-mappings=world-3:nowhere"]
-    kubeconfig = f"--kubeconfig={planner}"
-    for how in (signal.SIGINT, signal.SIGTERM):
-        with subprocess.Popen([*command, kubeconfig], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            until = time.monotonic() + 30
-            while not plan_oracle.scratch_namespaces(cluster) and process.poll() is None and time.monotonic() < until:
-                time.sleep(0.02)
+    # a signal while the scratch namespace exists; a thousand items give it time
+    foresail, kubeconfig = [sys.executable, "-m", "foresail", "plan"], f"--kubeconfig={planner}"
+    plan_oracle.speed(cluster, planner)
+    long = [*foresail, "backup-many", "--namespace-mappings=many:nowhere", kubeconfig]
+    for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        eventually(lambda: not plan_oracle.scratch_namespaces(cluster), 60)
+        with subprocess.Popen(long, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            eventually(lambda: plan_oracle.scratch_namespaces(cluster), 60)
             process.send_signal(how)
             process.communicate(timeout=60)
-        eventually(lambda: not plan_oracle.scratch_namespaces(cluster), 30)
+        assert process.returncode == INTERRUPTED, f"{how.name} came after the plan"
+    eventually(lambda: not plan_oracle.scratch_namespaces(cluster), 60)
+    cluster.kubectl("delete", "namespace", "many", "--wait=false")
+    assert plan_oracle.foreign_writes(cluster) == []
 
     # a plan for a user without rights: everything is refused by RBAC, and --fail-on reports it
     done = subprocess.run(
-        [*command, kubeconfig, "--as=nobody", "--output=json", "--fail-on=refused"],
+        [
+            *(*foresail, "backup-world-3", "--namespace-mappings=world-3:nowhere", kubeconfig),
+            *("--as=nobody", "--output=json", "--fail-on=refused"),
+        ],
         capture_output=True,
         text=True,
         check=False,
