@@ -103,6 +103,12 @@ def planned(*words: str) -> argparse.Namespace:
     return parser().parse_args(["plan", "nightly", *words])
 
 
+@pytest.mark.parametrize("words", [["plan", "nightly"], ["restore", "plan", "undo"]])
+def test_both_forms_wait_for_ten_minutes(words: list[str]) -> None:
+    assert parser().parse_args(words).timeout == "10m"
+    assert parser().parse_args([*words, "--timeout", "1h"]).timeout == "1h"
+
+
 def test_to_maps_the_one_namespace_of_the_backup() -> None:
     assert spec_fields(planned("--to", "copy"), ["shop"]) == {
         "backupName": "nightly",

@@ -7,6 +7,9 @@ from foresail.cli.options.connection import add_velero_and_cluster
 from foresail.cli.options.output import add_output
 from foresail.cli.options.parser import CommandParser, examples
 
+PATIENCE = "10m"
+"""How long a plan waits, unless --timeout is given."""
+
 _EXAMPLES = (
     "foresail plan nightly-20261116030000",
     "foresail plan nightly-20261116030000 --include-namespaces shop --to shop-copy",
@@ -51,9 +54,8 @@ def _fill(one: argparse.ArgumentParser) -> None:
     whose.add_argument("--as", dest="as_user", metavar="USER", help="send the dry runs as this user")
     whose.add_argument("--as-group", action="append", metavar="GROUP", help="with --as: a group; may be repeated")
     add_plan_report(one)
-    one.add_argument(
-        "--timeout", metavar="DURATION", default="10m", help="maximum time to wait, such as 30m (default: 10m)"
-    )
+    meaning = f"maximum time to wait, such as 30m (default: {PATIENCE})"
+    one.add_argument("--timeout", metavar="DURATION", default=PATIENCE, help=meaning)
     one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
     one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
     one.set_defaults(run=_run)

@@ -129,14 +129,14 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
 
 
 def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401
-    from foresail.cli.restore_plan.arguments import add_plan_report  # noqa: PLC0415 - only for restore
+    from foresail.cli.restore_plan.arguments import PATIENCE, add_plan_report  # noqa: PLC0415 - only for restore
     from foresail.cli.tenant.spec_arguments import add_restore_spec  # noqa: PLC0415
 
     one = _word(words, word, "plan", "show what a restore would do to each item, by dry runs; nothing is restored")
     one.add_argument("name", nargs="?", metavar="NAME", help="an existing NonAdminRestore, instead of --from-backup")
     one.add_argument("--from-backup", "--backup-name", metavar="NAME", help="name of the NonAdminBackup")
     add_plan_report(one)
-    _add_timeout(one)
+    _add_timeout(one, PATIENCE)
     _add_bucket(one)
     add_restore_spec(one)
 
@@ -266,8 +266,9 @@ def _add_selection(one: argparse.ArgumentParser, word: str, *, everything: bool 
         one.add_argument("--all", action="store_true", help=f"all {word}s of the namespace, or with -A of the cluster")
 
 
-def _add_timeout(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--timeout", metavar="DURATION", help="maximum time to wait, such as 30m (default: no limit)")
+def _add_timeout(one: argparse.ArgumentParser, default: str | None = None) -> None:
+    meaning = f"maximum time to wait, such as 30m (default: {default or 'no limit'})"
+    one.add_argument("--timeout", metavar="DURATION", default=default, help=meaning)
 
 
 def _command(verb: str, module: str = "") -> Callable[[argparse.Namespace], int]:
