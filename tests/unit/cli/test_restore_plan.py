@@ -31,13 +31,14 @@ from foresail.cli.restore_plan.report import as_data, as_text
 from foresail.cli.restore_plan.scratch import MARK, scratch_body, scratch_limits, scratch_namespaces
 from foresail.cli.tenant.plan import ignored_fields, restore_of, tenant_fields
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.actions import Settings
 from foresail.proof.restore_plan.compare import Change
-from foresail.proof.restore_plan.decide import Outcome, Verdict, World
-from foresail.proof.restore_plan.items import Item, ItemKey, Served
+from foresail.proof.restore_plan.decide import Observed, Outcome, Verdict, World
+from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, ServedKind
 from foresail.proof.restore_plan.modifiers import Modifiers
 from foresail.proof.restore_plan.prepare import Backup, Preparation, Step
-from foresail.proof.restore_plan.refusals import By
+from foresail.proof.restore_plan.refusals import Answer, By
 from foresail.proof.restore_plan.volumes import read_volumes
 from foresail.selfservice.families import RESTORES
 from tests.unit.cli.canned import canned
@@ -215,6 +216,26 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 def on_canned(kubeconfig: Path, work: Callable[[Cluster], Awaitable[T]]) -> T:
     return on_cluster(argparse.Namespace(kubeconfig=str(kubeconfig), context=None), work)
+
+
+def test_a_pod_that_is_asked_for_again_names_what_its_answer_assumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dry_run(_: DryRuns, __: Kind, ___: Key, body: Document) -> Answer:
+        is_missing = "serviceAccountName" in body.get("spec", {})
+        return Answer(403, "Forbidden", "error looking up service account shop/web: x") if is_missing else Answer()
+
+    monkeypatch.setattr(DryRuns, "_dry_run", dry_run)
+    served = Served([ServedKind("", name, name, is_namespaced=True) for name in ("pods", "serviceaccounts")])
+    account, pod = ItemKey("serviceaccounts", "shop", "web"), ItemKey("pods", "shop", "a")
+    body = {"apiVersion": "v1", "spec": {"serviceAccountName": "web"}}
+    preparation = Preparation((Step(account, account, {"apiVersion": "v1"}), Step(pod, pod, body)), (), {})
+    world = World(served, frozenset())
+    with canned(tmp_path, {}) as server:
+        found = on_canned(
+            server.kubeconfig, lambda each: DryRuns(each.client, served, "").observed(preparation, world, {})
+        )
+    assert found[pod] == Observed(None, Answer(), frozenset({account}))
 
 
 def test_quotas_that_nobody_listed_are_a_warning(tmp_path: Path) -> None:

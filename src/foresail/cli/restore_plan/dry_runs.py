@@ -15,7 +15,7 @@ from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Page
 from foresail.plan import Key, Kind
-from foresail.proof.restore_plan.decide import Observed, Question, World, question, question_again
+from foresail.proof.restore_plan.decide import Observed, World, question, question_again
 from foresail.proof.restore_plan.items import Document, ItemKey, Served, ServedKind, at, metadata
 from foresail.proof.restore_plan.prepare import Preparation, Step
 from foresail.proof.restore_plan.refusals import Answer
@@ -112,13 +112,13 @@ class DryRuns:
         space = scratch.get(step.target.namespace, step.target.namespace)
         if asked.is_patch:
             return Observed(live, await self._dry_run_patch(kind, Key(space, step.target.name), asked.body))
-        again: Question | None = asked
-        while again is not None:
-            asked = again
+        while True:
             answer = await self._dry_run(kind, Key(space, ""), moved(asked.body, space))
             answer = _renamed(answer, space, step.target.namespace)
             again = question_again(step, asked, answer, planned)
-        return Observed(live, answer, asked.assumed)
+            if again is None:
+                return Observed(live, answer, asked.assumed)
+            asked = again
 
     async def _dry_run(self, kind: Kind, key: Key, body: Document) -> Answer:
         return await self._persist(lambda: self._client.create_dry_run(kind, key, body, msgspec.Raw))

@@ -265,7 +265,8 @@ class TestSelection:
     )
     def test_globs_are_those_of_velero(self, field: str, patterns: list[str], taken: list[str]) -> None:
         items = [item("configmaps", "a", name) for name in ("shop", "team-1", "team-2")]
-        assert names(prepared(*items, **{field: patterns})) == [f"configmaps/{name}/a" for name in taken]
+        fields: dict[str, Any] = {field: patterns}
+        assert names(prepared(*items, **fields)) == [f"configmaps/{name}/a" for name in taken]
 
     def test_a_glob_that_matches_nothing_takes_nothing(self) -> None:
         found = prepared(item("configmaps", "a"), includedNamespaces=["team-*"])
