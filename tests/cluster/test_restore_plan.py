@@ -27,7 +27,9 @@ def test_a_plan_says_what_the_restore_then_does_and_writes_nothing(
     # a signal while the scratch namespace exists; a thousand items give it time
     foresail, kubeconfig = [sys.executable, "-m", "foresail", "plan"], f"--kubeconfig={planner}"
     plan_oracle.speed(cluster, planner)
-    long = [*foresail, "backup-many", "--namespace-mappings=many:nowhere", kubeconfig]
+    # CI runs its parts in the background, where a shell has SIGINT ignored
+    here = ["env", "--default-signal=INT", *foresail]
+    long = [*here, "backup-many", "--namespace-mappings=many:nowhere", kubeconfig]
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         eventually(lambda: not plan_oracle.scratch_namespaces(cluster), 60)
         with subprocess.Popen(long, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
