@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from foresail.api.specs import BackupSpec
+from foresail.proof.candidates import Candidate
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.scopes import Scopes
-from foresail.scope.coverage import is_covered
+from foresail.scope.coverage import is_covered, is_excluded
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES
 from foresail.scope.policies import Policies
 from foresail.scope.volumes import BackedUp, Method, data_backup
@@ -32,6 +33,9 @@ class ClaimCoverage:
     is_saved: bool = False
     """Whether a schedule that is in order saves it, within the objective."""
 
+    is_wanted: bool = True
+    """Whether there is data to save: not if it has the exclusion label, or no volume yet."""
+
 
 class ClaimJudge:
     """Judges claims of all namespaces; `health` has why a schedule protects nothing at the moment."""
@@ -45,34 +49,31 @@ class ClaimJudge:
         claim: ClaimRow,
         namespace: NamespaceRow,
         covering: Sequence[ScheduleRow],
-        backups: Iterable[BackupRow],
-        reported: Iterable[Gap],
+        backups: Iterable[Candidate],
+        reported: Sequence[Gap],
     ) -> ClaimCoverage:
         """Return the coverage of a claim; `reported` are the gaps of its namespace, which are not repeated."""
         data = _Data(self._view, self._scopes, claim)
+        if claim.volume is None or is_excluded(data.item.labels):
+            return ClaimCoverage(claim.name, Method.NONE, (), is_wanted=False)
         saving, left_out = self._saving(data, covering)
         if not saving:
             text = f"no schedule saves the data of claim {claim.name}: {'; '.join(left_out[:SHOWN_REASONS])}"
             gaps = (Gap(Reason.VOLUME_LEFT_OUT, text, covering[0].title),) if covering else ()
             return ClaimCoverage(claim.name, Method.NONE, (), gaps)
-        healthy = [each for each in saving if not self._health[each.title]]
-        objective = self._view.objective or min((each.objective for each in saving if each.objective), default=None)
+        trusted = [each for each in saving if not each.is_in_tenants_bucket] or saving
+        healthy = [each for each in trusted if not self._health[each.title]]
+        objective = self._view.objective or strictest_objective(trusted)
         created = claim.created or namespace.created
-        is_in_own_bucket = any(each.is_in_tenants_bucket for each in saving)
-        trusted = (each for each in backups if is_in_own_bucket or not each.is_in_tenants_bucket)
-        newest = next((each for each in trusted if self._has_data(data, each, created)), None)
-        found = [] if healthy else [gap for each in saving[:SHOWN_REASONS] for gap in self._health[each.title]]
+        newest = self._newest(data, backups, created, is_trusting=trusted[0].is_in_tenants_bucket)
+        found = [] if healthy else [gap for each in trusted[:SHOWN_REASONS] for gap in self._health[each.title]]
         if objective is not None and self._now - created > objective:
-            found += self._objective_missed(claim, newest, objective, saving[0].title)
-        known = list(reported)
-        is_late = any(each.reason is Reason.OBJECTIVE_MISSED for each in known)
+            found += self._objective_missed(claim, newest, objective, (healthy or trusted)[0].title)
         return ClaimCoverage(
             claim.name,
-            data.by(healthy[0] if healthy else saving[0], self._groups)[0],
+            data.by((healthy or trusted)[0], self._groups)[0],
             tuple(each.title for each in saving),
-            tuple(
-                each for each in found if each not in known and not (is_late and each.reason is Reason.OBJECTIVE_MISSED)
-            ),
+            tuple(_not_repeated(found, reported)),
             newest,
             min((each.next_run for each in healthy if each.next_run is not None), default=None),
             objective,
@@ -90,12 +91,17 @@ class ClaimJudge:
                 saving.append(each)
         return saving, left_out
 
-    def _has_data(self, data: "_Data", backup: BackupRow, created: datetime) -> bool:
-        if backup.started is None or backup.started < created or not self._scopes.knows_policies(backup.spec):
-            return False
-        policies = self._scopes.policies_of(backup.spec)
-        group = self._scopes.group(backup.spec, policies)
-        return data.saved(group, backup.spec, policies)[0] is not Method.NONE
+    def _newest(
+        self, data: "_Data", backups: Iterable[Candidate], created: datetime, *, is_trusting: bool
+    ) -> BackupRow | None:
+        """Return the newest backup with the data; in a tenant's bucket only if no schedule saves it elsewhere."""
+        for each in backups:
+            if each.started < created:
+                return None
+            is_trusted = is_trusting or not each.row.is_in_tenants_bucket
+            if is_trusted and each.knows_policies and data.is_in(each):
+                return each.row
+        return None
 
     def _objective_missed(
         self, claim: ClaimRow, newest: BackupRow | None, objective: timedelta, schedule: str
@@ -113,7 +119,7 @@ class _Data:
 
     def __init__(self, view: CoverageView, scopes: Scopes, claim: ClaimRow) -> None:
         self._server, self._scopes, self._claim = view.server, scopes, claim
-        self._item = _item(CLAIMS, claim.namespace, claim.body)
+        self.item = _item(CLAIMS, claim.namespace, claim.body)
         self._pods = [_item(PODS, claim.namespace, each) for each in claim.pods]
         self._answers: dict[int, tuple[Method, str]] = {}
 
@@ -121,24 +127,39 @@ class _Data:
         """Return how a schedule saves it, or why it does not."""
         if schedule.policy_unread:
             return Method.NONE, schedule.policy_unread
-        return self.saved(groups[schedule.title], schedule.spec, schedule.policies)
+        return self._saved(groups[schedule.title], schedule.spec, schedule.policies)
 
-    def saved(self, group: int, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
-        """Return how a spec of a group saves it, or why it does not."""
+    def is_in(self, backup: Candidate) -> bool:
+        """Whether a backup has it."""
+        return self._saved(backup.group, backup.row.spec, backup.policies)[0] is not Method.NONE
+
+    def _saved(self, group: int, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
         if group not in self._answers:
             self._answers[group] = self._judge(spec, policies)
         return self._answers[group]
 
     def _judge(self, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
         scope, claim = self._scopes.of(spec, policies), self._claim
-        if not is_covered(scope, self._item, self._pods):
+        if not is_covered(scope, self.item, self._pods):
             return Method.NONE, "its filters leave the claim out"
         backed_up = BackedUp(
-            [pod for pod, row in zip(claim.pods, self._pods, strict=True) if is_covered(scope, row, [self._item])],
+            [pod for pod, row in zip(claim.pods, self._pods, strict=True) if is_covered(scope, row, [self.item])],
             scope.takes(_item(VOLUMES, "", claim.volume)),
         )
         found = data_backup(spec, claim.body, claim.volume, claim.pods, policies, backed_up, self._server)
         return found.method, found.reason
+
+
+def strictest_objective(schedules: Iterable[ScheduleRow]) -> timedelta | None:
+    """Return the strictest objective of the schedules; of those that are not paused, if there are any."""
+    rows = list(schedules)
+    running = [each for each in rows if not each.paused] or rows
+    return min((each.objective for each in running if each.objective), default=None)
+
+
+def _not_repeated(found: Iterable[Gap], reported: Sequence[Gap]) -> Iterable[Gap]:
+    is_late = any(each.reason is Reason.OBJECTIVE_MISSED for each in reported)
+    return (each for each in found if each not in reported and not (is_late and each.reason is Reason.OBJECTIVE_MISSED))
 
 
 def _item(kind: str, namespace: str, body: object) -> Item:

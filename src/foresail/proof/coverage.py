@@ -3,17 +3,20 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from foresail.api.restore_check import is_sandbox
-from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge
+from foresail.proof.candidates import Candidate, candidates_of
+from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge, strictest_objective
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.proof.parts import COMPLETE, Part, part_of
 from foresail.proof.reasons import Gap, Reason
-from foresail.proof.runs import good_backups, in_order, last_run_gaps
-from foresail.proof.scopes import Key, Scopes, chosen_objects, takes_some_objects_only
+from foresail.proof.runs import in_order, last_run_gaps
+from foresail.proof.scopes import Scopes
 from foresail.scope.coverage import is_excluded
 from foresail.scope.globs import has_wildcard
-from foresail.scope.policies import Policies
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +41,29 @@ class NamespaceCoverage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Covering:
-    """The schedules of a namespace, with what is the same for all namespaces that have just these.
+class _Counted:
+    """The schedules of a namespace that take the same part of it, of the lowest rank that it has."""
 
-    If some of them take all objects into a bucket of administrators, only their gaps, objective and next run count.
-    """
+    part: Part
+    titles: frozenset[str] = frozenset()
+
+    def has(self, backup: Candidate) -> bool:
+        """Whether a backup is one of this part: a run of these schedules, or another that takes the same or all."""
+        return backup.schedule in self.titles or backup.part in (self.part, COMPLETE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Covering:
+    """The schedules of a namespace, with what is the same for all namespaces that have just these."""
 
     schedules: tuple[ScheduleRow, ...]
     titles: tuple[str, ...]
-    gaps: tuple[Gap, ...]
-    objective: timedelta | None
-    next_run: datetime | None
-    parts: frozenset[Key]
-    """What the schedules take, and whether into a tenant's bucket, if none of them is complete."""
+    counted: tuple[_Counted, ...] = (_Counted(COMPLETE),)
+    gaps: tuple[Gap, ...] = ()
+    objective: timedelta | None = None
+    next_run: datetime | None = None
+    first: str = ""
+    """The schedule that a new backup should come from."""
 
 
 def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
@@ -78,7 +91,7 @@ class _Judgement:
         claims: dict[str, list[ClaimRow]] = defaultdict(list)
         for claim in self.view.claims:
             claims[claim.namespace].append(claim)
-        good = self._good_backups()
+        good = candidates_of(self.view, self.runs.values(), self.scopes)
         found = [
             self._namespace(
                 each, groups[tuple(covering.get(each.name, ()))], claims.get(each.name, []), good.get(each.name, [])
@@ -102,37 +115,27 @@ class _Judgement:
             return [Gap(Reason.REFUSED, text, schedule.title)]
         return last_run_gaps(schedule.title, self.runs.get(schedule.title, []))
 
-    def _good_backups(self) -> dict[str, list[BackupRow]]:
-        """Return the good backups of each namespace since it exists, newest first; of those that take the same, one."""
-        good = [each for rows in self.runs.values() for each in good_backups(rows)]
-        good.sort(key=lambda each: each.started or self.now, reverse=True)
-        created = {each.name: each.created for each in self.view.namespaces}
-        found: dict[str, dict[Key, BackupRow]] = defaultdict(dict)
-        seen: set[tuple[frozenset[str], Key]] = set()
-        for each in good:
-            policies = self.scopes.policies_of(each.spec)
-            covered = self.scopes.namespaces_in(each.spec, policies)
-            group = self.scopes.group(each.spec, policies), each.is_in_tenants_bucket
-            if (covered, group) in seen:  # a newer one was there for every namespace that this one has
-                continue
-            seen.add((covered, group))
-            for name in covered:
-                if group not in found[name] and each.started is not None and each.started >= created[name]:
-                    found[name][group] = each
-        return {name: list(rows.values()) for name, rows in found.items()}
-
     def _covering(self, places: Iterable[int]) -> _Covering:
         schedules = tuple(self.view.schedules[place] for place in places)
-        complete = [each for each in schedules if _is_complete(each, each.policies)]
-        counted = complete or schedules
-        health = [self.health[each.title] for each in counted]
+        if not schedules:
+            return _Covering((), (), objective=self.view.objective)
+        parts = {each.title: part_of(each, each.policies, knows_policies=not each.policy_unread) for each in schedules}
+        rank = min(part.rank for part in parts.values())
+        groups: dict[Part, list[ScheduleRow]] = defaultdict(list)
+        for each in schedules:
+            if parts[each.title].rank is rank:
+                groups[parts[each.title]].append(each)
+        counted = [each for rows in groups.values() for each in rows]
+        unhealthy = [rows for rows in groups.values() if all(self.health[each.title] for each in rows)]
+        healthy = [each for each in counted if not self.health[each.title]]
         return _Covering(
             schedules,
             tuple(each.title for each in schedules),
-            tuple(gap for each in health[:SHOWN_REASONS] for gap in each) if all(health) else (),
-            self.view.objective or min((each.objective for each in counted if each.objective), default=None),
+            tuple(_Counted(part, frozenset(each.title for each in rows)) for part, rows in groups.items()),
+            tuple(gap for rows in unhealthy for each in rows[:SHOWN_REASONS] for gap in self.health[each.title]),
+            self.view.objective or strictest_objective(counted),
             min((each.next_run for each in counted if each.next_run is not None and not each.paused), default=None),
-            frozenset() if complete else frozenset(map(_part, schedules)),
+            (healthy or counted)[0].title,
         )
 
     def _namespace(
@@ -140,13 +143,13 @@ class _Judgement:
         row: NamespaceRow,
         covering: _Covering,
         claims: Iterable[ClaimRow],
-        good: Sequence[BackupRow],
+        good: Sequence[Candidate],
     ) -> NamespaceCoverage:
         if is_excluded(row.labels) or is_sandbox(row.name, row.labels):
             return NamespaceCoverage(row.name, is_excluded=True)
         titles, objective = covering.titles, covering.objective
-        newest = next((each for each in good if self._counts(each, covering)), None)
-        gaps = [*covering.gaps, *self._objective_missed(row, newest, objective, titles[0] if titles else "")]
+        newest = _oldest([next((each.row for each in good if part.has(each)), None) for part in covering.counted])
+        gaps = [*covering.gaps, *self._objective_missed(row, newest, objective, covering.first)]
         if not titles:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         return NamespaceCoverage(
@@ -159,10 +162,6 @@ class _Judgement:
             objective,
             is_new=objective is not None and self.now - row.created <= objective,
         )
-
-    def _counts(self, backup: BackupRow, covering: _Covering) -> bool:
-        """Whether a backup is one of the namespace: it is complete, or takes what the schedules take."""
-        return _is_complete(backup, self.scopes.policies_of(backup.spec)) or _part(backup) in covering.parts
 
     def _objective_missed(
         self, row: NamespaceRow, newest: BackupRow | None, objective: timedelta | None, schedule: str
@@ -190,10 +189,8 @@ class _Judgement:
         return found
 
 
-def _is_complete(row: ScheduleRow | BackupRow, policies: Policies | None) -> bool:
-    """Whether it takes all objects of a namespace, into a bucket that no tenant can empty."""
-    return not row.is_in_tenants_bucket and not takes_some_objects_only(row.spec, policies)
-
-
-def _part(row: ScheduleRow | BackupRow) -> Key:
-    return (*chosen_objects(row.spec), row.is_in_tenants_bucket)
+def _oldest(newest: Iterable[BackupRow | None]) -> BackupRow | None:
+    """Return the oldest of the newest backups of each part; None if one part has no backup."""
+    rows = list(newest)
+    found = [each for each in rows if each is not None and each.started is not None]
+    return min(found, key=lambda each: each.started or _LONG_AGO) if len(found) == len(rows) else None

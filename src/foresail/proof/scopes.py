@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from foresail.api.specs import BackupSpec
-from foresail.proof.observe import CoverageView
+from foresail.proof.observe import BackupRow, CoverageView
 from foresail.scope.coverage import Namespaces, Scope, includes_namespaced_kinds, scope_of
 from foresail.scope.discovery import STANDARD_KINDS
 from foresail.scope.policies import Policies, config_map_of
@@ -16,7 +16,6 @@ _KINDS = (
 )  # fmt: skip
 _LABELS = ("label_selector", "or_label_selectors")
 _DATA = (*_KINDS, *_LABELS, "snapshot_volumes", "default_volumes_to_fs_backup", "default_volumes_to_restic")
-_CHOSEN_KINDS = ("included_resources", "included_namespace_scoped_resources")
 
 Key = tuple[object, ...]
 
@@ -27,6 +26,7 @@ class Scopes:
     def __init__(self, view: CoverageView) -> None:
         self._release, self._kinds = view.release, view.kinds
         self._namespaces = Namespaces.named((each.name, each.labels) for each in view.namespaces)
+        self._by_title = {each.title: each for each in view.schedules}
         known = [each for each in view.schedules if not each.policy_problem and not each.policy_unread]
         self._policies = {config_map_of(each.spec): each.policies for each in known}
         if not view.server.global_policies:
@@ -41,13 +41,22 @@ class Scopes:
         """The namespaces that exist."""
         return self._namespaces.names
 
-    def knows_policies(self, spec: BackupSpec) -> bool:
-        """Whether the resource policy of a backup is that of a schedule too; no others were read."""
-        return config_map_of(spec) in self._policies
+    def existing(self, title: str) -> str:
+        """Return the title of a schedule that exists; empty for any other."""
+        return title if title in self._by_title else ""
 
-    def policies_of(self, spec: BackupSpec) -> Policies | None:
-        """Return the resource policy of a backup, as it is now."""
-        return self._policies.get(config_map_of(spec))
+    def policies_of(self, backup: BackupRow) -> tuple[bool, Policies | None]:
+        """Return whether the resource policy of a backup is known, and that policy as it is now.
+
+        Those of schedules are. A run whose ConfigMap is known no more had the one that its schedule has now.
+        """
+        name = config_map_of(backup.spec)
+        if name in self._policies:
+            return True, self._policies[name]
+        schedule = self._by_title.get(backup.schedule)
+        if schedule is None or schedule.policy_problem or schedule.policy_unread:
+            return False, None
+        return True, schedule.policies
 
     def of(self, spec: BackupSpec, policies: Policies | None) -> Scope:
         """Return what a spec covers."""
@@ -79,21 +88,6 @@ class Scopes:
                 self._kinds is None or includes_namespaced_kinds(spec, self._kinds, policies)
             )
         return self._includes_objects[key]
-
-
-def takes_some_objects_only(spec: BackupSpec, policies: Policies | None) -> bool:
-    """Whether a spec takes only objects with certain labels, or only kinds that it names."""
-    own = policies.include_exclude_policy if policies else None
-    lists = [getattr(spec, each) for each in _CHOSEN_KINDS]
-    lists.append(own.included_namespace_scoped_resources if own else None)
-    has_selector = spec.label_selector is not None or bool(spec.or_label_selectors)
-    is_filtered = bool(policies and policies.namespaced_filter_policies)
-    return has_selector or is_filtered or any(each and "*" not in each for each in lists)
-
-
-def chosen_objects(spec: BackupSpec) -> Key:
-    """Return what specs have in common that choose the same objects; Velero adds kinds to the excluded ones itself."""
-    return (*_key(spec, (*_CHOSEN_KINDS, *_LABELS), None), config_map_of(spec))
 
 
 def _key(spec: BackupSpec, fields: Iterable[str], policies: Policies | None) -> Key:

@@ -26,8 +26,8 @@ class ServerFlags:
     global_policies: str = ""
     """The ConfigMap with volume policies for all backups; empty if there are none."""
 
-    has_snapshot_locations: bool = True
-    """Whether there is a VolumeSnapshotLocation: without one, there are no native snapshots."""
+    snapshot_providers: frozenset[str] | None = None
+    """The providers of the VolumeSnapshotLocations, without which there are no native snapshots; None if unknown."""
 
     def completed(self, spec: BackupSpec) -> BackupSpec:
         """Return a spec with the server's default where it has no value."""

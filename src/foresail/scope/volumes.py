@@ -17,6 +17,13 @@ OPT_IN = "backup.velero.io/backup-volumes"
 OPT_OUT = "backup.velero.io/backup-volumes-excludes"
 _WITHOUT_DATA = ("hostPath", "secret", "configMap", "projected", "downwardAPI")
 _NEVER_SNAPSHOTTED = ("nfs", "hostPath", "local")
+_NATIVE = {
+    "aws": ("awsElasticBlockStore", "ebs.csi.aws.com"),
+    "azure": ("azureDisk", "disk.csi.azure.com"),
+    "gcp": ("gcePersistentDisk", "pd.csi.storage.gke.io"),
+}
+"""By provider of a VolumeSnapshotLocation: the type of volume and the CSI driver that its plugin snapshots."""
+
 _NO_CLAIM: dict[str, Any] = {"metadata": {}}
 _TYPES = (
     "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flocker", "flexVolume",
@@ -82,7 +89,7 @@ def data_backup(
             return saved
     reason = why_no_snapshot(spec, claim, volume, pods, policies, backed_up, has_csi=server.has_csi)
     if not reason and volume is not None and not (server.has_csi and _may_be_csi(volume)):
-        reason = _why_no_plugin(volume, has_locations=server.has_snapshot_locations)
+        reason = _why_no_plugin(volume.get("spec") or {}, server.snapshot_providers)
     return (saved or DataBackup(Method.NONE, reason)) if reason else DataBackup(Method.SNAPSHOT)
 
 
@@ -119,12 +126,21 @@ def why_no_snapshot(
     return "" if is_csi or backed_up.volume else "the backup leaves out its PersistentVolume"
 
 
-def _why_no_plugin(volume: Body, *, has_locations: bool) -> str:
+def _why_no_plugin(volume: Body, providers: frozenset[str] | None) -> str:
     """Return why no plugin answers when Velero asks for a native snapshot; Velero reports that in its log only."""
-    if not has_locations:
+    if providers is not None and not providers:
         return "Velero has no VolumeSnapshotLocation, so it makes no native snapshots"
-    kind = next((each for each in _NEVER_SNAPSHOTTED if each in (volume.get("spec") or {})), "")
-    return f"no plugin of Velero snapshots {kind} volumes" if kind else ""
+    kind = next((each for each in _NEVER_SNAPSHOTTED if each in volume), "")
+    if kind:
+        return f"no plugin of Velero snapshots {kind} volumes"
+    names = {each.removeprefix("velero.io/") for each in providers or ()}
+    if not names or not names <= _NATIVE.keys():  # another plugin may know it
+        return ""
+    driver = (volume.get("csi") or {}).get("driver")
+    if any(field in volume or driver == own for field, own in (_NATIVE[each] for each in names)):
+        return ""
+    what = f"volumes of the CSI driver {driver}" if driver else "this type of volume"
+    return f"the plugin for {', '.join(sorted(names))} does not snapshot {what}"
 
 
 def _may_be_csi(volume: Body) -> bool:

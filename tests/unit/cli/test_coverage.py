@@ -70,7 +70,7 @@ def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any
     return {
         "/api/v1/namespaces": listed(named("shop"), named("bank"), named("lab"), named("kube-system")),
         "/api/v1/persistentvolumeclaims": listed(claim),
-        "/api/v1/persistentvolumes": listed(named("pv", spec={"capacity": {"storage": "1Gi"}})),
+        "/api/v1/persistentvolumes": listed(named("pv", spec={"awsElasticBlockStore": {}})),
         "/api/v1/pods": listed(),
         f"{VELERO}/backups": listed(nightly, of_tenant, of_forged),
         f"{VELERO}/backupstoragelocations": listed(

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from foresail.api.specs import BackupSpec
+from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.coverage.figures import text_format
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
@@ -289,7 +289,112 @@ def test_a_backup_with_a_resource_policy_that_was_not_read_saves_no_claim() -> N
     by_hand = replace(run(schedule("x", resourcePolicy={"kind": "configmap", "name": "skip"}), 1), schedule="")
     view = CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), (run(nightly, 20), by_hand), DAY)
     found = judged(view)["shop"]
-    assert (found.newest_good, found.claims[0].newest_good) == (by_hand, view.backups[0])
+    assert (found.newest_good, found.claims[0].newest_good) == (view.backups[0], view.backups[0])
+
+
+def test_a_run_whose_resource_policy_has_another_name_now_is_still_a_run() -> None:
+    policy = {"kind": "configmap", "name": "rules-def"}
+    nightly = schedule("nightly", resourcePolicy=policy)
+    made = replace(run(nightly, 3), spec=spec(resourcePolicy={**policy, "name": "rules-abc"}))
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), (made,), DAY))["shop"]
+    assert (found.newest_good, found.claims[0].newest_good, reasons(found)) == (made, made, [])
+
+
+def test_an_edit_of_the_filters_does_not_lose_the_runs_before_it() -> None:
+    nightly = schedule("nightly", includedResources=["pods", "secrets"])
+    made = replace(run(nightly, 3), spec=spec(includedResources=["pods"]))
+    assert reasons(judged(CoverageView(namespaces("shop"), (), (nightly,), (made,), DAY))["shop"]) == []
+
+
+def test_a_tenants_bucket_does_not_hide_that_the_administrators_schedule_with_data_fails() -> None:
+    objects, data = schedule("objects", **OBJECTS), schedule("data")
+    mine = replace(schedule("mine", includedNamespaces=["shop"]), is_in_tenants_bucket=True)
+    backups = (
+        run(objects, 1),
+        run(data, 150),
+        run(data, 2, "PartiallyFailed"),
+        replace(run(mine, 1), is_in_tenants_bucket=True),
+    )
+    view = CoverageView(namespaces("shop"), (claim("shop"),), (objects, data, mine), backups, DAY)
+    found = judged(view)["shop"].claims[0]
+    assert [each.reason for each in found.gaps] == [Reason.PARTIAL_RUNS, Reason.OBJECTIVE_MISSED]
+    assert (found.newest_good, found.is_saved) == (backups[1], False)
+
+
+@pytest.mark.parametrize("is_in_tenants_bucket", [True, False])
+def test_a_tenants_schedule_does_not_hide_that_an_administrators_part_fails(is_in_tenants_bucket: bool) -> None:
+    nightly = schedule("nightly", includedResources=["pods", "secrets", "pvc"])
+    mine = schedule("mine", includedNamespaces=["shop"], labelSelector={"matchLabels": {"a": "b"}})
+    mine = replace(mine, is_in_tenants_bucket=is_in_tenants_bucket)
+    own = replace(run(mine, 1), is_in_tenants_bucket=is_in_tenants_bucket)
+    backups = (run(nightly, 200), run(nightly, 2, "Failed"), own)
+    found = judged(CoverageView(namespaces("shop"), (), (nightly, mine), backups, DAY))["shop"]
+    assert reasons(found) == [Reason.PARTIAL_RUNS, Reason.OBJECTIVE_MISSED]
+    assert found.newest_good == backups[0]
+
+
+def test_a_schedule_that_excludes_most_kinds_does_not_stand_for_one_of_all() -> None:
+    nightly = schedule("nightly", excludedResources=["events"])
+    mine = schedule("mine", excludedResources=["secrets", "deployments.apps", "pvc", "pods"])
+    backups = (run(nightly, 200), run(nightly, 2, "Failed"), run(mine, 1))
+    found = judged(CoverageView(namespaces("shop"), (), (mine, nightly), backups, DAY))["shop"]
+    assert reasons(found) == [Reason.PARTIAL_RUNS, Reason.OBJECTIVE_MISSED]
+    assert found.gaps[1].schedule == "nightly", "so that its run closes the gap"
+    assert reasons(judged(CoverageView(namespaces("shop"), (), (mine,), (run(mine, 1),), DAY))["shop"]) == []
+
+
+def test_specs_of_tenants_and_of_velero_choose_the_same() -> None:
+    fields: dict[str, Any] = {"labelSelector": {"matchLabels": {"app": "web"}}, "includedNamespaces": ["shop"]}
+    mine = schedule("mine", **fields)
+    made = replace(run(mine, 3), spec=msgspec.convert(fields, StoredBackupSpec), schedule="")
+    assert reasons(judged(CoverageView(namespaces("shop"), (), (mine,), (made,), DAY))["shop"]) == []
+
+
+def test_the_objective_of_a_paused_schedule_counts_only_without_another() -> None:
+    hourly = replace(schedule("hourly", paused=True), objective=timedelta(hours=2))
+    nightly = replace(schedule("nightly"), objective=DAY)
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (hourly, nightly), (run(nightly, 9),)))["shop"]
+    assert (found.objective, found.claims[0].objective, reasons(found)) == (DAY, DAY, [])
+
+
+@pytest.mark.parametrize(
+    "unwanted",
+    [
+        replace(claim("shop"), volume=None),
+        replace(claim("shop"), body={"metadata": {"labels": {"velero.io/exclude-from-backup": "true"}}}),
+    ],
+    ids=["without a volume", "excluded by its label"],
+)
+def test_a_claim_without_data_to_save_is_no_gap(unwanted: ClaimRow) -> None:
+    without = schedule("objects", **OBJECTS)
+    found = judged(CoverageView(namespaces("shop"), (unwanted,), (without,), (run(without, 1),), DAY))["shop"]
+    assert (reasons(found), found.claims[0].is_wanted) == ([], False)
+    assert 'foresail_namespace_claims{namespace="shop"} 0' in text_format([found], NOW)
+
+
+def test_a_late_claim_in_a_young_namespace_is_in_the_figures() -> None:
+    weekly = replace(schedule("weekly", **OBJECTS), objective=timedelta(days=8))
+    data = replace(schedule("data"), objective=timedelta(hours=2))
+    rows = (NamespaceRow("shop", NOW - timedelta(hours=48)),)
+    view = CoverageView(rows, (claim("shop"),), (weekly, data), (run(weekly, 20), run(data, 20)))
+    (found,) = judge(view, NOW)
+    assert reasons(found) == [Reason.OBJECTIVE_MISSED]
+    assert 'foresail_namespace_objective_seconds{namespace="shop"} 7200' in text_format([found], NOW)
+
+
+@pytest.mark.timed
+def test_many_different_backups_of_one_tenant_take_less_than_five_seconds() -> None:
+    nightly = schedule("nightly")
+    claims = tuple(claim("shop", f"data-{number}") for number in range(500))
+    own = tuple(
+        replace(run(schedule("own", labelSelector={"matchLabels": {"n": str(number)}}), 1 + number / 60), schedule="")
+        for number in range(1000)
+    )
+    view = CoverageView(namespaces("shop"), claims, (nightly,), (run(nightly, 20), *own), DAY)
+    began = time.process_time()
+    (found,) = judge(view, NOW)
+    assert time.process_time() - began <= 5
+    assert (found.newest_good, reasons(found)) == (view.backups[0], [])
 
 
 @pytest.mark.parametrize("hours", [2, 25.9])

@@ -236,9 +236,27 @@ def test_nobody_snapshots_volumes_that_no_plugin_knows(kind: str) -> None:
 
 
 def test_without_a_volume_snapshot_location_there_are_snapshots_by_csi_only() -> None:
-    without = ServerFlags(has_snapshot_locations=False)
+    without = ServerFlags(snapshot_providers=frozenset())
     found = data_backup(BackupSpec(), CLAIM, DISK, [], server=without)
     assert found.reason == "Velero has no VolumeSnapshotLocation, so it makes no native snapshots"
     assert data_backup(BackupSpec(), CLAIM, VOLUME, [], server=without).method == Method.SNAPSHOT
-    plain = ServerFlags(has_csi=False, has_snapshot_locations=False)
+    plain = ServerFlags(has_csi=False, snapshot_providers=frozenset())
     assert data_backup(BackupSpec(), CLAIM, VOLUME, [], server=plain).method == Method.NONE
+
+
+@pytest.mark.parametrize(
+    ("providers", "volume", "method"),
+    [
+        (["velero.io/aws"], {"awsElasticBlockStore": {}}, Method.SNAPSHOT),
+        (["aws"], {"csi": {"driver": "ebs.csi.aws.com"}}, Method.SNAPSHOT),
+        (["aws"], {"csi": {"driver": "driver.longhorn.io"}}, Method.NONE),
+        (["aws"], {"rbd": {}}, Method.NONE),
+        (["aws", "gcp"], {"gcePersistentDisk": {}}, Method.SNAPSHOT),
+        (["aws", "portworx.io/portworx"], {"portworxVolume": {}}, Method.SNAPSHOT),
+    ],
+)
+def test_a_plugin_snapshots_the_volumes_of_its_provider(
+    providers: list[str], volume: dict[str, Any], method: Method
+) -> None:
+    server = ServerFlags(has_csi=False, snapshot_providers=frozenset(providers))
+    assert data_backup(BackupSpec(), CLAIM, {"spec": volume}, [], server=server).method == method

@@ -28,8 +28,10 @@ def _good_backup(each: NamespaceCoverage) -> float | None:
 
 
 def _objective(each: NamespaceCoverage) -> float | None:
-    objective = _reported(each).objective
-    return objective.total_seconds() if objective and not each.is_new else None
+    reported = _reported(each)
+    if reported.objective is None or (reported is each and each.is_new):
+        return None
+    return reported.objective.total_seconds()
 
 
 _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
@@ -45,7 +47,10 @@ _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
         "Gaps of a namespace and its claims, as `foresail coverage` lists them.",
         lambda each: len(each.all_gaps()),
     ),
-    "foresail_namespace_claims": ("Claims of a namespace.", lambda each: len(each.claims)),
+    "foresail_namespace_claims": (
+        "Claims of a namespace with data to save.",
+        lambda each: sum(claim.is_wanted for claim in each.claims),
+    ),
     "foresail_namespace_claims_saved": (
         "Claims of a namespace whose data a schedule saves, in order and within the objective.",
         lambda each: sum(claim.is_saved for claim in each.claims),

@@ -76,7 +76,11 @@ def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
         each.key.name,
         made.phase,
         msgspec.structs.replace(
-            spec, included_namespaces=(each.key.namespace,), excluded_namespaces=None, **lists_of_kinds(spec)
+            spec,
+            included_namespaces=(each.key.namespace,),
+            excluded_namespaces=None,
+            resource_policy=None,  # a tenant may not read it
+            **lists_of_kinds(spec),
         ),
         instant(made.start_timestamp) if made.start_timestamp else None,
         made.progress.items_backed_up if made.progress else None,

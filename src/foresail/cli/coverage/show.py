@@ -88,12 +88,12 @@ def coverage_table(found: Sequence[NamespaceCoverage], instant: datetime, *, wid
 
 
 def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
-    saved = sum(claim.is_saved for claim in each.claims)
+    saved, wanted = sum(claim.is_saved for claim in each.claims), sum(claim.is_wanted for claim in each.claims)
     return (
         each.name,
         _schedules(each),
         *_when(each, instant),
-        f"{saved}/{len(each.claims)}" if each.claims else "none",
+        f"{saved}/{wanted}" if wanted else "none",
         ",".join(dict.fromkeys(gap.reason.value for gap in each.all_gaps())) or "none",
     )
 
@@ -105,7 +105,7 @@ def _wide_lines(each: NamespaceCoverage, instant: datetime) -> Iterable[tuple[st
         yield each.name, "", "", "", "", "", "", gap
     for claim in each.claims:
         text = "; ".join(map(_text, claim.gaps))
-        schedules = ",".join(claim.schedules) or "<none>"
+        schedules = ",".join(claim.schedules) or ("<none>" if claim.is_wanted else "<no data>")
         yield each.name, claim.name, schedules, claim.method.value, *_when(claim, instant), text
 
 

@@ -100,7 +100,7 @@ async def read_view_and_schedules(
     judged = [*map(schedule_row, evaluated), *(row for _, row in tenants)]
     flags = replace(
         await _read_flags(cluster, velero_namespace),
-        has_snapshot_locations=await _has_snapshot_locations(cluster, velero_namespace),
+        snapshot_providers=await _snapshot_providers(cluster, velero_namespace),
     )
     specs = [each.spec for each in judged]
     policies = await read_resource_policies(cluster, velero_namespace, specs, release, flags.global_policies)
@@ -112,7 +112,7 @@ async def read_view_and_schedules(
             _with_bucket(with_policies(each, policies), locations, is_of_tenant=each.kind != "Schedule")
             for each in judged
         ),
-        tuple(_with_bucket(backup_row(each, runs), locations) for each in backups),
+        tuple(_with_bucket(backup_row(each, runs), locations, is_of_tenant=True) for each in backups),
         objective,
         release,
         await read_kinds(cluster, [*specs, *(each.spec for each in backups)]),
@@ -122,19 +122,24 @@ async def read_view_and_schedules(
 
 
 def _with_bucket(row: _Row, locations: Mapping[str, bool], *, is_of_tenant: bool = False) -> _Row:
-    """Return a row with whether its location is a tenant's; the tenant's own name of it is not among the locations."""
+    """Return a row with whether its location is a tenant's; `is_of_tenant` is for one that is not among the locations.
+
+    A tenant's schedule has the tenant's own name of it. A Backup whose location is gone cannot be restored.
+    """
     name = row.spec.storage_location
     return replace(row, is_in_tenants_bucket=locations.get(name, is_of_tenant)) if name else row
 
 
-async def _has_snapshot_locations(cluster: Cluster, namespace: str) -> bool:
+async def _snapshot_providers(cluster: Cluster, namespace: str) -> frozenset[str] | None:
+    """Return the providers of the VolumeSnapshotLocations; None if they may not be listed."""
     try:
-        return bool(await cluster.listed_if_known(velero.VOLUME_SNAPSHOT_LOCATION, namespace))
+        found = await cluster.listed_if_known(velero.VOLUME_SNAPSHOT_LOCATION, namespace)
     except UnreachableError:
         raise
     except CommandError as error:
-        hint(f"whether there are VolumeSnapshotLocations is not judged: {error.problem}")
-        return True
+        hint(f"whether Velero's plugins can snapshot the volumes is not judged: {error.problem}")
+        return None
+    return frozenset(str((_any.decode(each).get("spec") or {}).get("provider", "")) for each in found)
 
 
 async def _read_flags(cluster: Cluster, namespace: str) -> ServerFlags:

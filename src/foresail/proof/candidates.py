@@ -1,0 +1,65 @@
+"""The good backups of each namespace, newest first: of those that take the same, only the newest."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from foresail.proof.observe import BackupRow, CoverageView
+from foresail.proof.parts import Part, part_of
+from foresail.proof.runs import good_backups
+from foresail.proof.scopes import Scopes
+from foresail.scope.policies import Policies
+
+_MOST_BY_HAND = 50
+"""So many different backups without a schedule are considered for a namespace: whoever makes more gets no more."""
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A good backup, what it takes, and the schedule that made it; empty if that does not exist any more."""
+
+    row: BackupRow
+    part: Part
+    group: int
+    schedule: str
+    policies: Policies | None
+    knows_policies: bool
+
+    @property
+    def started(self) -> datetime:
+        """When it started."""
+        return self.row.started or _LONG_AGO
+
+
+def candidates_of(view: CoverageView, runs: Iterable[list[BackupRow]], scopes: Scopes) -> Mapping[str, list[Candidate]]:
+    """Return the good backups of each namespace since it exists, given all runs that have ended."""
+    good = [_candidate(each, scopes) for rows in runs for each in good_backups(rows)]
+    good.sort(key=lambda each: each.started, reverse=True)
+    created = {each.name: each.created for each in view.namespaces}
+    found: dict[str, dict[int, Candidate]] = defaultdict(dict)
+    numbers: dict[tuple[int, Part, str], int] = {}
+    seen: set[tuple[frozenset[str], int]] = set()
+    by_hand: Counter[str] = Counter()
+    for each in good:
+        covered = scopes.namespaces_in(each.row.spec, each.policies)
+        number = numbers.setdefault((each.group, each.part, each.schedule), len(numbers))
+        if (covered, number) in seen:  # a newer one was there for every namespace that this one has
+            continue
+        seen.add((covered, number))
+        for name in covered:
+            if number in found[name] or each.started < created[name]:
+                continue
+            by_hand[name] += not each.schedule
+            if each.schedule or by_hand[name] <= _MOST_BY_HAND:
+                found[name][number] = each
+    return {name: list(rows.values()) for name, rows in found.items()}
+
+
+def _candidate(row: BackupRow, scopes: Scopes) -> Candidate:
+    knows_policies, policies = scopes.policies_of(row)
+    part = part_of(row, policies, knows_policies=knows_policies)
+    group = scopes.group(row.spec, policies)
+    return Candidate(row, part, group, scopes.existing(row.schedule), policies, knows_policies)
