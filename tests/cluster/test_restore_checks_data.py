@@ -217,16 +217,16 @@ def test_what_is_in_a_sandbox_goes_after_data_is_switched_off(drill: Drill) -> N
 def test_a_check_of_a_tenant_that_is_served_no_more_can_be_deleted(drill: Drill) -> None:
     spec = {"backups": {"nonAdminSchedule": "nightly"}}
     what = body("foresail.dev/v1alpha1", "RestoreCheck", "old", "default", spec=spec, **STUCK)
-    words, text = ("create", "--filename=-"), json.dumps(what)
-    assert drill.is_refused(*words, text=text)
+    words, text, refusal = ("create", "--filename=-"), json.dumps(what), "served only if self-service is on"
+    assert drill.is_refused(refusal, *words, text=text)
     drill.cluster.kubectl("delete", "validatingadmissionpolicybinding", "foresail-checks-place")
-    wait(lambda: not drill.is_refused(*words, text=text), "a check from before")
+    wait(lambda: not drill.problem(*words, text=text), "a check from before")
     install(drill.cluster, "proof.data.enabled=false")
     what["metadata"]["name"] = "new"
-    wait(lambda: drill.is_refused(*words, "--dry-run=server", text=json.dumps(what)), "the fence")
+    wait(lambda: drill.is_refused(refusal, *words, "--dry-run=server", text=json.dumps(what)), "the fence")
     patch = ("patch", "restorecheck", "old", "--namespace=default", "--type=merge")
     changed = json.dumps({"spec": {"backups": {"nonAdminSchedule": "hourly"}}})
-    assert drill.is_refused(*patch, f"--patch={changed}")
+    assert drill.is_refused(refusal, *patch, f"--patch={changed}")
     drill.cluster.kubectl("delete", "restorecheck", "old", "--namespace=default", "--wait=false")
     drill.cluster.kubectl(*patch, LOOSE)
     assert not drill.cluster.get("restorechecks", "--namespace=default")["items"]
