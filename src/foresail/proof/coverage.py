@@ -1,7 +1,7 @@
 """Judges which namespaces and claims are covered by which schedules, and why one is not."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -148,8 +148,10 @@ class _Judgement:
         if is_excluded(row.labels) or is_sandbox(row.name, row.labels):
             return NamespaceCoverage(row.name, is_excluded=True)
         titles, objective = covering.titles, covering.objective
-        newest = _oldest([next((each.row for each in good if part.has(each)), None) for part in covering.counted])
-        gaps = [*covering.gaps, *self._objective_missed(row, newest, objective, covering.first)]
+        newest_of = {part: next((each.row for each in good if part.has(each)), None) for part in covering.counted}
+        newest = _oldest(newest_of.values())
+        lacking = next((min(part.titles, default="") for part, found in newest_of.items() if found is None), "")
+        gaps = [*covering.gaps, *self._objective_missed(row, newest, objective, lacking or covering.first)]
         if not titles:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         return NamespaceCoverage(
@@ -169,7 +171,8 @@ class _Judgement:
         if objective is None or self.now - row.created <= objective:
             return []
         if newest is None or newest.started is None:
-            return [Gap(Reason.OBJECTIVE_MISSED, f"namespace {row.name} has no good backup", schedule)]
+            of = f" by {schedule}" if schedule else ""
+            return [Gap(Reason.OBJECTIVE_MISSED, f"namespace {row.name} has no good backup{of}", schedule)]
         if self.now - newest.started <= objective:
             return []
         text = f"the newest good backup of namespace {row.name}, {newest.name}, is older than the objective"
@@ -189,8 +192,7 @@ class _Judgement:
         return found
 
 
-def _oldest(newest: Iterable[BackupRow | None]) -> BackupRow | None:
+def _oldest(newest: Collection[BackupRow | None]) -> BackupRow | None:
     """Return the oldest of the newest backups of each part; None if one part has no backup."""
-    rows = list(newest)
-    found = [each for each in rows if each is not None and each.started is not None]
-    return min(found, key=lambda each: each.started or _LONG_AGO) if len(found) == len(rows) else None
+    found = [each for each in newest if each is not None]
+    return min(found, key=lambda each: each.started or _LONG_AGO) if len(found) == len(newest) else None

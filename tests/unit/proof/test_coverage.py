@@ -333,6 +333,13 @@ def test_a_tenants_schedule_does_not_hide_that_an_administrators_part_fails(is_i
     assert found.newest_good == backups[0]
 
 
+def test_a_part_without_a_backup_is_named_by_its_schedule() -> None:
+    web, db = (schedule(name, labelSelector={"matchLabels": {"app": name}}) for name in ("web", "db"))
+    found = judged(CoverageView(namespaces("shop"), (), (web, db), (run(web, 1),), DAY))["shop"]
+    assert [each.message for each in found.gaps] == ["namespace shop has no good backup by db"]
+    assert found.gaps[0].schedule == "db"
+
+
 def test_a_schedule_that_excludes_most_kinds_does_not_stand_for_one_of_all() -> None:
     nightly = schedule("nightly", excludedResources=["events"])
     mine = schedule("mine", excludedResources=["secrets", "deployments.apps", "pvc", "pods"])
