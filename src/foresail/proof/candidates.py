@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from foresail.proof.observe import BackupRow, CoverageView
-from foresail.proof.parts import Part, part_of
+from foresail.proof.parts import Part, Rank, part_of
 from foresail.proof.runs import good_backups
 from foresail.proof.scopes import Scopes
 from foresail.scope.policies import Policies
@@ -32,6 +32,26 @@ class Candidate:
     def started(self) -> datetime:
         """When it started."""
         return self.row.started or _LONG_AGO
+
+
+class CandidateIndex:
+    """The candidates of one namespace, given newest first, by their schedule and by what they take."""
+
+    def __init__(self, candidates: Iterable[Candidate]) -> None:
+        self._by_schedule: dict[str, list[Candidate]] = defaultdict(list)
+        self._by_part: dict[Part, Candidate] = {}
+        for each in candidates:
+            self._by_schedule[each.schedule].append(each)
+            self._by_part.setdefault(each.part, each)
+
+    def newest(self, part: Part, schedules: Iterable[str]) -> Candidate | None:
+        """Return the newest that proves as much as a part: a run of these schedules, or of the same or all objects."""
+        ranks = [rank for rank in Rank if rank <= part.rank]
+        found = [self._by_part.get(Part(rank, objects)) for rank in ranks for objects in (part.objects, b"")]
+        for title in schedules:
+            runs = self._by_schedule.get(title, ())
+            found.append(next((each for each in runs if each.part.rank <= part.rank), None))
+        return max((each for each in found if each is not None), key=lambda each: each.started, default=None)
 
 
 def candidates_of(view: CoverageView, runs: Iterable[list[BackupRow]], scopes: Scopes) -> Mapping[str, list[Candidate]]:

@@ -1,12 +1,12 @@
 """Judges which namespaces and claims are covered by which schedules, and why one is not."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from foresail.api.restore_check import is_sandbox
-from foresail.proof.candidates import Candidate, candidates_of
+from foresail.proof.candidates import Candidate, CandidateIndex, candidates_of
 from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge, strictest_objective
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.parts import COMPLETE, Part, part_of
@@ -15,8 +15,6 @@ from foresail.proof.runs import in_order, last_run_gaps
 from foresail.proof.scopes import Scopes
 from foresail.scope.coverage import is_excluded
 from foresail.scope.globs import has_wildcard
-
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +42,11 @@ class NamespaceCoverage:
 class _Counted:
     """The schedules of a namespace that take the same part of it, of the lowest rank that it has."""
 
-    part: Part
+    part: Part = COMPLETE
     titles: frozenset[str] = frozenset()
-
-    def has(self, backup: Candidate) -> bool:
-        """Whether a backup is one of this part: a run of these schedules, or another that takes the same or all."""
-        return backup.schedule in self.titles or backup.part in (self.part, COMPLETE)
+    objective: timedelta | None = None
+    first: str = ""
+    """The schedule that a new backup should come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +55,22 @@ class _Covering:
 
     schedules: tuple[ScheduleRow, ...]
     titles: tuple[str, ...]
-    counted: tuple[_Counted, ...] = (_Counted(COMPLETE),)
+    counted: tuple[_Counted, ...]
     gaps: tuple[Gap, ...] = ()
-    objective: timedelta | None = None
     next_run: datetime | None = None
-    first: str = ""
-    """The schedule that a new backup should come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """The newest good backup of what some schedules take of a namespace, and when it should be there."""
+
+    of: _Counted
+    backup: BackupRow | None
+    age: timedelta
+
+    @property
+    def is_late(self) -> bool:
+        return self.of.objective is not None and (self.backup is None or self.age > self.of.objective)
 
 
 def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
@@ -118,7 +125,7 @@ class _Judgement:
     def _covering(self, places: Iterable[int]) -> _Covering:
         schedules = tuple(self.view.schedules[place] for place in places)
         if not schedules:
-            return _Covering((), (), objective=self.view.objective)
+            return _Covering((), (), (_Counted(objective=self.view.objective),))
         parts = {each.title: part_of(each, each.policies, knows_policies=not each.policy_unread) for each in schedules}
         rank = min(part.rank for part in parts.values())
         groups: dict[Part, list[ScheduleRow]] = defaultdict(list)
@@ -127,15 +134,21 @@ class _Judgement:
                 groups[parts[each.title]].append(each)
         counted = [each for rows in groups.values() for each in rows]
         unhealthy = [rows for rows in groups.values() if all(self.health[each.title] for each in rows)]
-        healthy = [each for each in counted if not self.health[each.title]]
         return _Covering(
             schedules,
             tuple(each.title for each in schedules),
-            tuple(_Counted(part, frozenset(each.title for each in rows)) for part, rows in groups.items()),
+            tuple(self._counted(part, rows) for part, rows in groups.items()),
             tuple(gap for rows in unhealthy for each in rows[:SHOWN_REASONS] for gap in self.health[each.title]),
-            self.view.objective or strictest_objective(counted),
             min((each.next_run for each in counted if each.next_run is not None and not each.paused), default=None),
-            (healthy or counted)[0].title,
+        )
+
+    def _counted(self, part: Part, schedules: Sequence[ScheduleRow]) -> _Counted:
+        healthy = [each for each in schedules if not self.health[each.title]]
+        return _Counted(
+            part,
+            frozenset(each.title for each in schedules),
+            self.view.objective or strictest_objective(schedules),
+            (healthy or schedules)[0].title,
         )
 
     def _namespace(
@@ -147,17 +160,15 @@ class _Judgement:
     ) -> NamespaceCoverage:
         if is_excluded(row.labels) or is_sandbox(row.name, row.labels):
             return NamespaceCoverage(row.name, is_excluded=True)
-        titles, objective = covering.titles, covering.objective
-        newest_of = {part: next((each.row for each in good if part.has(each)), None) for part in covering.counted}
-        newest = _oldest(newest_of.values())
-        lacking = next((min(part.titles, default="") for part, found in newest_of.items() if found is None), "")
-        gaps = [*covering.gaps, *self._objective_missed(row, newest, objective, lacking or covering.first)]
-        if not titles:
+        worst = self._worst(covering.counted, good)
+        objective = worst.of.objective
+        gaps = [*covering.gaps, *self._objective_missed(row, worst)]
+        if not covering.titles:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         return NamespaceCoverage(
             row.name,
-            titles,
-            newest,
+            covering.titles,
+            worst.backup,
             covering.next_run,
             tuple(self.claims.judge(each, row, covering.schedules, good, gaps) for each in claims),
             tuple(gaps),
@@ -165,17 +176,24 @@ class _Judgement:
             is_new=objective is not None and self.now - row.created <= objective,
         )
 
-    def _objective_missed(
-        self, row: NamespaceRow, newest: BackupRow | None, objective: timedelta | None, schedule: str
-    ) -> list[Gap]:
-        if objective is None or self.now - row.created <= objective:
+    def _worst(self, counted: Iterable[_Counted], good: Sequence[Candidate]) -> _Newest:
+        """Return the part whose newest backup misses its objective, or is the oldest."""
+        index = CandidateIndex(good)
+        found = []
+        for each in counted:
+            newest = index.newest(each.part, each.titles)
+            age = self.now - newest.started if newest is not None else timedelta.max
+            found.append(_Newest(each, newest.row if newest is not None else None, age))
+        return max(found, key=lambda each: (each.is_late, each.age))
+
+    def _objective_missed(self, row: NamespaceRow, worst: _Newest) -> list[Gap]:
+        objective, schedule = worst.of.objective, worst.of.first
+        if objective is None or not worst.is_late or self.now - row.created <= objective:
             return []
-        if newest is None or newest.started is None:
-            of = f" by {schedule}" if schedule else ""
-            return [Gap(Reason.OBJECTIVE_MISSED, f"namespace {row.name} has no good backup{of}", schedule)]
-        if self.now - newest.started <= objective:
-            return []
-        text = f"the newest good backup of namespace {row.name}, {newest.name}, is older than the objective"
+        if worst.backup is None:
+            by = f" by {schedule}" if schedule else ""
+            return [Gap(Reason.OBJECTIVE_MISSED, f"namespace {row.name} has no good backup{by}", schedule)]
+        text = f"the newest good backup of namespace {row.name}, {worst.backup.name}, is older than the objective"
         return [Gap(Reason.OBJECTIVE_MISSED, text, schedule)]
 
     def _absent(self) -> list[NamespaceCoverage]:
@@ -190,9 +208,3 @@ class _Judgement:
             gap = Gap(Reason.NAMESPACE_ABSENT, text, titles[0])
             found.append(NamespaceCoverage(name, tuple(titles), gaps=(gap,)))
         return found
-
-
-def _oldest(newest: Collection[BackupRow | None]) -> BackupRow | None:
-    """Return the oldest of the newest backups of each part; None if one part has no backup."""
-    found = [each for each in newest if each is not None]
-    return min(found, key=lambda each: each.started or _LONG_AGO) if len(found) == len(newest) else None

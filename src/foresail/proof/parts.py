@@ -9,17 +9,34 @@ from foresail.api.specs import BackupSpec
 from foresail.proof.observe import BackupRow, ScheduleRow
 from foresail.scope.policies import Policies, config_map_of
 
-_NOBODY_MISSES = frozenset(
-    (
-        "ev",
-        "events",
-        "events.events.k8s.io",
-        "*.oadp.openshift.io",  # self-service excludes requests
-        "volumesnapshots.snapshot.storage.k8s.io",  # Velero excludes these two itself
-        "volumesnapshotcontents.snapshot.storage.k8s.io",
-    )
+_LEFT_OUT_BY_ALL = (
+    ("events", "event", "ev"),
+    ("events.events.k8s.io",),
+    ("*.oadp.openshift.io",),  # self-service excludes requests
+    ("volumesnapshots.snapshot.storage.k8s.io", "volumesnapshots", "vs"),  # Velero excludes these two itself
+    ("volumesnapshotcontents.snapshot.storage.k8s.io", "volumesnapshotcontents", "vsc"),
 )
-"""Kinds that a complete backup may leave out."""
+_CLUSTER_SCOPED = (
+    ("namespaces", "namespace", "ns"),
+    ("nodes", "node", "no"),
+    ("persistentvolumes", "persistentvolume", "pv"),
+    ("storageclasses.storage.k8s.io", "storageclasses", "storageclass", "sc"),
+    ("csidrivers.storage.k8s.io", "csidrivers", "csidriver"),
+    ("csinodes.storage.k8s.io", "csinodes", "csinode"),
+    ("volumeattachments.storage.k8s.io", "volumeattachments", "volumeattachment"),
+    ("customresourcedefinitions.apiextensions.k8s.io", "customresourcedefinitions", "crds", "crd"),
+    ("apiservices.apiregistration.k8s.io", "apiservices", "apiservice"),
+    ("clusterroles.rbac.authorization.k8s.io", "clusterroles", "clusterrole"),
+    ("clusterrolebindings.rbac.authorization.k8s.io", "clusterrolebindings", "clusterrolebinding"),
+    ("priorityclasses.scheduling.k8s.io", "priorityclasses", "priorityclass", "pc"),
+    ("ingressclasses.networking.k8s.io", "ingressclasses", "ingressclass"),
+    ("runtimeclasses.node.k8s.io", "runtimeclasses", "runtimeclass"),
+    ("certificatesigningrequests.certificates.k8s.io", "certificatesigningrequests", "csr"),
+    ("mutatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("validatingwebhookconfigurations.admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+)
+_NOBODY_MISSES = frozenset(name for kinds in (_LEFT_OUT_BY_ALL, _CLUSTER_SCOPED) for names in kinds for name in names)
+"""What a complete backup of a namespace may leave out, by all names of the kinds."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -53,8 +70,8 @@ def part_of(row: ScheduleRow | BackupRow, policies: Policies | None, *, knows_po
 
 
 def _objects(spec: BackupSpec, policies: Policies | None, *, knows_policies: bool) -> bytes:
-    included = {*(spec.included_resources or ()), *(spec.included_namespace_scoped_resources or ())}
-    excluded = {*(spec.excluded_resources or ()), *(spec.excluded_namespace_scoped_resources or ())} - _NOBODY_MISSES
+    included = _names(spec.included_resources, spec.included_namespace_scoped_resources)
+    excluded = _names(spec.excluded_resources, spec.excluded_namespace_scoped_resources) - _NOBODY_MISSES
     filters: list[object] = [
         [] if "*" in included else sorted(included - _NOBODY_MISSES or included),
         sorted(excluded),
@@ -65,5 +82,14 @@ def _objects(spec: BackupSpec, policies: Policies | None, *, knows_policies: boo
     return _encoder.encode(filters) if any(each is not None and each not in ([], "") for each in filters) else b""
 
 
+def _names(*lists: tuple[str, ...] | None) -> set[str]:
+    return {name.lower() for names in lists for name in names or ()}
+
+
 def _has_filters(policies: Policies | None) -> bool:
-    return bool(policies and (policies.include_exclude_policy or policies.namespaced_filter_policies))
+    """Whether a resource policy leaves objects of namespaces out; a filter for one namespace counts for all."""
+    lists = policies.include_exclude_policy if policies else None
+    included = _names(lists.included_namespace_scoped_resources) if lists else set()
+    excluded = _names(lists.excluded_namespace_scoped_resources) - _NOBODY_MISSES if lists else set()
+    is_filtered = bool(policies and policies.namespaced_filter_policies)
+    return is_filtered or bool(excluded) or bool(included and "*" not in included)

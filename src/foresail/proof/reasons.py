@@ -14,7 +14,7 @@ class Reason(StrEnum):
     """
 
     PAUSED = "SchedulePaused"
-    """Every schedule that covers the namespace, or saves the claim, is paused. Resume one with
+    """Every schedule that counts for the namespace, or saves the claim, is paused. Resume one with
     `foresail schedule unpause`.
     """
 

@@ -333,6 +333,66 @@ def test_a_tenants_schedule_does_not_hide_that_an_administrators_part_fails(is_i
     assert found.newest_good == backups[0]
 
 
+def test_a_run_in_a_bucket_that_is_gone_or_a_tenants_is_no_run_of_an_administrators_schedule() -> None:
+    nightly = schedule("nightly")
+    gone = replace(run(nightly, 1), is_in_tenants_bucket=True)
+    view = CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), (run(nightly, 200), gone), DAY)
+    found = judged(view)["shop"]
+    assert (found.newest_good, reasons(found)) == (view.backups[0], [Reason.OBJECTIVE_MISSED])
+
+
+def test_a_run_of_some_objects_is_none_of_a_template_that_takes_all_now() -> None:
+    nightly = schedule("nightly")
+    narrow = replace(run(nightly, 3), spec=spec(includedResources=["configmaps"]))
+    found = judged(CoverageView(namespaces("shop"), (), (nightly,), (narrow,), DAY))["shop"]
+    assert [each.message for each in found.gaps] == ["namespace shop has no good backup by nightly"]
+
+
+def test_each_part_has_its_own_objective() -> None:
+    hourly = replace(schedule("hourly", includedResources=["configmaps"]), objective=timedelta(hours=2))
+    weekly = replace(schedule("weekly", includedResources=["secrets"]), objective=timedelta(days=8))
+    view = CoverageView(namespaces("shop"), (), (hourly, weekly), (run(hourly, 1), run(weekly, 30)))
+    assert reasons(judged(view)["shop"]) == []
+    late = judged(replace(view, backups=(run(hourly, 3), run(weekly, 30))))["shop"]
+    assert (late.newest_good, late.objective) == (run(hourly, 3), hourly.objective)
+    assert [(each.reason, each.schedule) for each in late.gaps] == [(Reason.OBJECTIVE_MISSED, "hourly")]
+
+
+def test_the_gap_of_a_late_part_names_its_own_schedule() -> None:
+    db, web = (schedule(name, labelSelector={"matchLabels": {"app": name}}) for name in ("db", "web"))
+    found = judged(CoverageView(namespaces("shop"), (), (db, web), (run(db, 1), run(web, 90)), DAY))["shop"]
+    assert [each.schedule for each in found.gaps] == ["web"]
+
+
+@pytest.mark.parametrize(
+    "excluded",
+    [["nodes", "storageclasses.storage.k8s.io"], ["pv"], ["customresourcedefinitions"], ["Events", "event"], ["vs"]],
+)
+def test_kinds_without_a_namespace_and_events_may_be_left_out(excluded: list[str]) -> None:
+    daily, weekly = schedule("daily", excludedResources=excluded), schedule("weekly")
+    view = CoverageView(namespaces("shop"), (), (daily, weekly), (run(daily, 1), run(weekly, 100)), DAY)
+    assert reasons(judged(view)["shop"]) == []
+
+
+def test_a_better_backup_counts_for_a_tenants_part() -> None:
+    mine = replace(schedule("mine", includedResources=["configmaps"]), is_in_tenants_bucket=True)
+    by_hand = replace(run(schedule("x", includedResources=["configmaps"]), 1), schedule="")
+    own = replace(run(schedule("y"), 2), schedule="", is_in_tenants_bucket=True)
+    for each in (by_hand, own):
+        assert reasons(judged(CoverageView(namespaces("shop"), (), (mine,), (each,), DAY))["shop"]) == []
+
+
+@pytest.mark.timed
+def test_many_parts_of_many_namespaces_take_less_than_five_seconds() -> None:
+    names = [f"team-{number:04}" for number in range(5000)]
+    parts = [schedule(f"s{number}", labelSelector={"matchLabels": {"n": str(number)}}) for number in range(50)]
+    backups = tuple(run(each, 1 + day) for each in parts for day in range(20))
+    view = CoverageView(namespaces(*names), (), tuple(parts), backups, DAY)
+    began = time.process_time()
+    assert all(not reasons(each) for each in judge(view, NOW))
+    assert time.process_time() - began <= 5
+
+
 def test_a_part_without_a_backup_is_named_by_its_schedule() -> None:
     web, db = (schedule(name, labelSelector={"matchLabels": {"app": name}}) for name in ("web", "db"))
     found = judged(CoverageView(namespaces("shop"), (), (web, db), (run(web, 1),), DAY))["shop"]
