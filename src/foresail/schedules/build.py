@@ -15,7 +15,7 @@ from foresail.cron.duration import length_of
 from foresail.plan import Create, Key
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.settings import Settings
-from foresail.scope.labels import selector_problem
+from foresail.scope.labels import malformed_alternative
 
 _FAMILY = "/*"
 _OURS = "foresail.dev/*"  # state of the Schedule, never of its Backups, whatever the settings
@@ -76,16 +76,13 @@ class _Alternatives(msgspec.Struct, rename="camel"):
 
 
 @lru_cache(_CACHE_SIZE)
-def malformed_alternative(template: bytes) -> str:
-    """Return what is wrong with a selector of `orLabelSelectors`; empty if nothing is.
-
-    Velero crashes on it. The Backup stays InProgress, and so long Velero 1.18 starts no other one.
-    """
+def crashing_selector(template: bytes) -> str | None:
+    """Return what is wrong with a selector on which Velero would crash; None if there is none."""
     try:
         found = msgspec.json.decode(template, type=_Alternatives)
     except msgspec.ValidationError:  # the API server's schema of Schedules lets none of these through
-        return ""
-    return next((problem for each in found.or_label_selectors or () if (problem := selector_problem(each))), "")
+        return None
+    return malformed_alternative(found.or_label_selectors)
 
 
 def backup_name(schedule: ScheduleRow, slot: datetime, attempt: int = 0) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.plan import Level
-from foresail.schedules.build import backup_name, malformed_alternative, unreadable_duration
+from foresail.schedules.build import backup_name, crashing_selector, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.policies import problem_with
@@ -389,8 +389,8 @@ def _name_too_long(schedule: ScheduleRow) -> Because | None:
 
 def _fatal_template(schedule: ScheduleRow) -> Because | None:
     """Return what in a template would stop Velero, and with it the backups of everybody."""
-    malformed = malformed_alternative(schedule.template)
-    if malformed:
+    malformed = crashing_selector(schedule.template)
+    if malformed is not None:
         text = f"a selector of spec.template.orLabelSelectors is malformed: {malformed[:_LONGEST_SHOWN]}"
         return Because(Reason.INVALID, f"{text}; Velero would crash, and all later backups would wait. Correct it.")
     found = unreadable_duration(schedule.template)

@@ -1,6 +1,7 @@
 """Whether Velero can use a label selector."""
 
 import re
+from collections.abc import Iterable
 
 from foresail.api.selectors import problem_of
 from foresail.api.specs import LabelSelector
@@ -24,6 +25,14 @@ def selector_problem(selector: LabelSelector) -> str | None:
             return f"{each!r} is no label value"
     unknown = [each.operator for each in expressions if str(each.operator) not in _OPERATORS]
     return f"{unknown[0]!r} is no operator" if unknown else problem_of(selector)
+
+
+def malformed_alternative(selectors: Iterable[LabelSelector] | None) -> str | None:
+    """Return what is wrong with a selector of `orLabelSelectors`; None if nothing is.
+
+    Velero crashes on it. The Backup stays InProgress, and so long Velero 1.18 starts no other one.
+    """
+    return next((problem for each in selectors or () if (problem := selector_problem(each))), None)
 
 
 def _is_key(key: str) -> bool:

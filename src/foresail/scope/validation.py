@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from foresail.api.specs import BackupSpec
 from foresail.scope.kinds import uses_new_lists, uses_old_lists
-from foresail.scope.labels import selector_problem
+from foresail.scope.labels import malformed_alternative
 from foresail.scope.namespaces import is_pattern
 from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
@@ -37,14 +37,11 @@ def problems(
 
 
 def crash(spec: BackupSpec) -> str | None:
-    """Return what makes Velero crash when it collects namespaces; None if nothing does.
-
-    Such a Backup stays InProgress until Velero restarts, and so long Velero 1.18 starts no other one.
-    """
-    found = [problem for each in spec.or_label_selectors or () if (problem := selector_problem(each))]
-    if not found:
+    """Return what makes Velero crash when it collects namespaces; None if nothing does."""
+    found = malformed_alternative(spec.or_label_selectors)
+    if found is None:
         return None
-    return f"a selector of orLabelSelectors is malformed ({found[0]}): Velero crashes, and all later backups wait"
+    return f"a selector of orLabelSelectors is malformed ({found}): Velero crashes, and all later backups wait"
 
 
 def _in_both(what: str, included: Collection[str] | None, excluded: Collection[str] | None, *, star: bool) -> list[str]:
