@@ -1,5 +1,6 @@
 """Findings about the life of requests, each reproduced by a tenant with the role `edit` on the real cluster."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -155,6 +156,7 @@ def test_finding_1_8_a_policy_protects_the_last_good_backup(served: Cluster, eve
     gus.wait("nonadminbackup/first", "--for=condition=Deleting=false")
     assert condition(gus.status("nonadminbackup/first"), "Deleting")[1] == "DeletionProtected"
     assert len(of_namespace(served, "backups", name)) == 1
+    time.sleep(1)  # Velero's times are in seconds, and of two in the same one neither is the newer
     gus.back_up("second")
     gus.wait("nonadminbackup/second", "--for=condition=Succeeded")
     gus.wait("nonadminbackup/first", "--for=condition=Deleting=true", seconds=60)
