@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from foresail.api.specs import BackupSpec
 from foresail.proof.candidates import Candidate
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
-from foresail.proof.reasons import Gap, Reason
+from foresail.proof.reasons import Gap, Reason, is_late
 from foresail.proof.scopes import Scopes
 from foresail.scope.coverage import is_covered, is_excluded
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES
@@ -158,8 +158,8 @@ def strictest_objective(schedules: Iterable[ScheduleRow]) -> timedelta | None:
 
 
 def _not_repeated(found: Iterable[Gap], reported: Sequence[Gap]) -> Iterable[Gap]:
-    is_late = any(each.reason is Reason.OBJECTIVE_MISSED for each in reported)
-    return (each for each in found if each not in reported and not (is_late and each.reason is Reason.OBJECTIVE_MISSED))
+    known_late = is_late(reported)
+    return (each for each in found if each not in reported and not (known_late and is_late([each])))
 
 
 def _item(kind: str, namespace: str, body: object) -> Item:

@@ -33,6 +33,16 @@ class NamespaceCoverage:
     is_new: bool = False
     """Whether it is younger than its objective, which it cannot have missed."""
 
+    @property
+    def claims_wanted(self) -> int:
+        """How many claims have data to save."""
+        return sum(each.is_wanted for each in self.claims)
+
+    @property
+    def claims_saved(self) -> int:
+        """How many claims are saved, in order and within the objective."""
+        return sum(each.is_saved for each in self.claims)
+
     def all_gaps(self) -> list[Gap]:
         """Return the gaps of the namespace and of its claims."""
         return [*self.gaps, *(gap for claim in self.claims for gap in claim.gaps)]

@@ -1,5 +1,6 @@
 """Why a namespace or a claim is not covered: words that appear in `foresail coverage`."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -57,3 +58,8 @@ class Gap(msgspec.Struct, frozen=True):
 
     backup: str = ""
     """The name of the backup that the gap is about; empty if it is about none."""
+
+
+def is_late(gaps: Iterable[Gap]) -> bool:
+    """Whether one of the gaps is a missed objective."""
+    return any(each.reason is Reason.OBJECTIVE_MISSED for each in gaps)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage
-from foresail.proof.reasons import Gap, Reason
+from foresail.proof.reasons import Reason, is_late
 
 _TIME = "foresail_coverage_timestamp_seconds"
 _Value = Callable[[NamespaceCoverage], float | None]
@@ -13,11 +13,7 @@ _Value = Callable[[NamespaceCoverage], float | None]
 
 def _reported(each: NamespaceCoverage) -> NamespaceCoverage | ClaimCoverage:
     """Return whose backup and objective are reported: the first claim's that misses its objective, if there is one."""
-    return next((claim for claim in each.claims if _is_late(claim.gaps)), each)
-
-
-def _is_late(gaps: Iterable[Gap]) -> bool:
-    return any(gap.reason is Reason.OBJECTIVE_MISSED for gap in gaps)
+    return next((claim for claim in each.claims if is_late(claim.gaps)), each)
 
 
 def _good_backup(each: NamespaceCoverage) -> float | None:
@@ -49,11 +45,11 @@ _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
     ),
     "foresail_namespace_claims": (
         "Claims of a namespace with data to save.",
-        lambda each: sum(claim.is_wanted for claim in each.claims),
+        lambda each: each.claims_wanted,
     ),
     "foresail_namespace_claims_saved": (
         "Claims of a namespace whose data a schedule saves, in order and within the objective.",
-        lambda each: sum(claim.is_saved for claim in each.claims),
+        lambda each: each.claims_saved,
     ),
 }
 FAMILIES = (_TIME, *_OF_NAMESPACES)

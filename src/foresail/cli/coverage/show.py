@@ -88,12 +88,11 @@ def coverage_table(found: Sequence[NamespaceCoverage], instant: datetime, *, wid
 
 
 def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
-    saved, wanted = sum(claim.is_saved for claim in each.claims), sum(claim.is_wanted for claim in each.claims)
     return (
         each.name,
         _schedules(each),
         *_when(each, instant),
-        f"{saved}/{wanted}" if wanted else "none",
+        f"{each.claims_saved}/{each.claims_wanted}" if each.claims_wanted else "none",
         ",".join(dict.fromkeys(gap.reason.value for gap in each.all_gaps())) or "none",
     )
 

@@ -11,7 +11,7 @@ from foresail.cli.cron.load import Load, Timetable, load_of
 from foresail.cli.report.checks import LastCheck
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.observe import BackupRow
-from foresail.proof.reasons import Gap, Reason
+from foresail.proof.reasons import Gap, is_late
 from foresail.proof.runs import FAILED_PHASES
 
 RECENT = timedelta(days=7)
@@ -88,7 +88,7 @@ class Figures:
     @property
     def is_late(self) -> bool:
         """Whether a namespace or a claim misses its objective."""
-        return any(gap.reason is Reason.OBJECTIVE_MISSED for each in self.namespaces for gap in each.all_gaps())
+        return any(is_late(each.all_gaps()) for each in self.namespaces)
 
     @property
     def without_backup(self) -> list[str]:

@@ -166,14 +166,13 @@ def coverage_section(found: Figures) -> Html:
 def coverage_cells(each: NamespaceCoverage, found: Figures) -> tuple[Child, ...]:
     """Return the cells of a namespace, without its name."""
     backup, gaps = each.newest_good, dict.fromkeys(gap.reason.value for gap in each.all_gaps())
-    saved, wanted = sum(claim.is_saved for claim in each.claims), sum(claim.is_wanted for claim in each.claims)
     state = badge("excluded") if each.is_excluded else badge("none", "good")
     return (
         ", ".join(each.schedules) or "none",
         backup.name if backup else "none",
         ago(backup.started, found.instant) if backup else "n/a",
         shown_time(each.next_run, found.instant),
-        f"{saved} of {wanted}" if wanted else "none",
+        f"{each.claims_saved} of {each.claims_wanted}" if each.claims_wanted else "none",
         words(badge(word, "bad") for word in gaps) if gaps else state,
     )
 
