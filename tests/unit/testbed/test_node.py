@@ -88,7 +88,7 @@ def test_volumes_with_snapshots_need_a_real_node(capsys: pytest.CaptureFixture[s
     assert not clusters.exists()
 
 
-def test_a_cluster_with_snapshots_has_the_programs_for_them_and_others_have_not(clusters: Path) -> None:
+def test_a_cluster_with_snapshots_has_the_programs_for_them_and_others_have_not() -> None:
     plain = Site.claim("plain", Options(node=True), None)
     with_snapshots = Site.claim("snapshots", Options(node=True, csi=True), None)
     assert not set(csi.PROGRAMS) & set(Cluster(plain).components)
