@@ -12,7 +12,7 @@ from foresail.api.restore_check import Assertion
 from foresail.plan import Key
 from foresail.proof.checks.data_build import assertion, canary
 from foresail.proof.checks.settings import DataSettings
-from foresail.proof.checks.volumes import PROVISIONED_BY
+from foresail.proof.checks.volumes import FILLED, PROVISIONED_BY
 from testbed import Cluster, TestbedError
 
 DATA, OBJECTS = "foresail-check-0123456789-abcdef", "foresail-check-0123456789-fedcba"
@@ -24,6 +24,9 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 UID = "8c1f0000-0000-4000-8000-000000000001"
 VOLUMES = {f"pvc-{UID}": DATA, "taken": DATA, f"no-provisioner-{UID}": DATA, f"of-others-{UID}": "velero", "free": ""}
 """The namespace of the claim of each volume."""
+
+FOR_DATA = {FILLED: f"{DATA}.data.x7k2p"}
+"""The label that Velero gives to a volume that it fills with moved data for a claim of the sandbox."""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,11 @@ def drill(own_velero_cluster: Cluster) -> Drill:
         spec = {**volume, **claim, "persistentVolumeReclaimPolicy": "Retain"}
         annotations = {} if name.startswith("no-") else {PROVISIONED_BY: "example.com/disks"}
         found.cluster.apply(body("v1", "PersistentVolume", name, "", annotations=annotations, spec=spec))
+    spec = {**volume, "claimRef": {"namespace": DATA, "name": "data"}, "persistentVolumeReclaimPolicy": "Retain"}
+    annotations = {PROVISIONED_BY: "example.com/disks"}
+    found.cluster.apply(
+        body("v1", "PersistentVolume", "filled", "", annotations=annotations, labels=FOR_DATA, spec=spec)
+    )
     return found
 
 
@@ -98,6 +106,8 @@ PRIVILEGED = [{"name": "x", "image": "x:1", "securityContext": {"capabilities": 
         (claim(volumeName="of-others"), "", "new and empty volumes"),
         (claim(dataSource={"kind": "PersistentVolumeClaim", "name": "other"}), "", "new and empty volumes"),
         (claim(selector={"matchLabels": {"owner": "somebody"}}), "", "new and empty volumes"),
+        (claim(selector={"matchLabels": {FILLED: f"{OBJECTS}.data.x7k2p"}}), "", "new and empty volumes"),
+        (claim(selector={"matchLabels": {FILLED: f"{DATA}.data.x7k2p"}}), "", ""),
         (claim(storageClassName=""), "", "with a StorageClass"),
         (claim(storageClassName=None), "", "with a StorageClass"),
         (claim({"annotations": {"volume.beta.kubernetes.io/storage-class": ""}}), "", "with a StorageClass"),
@@ -131,6 +141,8 @@ def test_the_assertion_of_a_user_is_restricted_too(drill: Drill) -> None:
         ("taken", "Delete", False),
         (f"no-provisioner-{UID}", "Delete", False),
         ("free", "Delete", False),
+        ("filled", "Delete", True),
+        ("filled", "Recycle", False),
     ],
 )
 def test_the_operator_changes_the_reclaim_policy_of_its_volumes_only(
@@ -143,14 +155,22 @@ def test_the_operator_changes_the_reclaim_policy_of_its_volumes_only(
 
 
 @pytest.mark.parametrize(
-    ("volume", "namespace", "is_allowed"),
-    [("free", DATA, False), ("free", "velero", True), (f"pvc-{UID}", DATA, True)],
+    ("volume", "namespace", "labels", "is_allowed"),
+    [
+        ("free", DATA, {}, False),
+        ("free", DATA, FOR_DATA, False),
+        ("free", "velero", {}, True),
+        (f"pvc-{UID}", DATA, {}, True),
+        (f"of-others-{UID}", DATA, {}, False),
+        (f"of-others-{UID}", DATA, {FILLED: f"{OBJECTS}.data.x7k2p"}, False),
+        (f"of-others-{UID}", DATA, FOR_DATA, True),
+    ],
 )
-def test_no_volume_that_exists_is_bound_to_a_claim_of_a_sandbox(
-    drill: Drill, volume: str, namespace: str, is_allowed: bool
+def test_no_volume_that_exists_is_bound_to_a_claim_of_a_sandbox_but_one_that_velero_has_filled_for_it(
+    drill: Drill, volume: str, namespace: str, labels: dict[str, str], is_allowed: bool
 ) -> None:
     claim = {"namespace": namespace, "name": "data", "uid": UID, "resourceVersion": "1"}
-    patch = json.dumps({"spec": {"claimRef": claim}})
+    patch = json.dumps({"metadata": {"labels": labels}, "spec": {"claimRef": claim}})
     words = ("patch", "persistentvolume", volume, f"--patch={patch}", "--dry-run=server")
     said = drill.problem(*words)
     assert said == "" if is_allowed else "gets a new volume, never one that exists" in said

@@ -49,10 +49,16 @@ def back_up(cluster: Cluster, name: str, *words: str) -> dict[str, dict[str, Any
     return {each["pvcName"]: each for each in json.loads(gzip.decompress(file.read_bytes())) or []}
 
 
+def asked(cluster: Cluster, *words: str) -> Any:  # noqa: ANN401 - JSON is any
+    """Return the JSON that a command prints; hints may follow it."""
+    said = foresail(cluster, *words, "--output=json")
+    start = min(place for place in (said.find("{"), said.find("[")) if place >= 0)
+    return json.JSONDecoder().raw_decode(said, start)[0]
+
+
 def covered(cluster: Cluster) -> dict[str, tuple[str, str, list[str]]]:
     """Return what coverage says of each claim: the method, its newest backup with the data, and the gaps."""
-    said = foresail(cluster, "coverage", f"--namespace={MIXED}", "--output=json")
-    (found,) = json.loads(said[said.index("{") :])["namespaces"]
+    (found,) = asked(cluster, "coverage", f"--namespace={MIXED}")["namespaces"]
     return {
         each["name"]: (
             each["method"],
@@ -65,8 +71,7 @@ def covered(cluster: Cluster) -> dict[str, tuple[str, str, list[str]]]:
 
 def planned(cluster: Cluster, backup: str, target: str) -> dict[tuple[str, str], dict[str, Any]]:
     """Return what a plan says about each item of a backup."""
-    said = foresail(cluster, "plan", backup, f"--to={target}", "--output=json")
-    items = json.loads(said[said.index("{") :])["items"]
+    items = asked(cluster, "plan", backup, f"--to={target}")["items"]
     return {(each["resource"], each["name"]): each for each in items}
 
 
@@ -186,8 +191,8 @@ def test_a_claim_without_a_pod_blocks_other_restores_unless_velero_ignores_delay
 
 def doctor(cluster: Cluster) -> str:
     """Return what the doctor says about volumes."""
-    said = foresail(cluster, "doctor", "--output=json")
-    return " ".join(each["says"] for each in json.loads(said) if each["about"] == "volumes")
+    found = asked(cluster, "doctor")
+    return " ".join(each["says"] for each in found if each["about"] == "volumes")
 
 
 def ignore_delayed_binding(cluster: Cluster) -> None:
