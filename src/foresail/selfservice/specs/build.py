@@ -41,6 +41,9 @@ LONGEST_SNAPSHOT = "4h"
 LONGEST_OPERATION = "24h"
 """How long Velero may wait for a snapshot, and for the data of a volume, where the policy has no maximum."""
 
+_VELEROS_SNAPSHOT, _VELEROS_OPERATION = "10m", "4h"
+"""How long Velero waits unless it is told otherwise."""
+
 _BACKUP = "spec.backupSpec"
 _RESTORE = "spec.restoreSpec"
 
@@ -49,22 +52,22 @@ _BACKUP_FIELDS = {
     "volume_snapshot_locations": all_of(
         "volume_snapshot_locations", f"NonAdminBackup {_BACKUP}.volumeSnapshotLocations is restricted"
     ),
-    "ttl": within(None, or_maximum=True),
+    "ttl": within(None),
     "snapshot_volumes": free,
     "snapshot_move_data": free,
     "default_volumes_to_fs_backup": free,
     "volume_group_snapshot_label_key": one_of("volume_group_snapshot_label_keys"),
     "datamover": one_of("datamovers", "velero"),
     "resource_policy": config_map_of("resource_policies"),
-    "csi_snapshot_timeout": within(LONGEST_SNAPSHOT),
-    "item_operation_timeout": within(LONGEST_OPERATION),
+    "csi_snapshot_timeout": within(LONGEST_SNAPSHOT, _VELEROS_SNAPSHOT),
+    "item_operation_timeout": within(LONGEST_OPERATION, _VELEROS_OPERATION),
     "uploader_config": uploader("parallel_files_upload", "parallelFilesUpload"),
 }
 _RESTORE_FIELDS = {
     "restore_pvs": free,
     "preserve_node_ports": free,
     "existing_resource_policy": one_of("existing_resource_policies", "none"),
-    "item_operation_timeout": within(LONGEST_OPERATION),
+    "item_operation_timeout": within(LONGEST_OPERATION, _VELEROS_OPERATION),
     "resource_modifier": config_map_of("resource_modifiers"),
     "resource_policy": config_map_of("resource_policies"),
     "uploader_config": uploader("parallel_files_download", "parallelFilesDownload"),

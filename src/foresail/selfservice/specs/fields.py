@@ -11,6 +11,7 @@ from foresail.selfservice.specs.values import (
     config_map,
     duration,
     files_at_once,
+    length,
     listed,
     settled,
 )
@@ -95,15 +96,24 @@ def config_map_of(names: str) -> Settle:
     return lambda field: field.settle(config_map(field.path, field.allowed(names), field.policy))
 
 
-def within(ceiling: str | None, *, or_maximum: bool = False) -> Settle:
-    """Take a duration within the policy's bounds, and within our ceiling where the policy has no maximum."""
+def within(ceiling: str | None, unset: str | None = None) -> Settle:
+    """Take a duration within the policy's bounds, and within our ceiling where the policy has no maximum.
+
+    What is not set lasts for as long as Velero wants, if that is known, and never longer than the maximum.
+    """
 
     def settle(field: Field) -> str | None:
         bounds = getattr(field.rules, field.name)
-        default = field.default or (bounds.maximum if or_maximum else None)
+        default = field.default
+        if not default and bounds.maximum is not None and _is_shorter(field.path, bounds.maximum, unset):
+            default = bounds.maximum
         return duration(field.path, field.wrote, bounds, required=field.required, default=default, ceiling=ceiling)
 
     return settle
+
+
+def _is_shorter(path: str, maximum: str, unset: str | None) -> bool:
+    return unset is None or length(path, maximum) < length(path, unset)
 
 
 def uploader(files: str, written: str) -> Settle:

@@ -300,6 +300,20 @@ def test_A20_a_backup_that_names_no_ttl_lives_no_longer_than_the_policy_allows()
     assert backup({}, policy(backup={"ttl": {"maximum": "168h"}, "defaults": {"ttl": "24h"}}))["ttl"] == "24h"
 
 
+@pytest.mark.parametrize(
+    ("field", "shorter", "longer"), [("csiSnapshotTimeout", "5m", "30m"), ("itemOperationTimeout", "30m", "8h")]
+)
+def test_A20_a_timeout_that_nobody_set_lasts_no_longer_than_the_policy_allows(
+    field: str, shorter: str, longer: str
+) -> None:
+    assert backup({}, policy(backup={field: {"maximum": shorter}}))[field] == shorter
+    assert backup({field: "0"}, policy(backup={field: {"maximum": shorter}}))[field] == shorter
+    assert field not in backup({}, policy(backup={field: {"maximum": longer}})), "Velero's own is shorter"
+    if field == "itemOperationTimeout":
+        assert restore({}, policy(restore={field: {"maximum": shorter}}))[field] == shorter
+        assert field not in restore({}, policy(restore={field: {"maximum": longer}}))
+
+
 def test_A20_timeouts_have_a_ceiling_where_the_policy_says_nothing() -> None:
     assert "the maximum is 4h" in forbidden_backup({"csiSnapshotTimeout": "9999h"})
     assert "the maximum is 24h" in forbidden_backup({"itemOperationTimeout": "9999h"})
