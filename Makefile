@@ -10,7 +10,7 @@ MINUTES ?= 60
 ROUNDS ?= 20
 IMAGE_TOOL ?= buildah
 IMAGE_FLAGS ?=
-BASE ?= python:3.11-slim
+BASE ?= $(shell sed -n 's/^ARG BASE=//p' Containerfile)
 HELM ?= helm
 DIST ?= dist
 ACTIONLINT := v1.7.12
@@ -21,7 +21,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
+  crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -93,7 +93,11 @@ test-python: ## the tests that need no cluster with another Python, as PYTHON=py
 lint-workflows: ## check the workflows by actionlint, built from the Go module proxy
 	go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
 
-image: ## build the image foresail:VERSION with buildah, or with IMAGE_TOOL=podman
+base: ## print the base of the image
+	@echo $(BASE)
+
+image: ## build the image foresail:VERSION with buildah, or with IMAGE_TOOL=podman; PINNED=1 refuses a base without a digest
+	$(if $(PINNED),@echo $(BASE) | grep -qE '@sha256:[0-9a-f]{64}$$' || { echo "base $(BASE) has no digest: give BASE=name@sha256:..." >&2; exit 1; })
 	$(IMAGE_TOOL) build --build-arg BASE=$(BASE) --tag $(IMAGE) $(IMAGE_FLAGS) .
 
 image-size: setup ## measure what the image has above its base
