@@ -54,9 +54,9 @@ class Drill:
             placed = [{**each, "metadata": {"namespace": namespace, **each["metadata"]}} for each in objects]
             self.cluster.apply(*placed)
 
-    def back_up(self, name: str, *words: str, ends: str = "Completed") -> None:
-        """Back up with Velero, labelled with the name of the backup."""
-        flags = ("--snapshot-volumes=false", f"--labels=drill={name}", "--wait")
+    def back_up(self, name: str, *words: str, ends: str = "Completed", snapshots: bool = False) -> None:
+        """Back up with Velero, labelled with the name of the backup, with or without snapshots of volumes."""
+        flags = (f"--snapshot-volumes={str(snapshots).lower()}", f"--labels=drill={name}", "--wait")
         self.cluster.velero("backup", "create", name, *words, *flags)
         phase = self.cluster.get("backups.velero.io", name, "--namespace=velero")["status"]["phase"]
         if phase != ends:

@@ -99,6 +99,11 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="with a real node, whose pods are containers, Velero's included; needs root and a few packages",
     )
+    one.add_argument(
+        "--csi",
+        action="store_true",
+        help="with volumes on the real node that have snapshots, by the CSI host-path driver, for --node",
+    )
     one.add_argument("--audit", action="store_true", help="with the API server's audit log")
     one.set_defaults(run=_up)
 
@@ -135,7 +140,7 @@ def _build(args: argparse.Namespace) -> int:
     usual = [name for name, component in COMPONENTS.items() if component.is_usual]
     if args.node:
         needs.require()
-        build([*args.components, *components_of(Options(node=True))], _say)
+        build([*args.components, *components_of(Options(node=True, csi=True))], _say)
         images.build_images(_say)
         images.build_base(_say)
         images.build_postgres(_say)
@@ -165,6 +170,7 @@ def _up(args: argparse.Namespace) -> int:
         node_seconds=args.node_seconds,
         capacity_buffers=args.capacity_buffers,
         node=args.node,
+        csi=args.csi,
     )
     cluster = Cluster.create(args.name, options, say=_say)
     at = [] if args.name == "default" else ["--name", args.name]

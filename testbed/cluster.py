@@ -16,7 +16,7 @@ from testbed.audit import Request
 from testbed.build import Say, build, cached_folder, component_named, program
 from testbed.errors import TestbedError
 from testbed.faults import Faults
-from testbed.node import images, needs, network, programs, registry_push, up
+from testbed.node import csi, images, needs, network, programs, registry_push, up
 from testbed.objects import Objects
 from testbed.places import clusters_folder
 from testbed.processes import Program
@@ -33,6 +33,7 @@ _PROGRAMS: dict[str, Callable[[Site], Program]] = {
     velero.S3: velero.s3,
     velero.VELERO: velero.velero,
     **up.PROGRAMS,
+    **csi.PROGRAMS,
 }
 _NOT_SERVED_YET = (http.client.NOT_FOUND, http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 _NEW_KIND_SECONDS = 30.0
@@ -56,7 +57,7 @@ class Cluster:
 
         An owned cluster is an orphan once this process is gone, and `down --orphaned` takes it away.
         """
-        if options.node:
+        if options.node or options.csi:
             _must_be_possible(options)
         build(components_of(options), say)
         if options.node:
@@ -163,6 +164,7 @@ class Cluster:
         names += [control_plane.SCHEDULER] if options.pods_run else []
         names += [nodes.KWOK] if options.has_kwok else []
         names += list(up.PROGRAMS) if options.node else []
+        names += list(csi.PROGRAMS) if options.csi else []
         return names + ([nodes.KARPENTER] if options.karpenter else [])
 
     def _program_named(self, name: str) -> Program:
@@ -331,6 +333,8 @@ def remove(name: str) -> None:
 
 
 def _must_be_possible(options: Options) -> None:
+    if not options.node:
+        raise TestbedError("volumes with snapshots need a real node", "use --csi with --node")
     needs.require()
     if options.velero not in (None, velero.VELERO):
         raise TestbedError(f"a real node has no image of {options.velero}", "use --velero 1.18 with --node")
@@ -344,6 +348,7 @@ def components_of(options: Options) -> list[str]:
     names += ["s3", options.velero, "velero-aws"] if options.velero else []
     names += ["kwok"] if options.has_kwok else []
     names += [*up.COMPONENTS, *up.COMPONENTS_OF_IMAGES] if options.node else []
+    names += csi.COMPONENTS if options.csi else []
     return list(dict.fromkeys(names + (["karpenter"] if options.karpenter else [])))
 
 

@@ -8,6 +8,7 @@ from testbed.places import HERE, MODULES
 _KUBERNETES, _OLDEST_KUBERNETES = "1.36.3", "1.34.4"
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 _VELERO_CMD = "github.com/vmware-tanzu/velero/cmd"
+_SNAPSHOT_KINDS = "github.com/kubernetes-csi/external-snapshotter/client/v8"
 VELERO_VERSION = "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
 
 # Velero's controller-runtime metrics server listens on a fixed port that no flag changes, so two Velero servers
@@ -121,5 +122,16 @@ COMPONENTS = {
         ),
         Component("local-path", ("local-path-provisioner",), 1.5, only_node=True),
         Component("pause", ("pause",), 0.1, own=True, only_node=True),
+        # Its sidecars end at once with a driver that does not know its version.
+        Component("csi-hostpath", ("hostpathplugin",), 0.5, stamps=(("main.version", "v1.7.2"),), only_node=True),
+        Component("csi-registrar", ("csi-registrar",), 0.1, own=True, only_node=True),
+        Component("csi-provisioner", ("csi-provisioner",), 2, only_node=True),
+        Component(
+            "csi-snapshotter",
+            ("csi-snapshotter", "snapshot-controller"),
+            4,
+            files={_SNAPSHOT_KINDS: ("config/crd/snapshot.storage.k8s.io_*.yaml",)},
+            only_node=True,
+        ),
     )
 }

@@ -38,6 +38,7 @@ class Options:
     node_seconds: int = 30  # how long a node that Karpenter made takes to become ready
     capacity_buffers: bool = False  # whether Karpenter acts on CapacityBuffers; their kind is there in any case
     node: bool = False  # whether there is a real node, whose pods are containers
+    csi: bool = False  # whether the real node has volumes with snapshots, of which Velero makes use
 
     @property
     def pods_run(self) -> bool:

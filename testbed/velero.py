@@ -132,6 +132,7 @@ def _installation(site: Site) -> list[dict[str, Any]]:
             "--use-volume-snapshots=false",
             f"--secret-file={_credentials_file(site)}",
             *(_IN_PODS if site.options.node else []),
+            *(["--features=EnableCSI"] if site.options.csi else []),
         ],
     )  # fmt: skip
     objects: list[dict[str, Any]] = json.loads(output)["items"]

@@ -90,7 +90,8 @@ def _first_process(site: Site) -> int | None:
     return None
 
 
-def _inside(site: Site, *words: str) -> list[str]:
+def inside(site: Site, *words: str) -> list[str]:
+    """Return the command line that runs these words in the node's namespaces."""
     return [command("nsenter"), f"--target={first_process(site)}", *_NAMESPACES, *words]
 
 
@@ -98,7 +99,7 @@ def registry(site: Site) -> Program:
     """Return the registry from which the node pulls every image, whatever registry its name asks for."""
     return Program(
         REGISTRY,
-        _inside(site, command("docker-registry"), "serve", str(folder(site) / "registry.json")),
+        inside(site, command("docker-registry"), "serve", str(folder(site) / "registry.json")),
         {"PATH": search_path(), "OTEL_TRACES_EXPORTER": "none"},
         lambda: is_ok(f"http://{network.node_address(site)}:{network.REGISTRY_PORT}/v2/"),
     )
@@ -109,7 +110,7 @@ def containerd(site: Site) -> Program:
     programs = cached_folder(component_named("containerd"))
     return Program(
         CONTAINERD,
-        _inside(site, str(program("containerd", "containerd")), "--config", str(folder(site) / "containerd.toml")),
+        inside(site, str(program("containerd", "containerd")), "--config", str(folder(site) / "containerd.toml")),
         {"PATH": search_path(programs)},
         lambda: Path(f"/proc/{first_process(site)}/root{_SOCKET}").is_socket(),
     )
@@ -120,7 +121,7 @@ def kubelet(site: Site) -> Program:
     here = folder(site)
     return Program(
         KUBELET,
-        _inside(
+        inside(
             site, str(program("kube-node", "kubelet")),
             f"--config={here / 'kubelet.json'}",
             f"--kubeconfig={here / 'kubelet.kubeconfig'}",
@@ -138,7 +139,7 @@ def kube_proxy(site: Site) -> Program:
     """Return kube-proxy, which lets pods reach Services."""
     return Program(
         KUBE_PROXY,
-        _inside(site, str(program("kube-node", "kube-proxy")), f"--config={folder(site) / 'kube-proxy.json'}"),
+        inside(site, str(program("kube-node", "kube-proxy")), f"--config={folder(site) / 'kube-proxy.json'}"),
         {"PATH": search_path()},
         lambda: is_ok(f"http://{network.node_address(site)}:10256/healthz"),
     )

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from testbed.node import cgroups, images, needs, network, programs, storage
+from testbed.node import cgroups, csi, images, needs, network, programs, storage
 from testbed.processes import Program
 from testbed.site import Site
 
@@ -33,6 +33,8 @@ def start_node(site: Site, start: Callable[..., None]) -> None:
     start(programs.KUBELET, programs.KUBE_PROXY)
     storage.prepare_storage(site)
     start(programs.LOCAL_PATH)
+    if site.options.csi:
+        csi.start_csi(site, start)
 
 
 def remove_node(site: Site) -> None:

@@ -14,8 +14,8 @@ from testbed.build import cached_folder, component_named
 from testbed.cluster import components_of
 from testbed.errors import TestbedError
 from testbed.node import images, needs
-from testbed.site import Options
 from tests.node.figures import FOUND
+from tests.node.nodes import OPTIONS
 
 ONLY_IF_BUILT = "--only-if-built"
 
@@ -58,7 +58,7 @@ def leave_out(folder: Path, why: str) -> None:
 
 def not_built() -> list[str]:
     """Return what of a real node has not been built."""
-    folders = [cached_folder(component_named(name)) for name in components_of(Options(velero="velero", node=True))]
+    folders = [cached_folder(component_named(name)) for name in components_of(OPTIONS)]
     folders += [images.registry_folder(), images.base_folder(), images.postgres_folder()]
     return [each.name.rpartition("-")[0] for each in folders if not each.exists()]
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed import Cluster, Options
+from testbed import Cluster
 from testbed.node import needs
 from testbed.node.images import PAUSE
 from tests.cluster.pages import reading
 from tests.node.figures import FOUND
-from tests.node.nodes import CHECKOUT, IMAGE, INSTALL, PAUSE_IMAGE, started
+from tests.node.nodes import CHECKOUT, IMAGE, INSTALL, OPTIONS, PAUSE_IMAGE, started
 from tests.node.tenant_database import Database, create_database
 
 
@@ -36,10 +36,9 @@ def measured() -> dict[str, float | bool | None]:
 
 @pytest.fixture(scope="session")
 def node_cluster(measured: dict[str, float | bool | None]) -> Iterator[Cluster]:
-    """A cluster with a real node, Velero and its node agent as pods."""
+    """A cluster with a real node, volumes with snapshots, Velero and its node agent as pods."""
     lines: list[str] = []
-    options = Options(velero="velero", node=True)
-    with Cluster.create(f"pytest-{os.getpid()}-node", options, say=lines.append, owned=True) as cluster:
+    with Cluster.create(f"pytest-{os.getpid()}-node", OPTIONS, say=lines.append, owned=True) as cluster:
         measured["node_ready_s"] = round(started(lines, "kubelet") - started(lines, "kube-scheduler"), 1)
         yield cluster
 
@@ -68,6 +67,6 @@ def served(installed: Cluster) -> Cluster:
 
 
 @pytest.fixture(scope="session")
-def database(served: Cluster) -> Database:
-    """A tenant's database with rows; a test that loses it brings it back."""
-    return create_database(served, "ledger")
+def database(served: Cluster, request: pytest.FixtureRequest) -> Database:
+    """A tenant's database with rows, backed up on one path; a test that loses it brings it back."""
+    return create_database(served, f"ledger-{request.param.name}", request.param)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.cli.main import main
-from testbed import Cluster
+from testbed import Cluster, Options
 from testbed.node import cgroups, network, programs
 from testbed.node.images import BUSYBOX
 from testbed.node.needs import command
@@ -23,6 +23,7 @@ CHECKOUT = Path(__file__).parent.parent.parent
 README = "../README.md"
 INSTALL = steps(README, "Install")[0].command
 IMAGE, PAUSE_IMAGE = (INSTALL.split(f"{flag} ")[1].split()[0] for flag in ("--image", "--primer-pause-image"))
+OPTIONS = Options(velero="velero", node=True, csi=True)
 _SPACES = ("pid", "net", "mnt")
 
 
@@ -71,13 +72,14 @@ def namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def claim(name: str, namespace: str) -> dict[str, Any]:
-    """Return a claim for a volume, which the provisioner makes on demand."""
+def claim(name: str, namespace: str, storage_class: str | None = None) -> dict[str, Any]:
+    """Return a claim for a volume, which a provisioner makes on demand: of the default class, or of another."""
+    chosen = {} if storage_class is None else {"storageClassName": storage_class}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **chosen},
     }
 
 

@@ -1,7 +1,7 @@
 """Up and down with a real node, again and again: `python -m tests.node.rounds ROUNDS`.
 
-Each round has Velero, its node agent, a pod and a volume. What is left is counted from outside, without the testbed.
-The last line is one JSON object.
+Each round has Velero, its node agent, a pod and a volume of the CSI driver. What is left is counted from outside,
+without the testbed. The last line is one JSON object.
 """
 
 import json
@@ -9,9 +9,10 @@ import os
 import sys
 import time
 
-from testbed import Cluster, Options
+from testbed import Cluster
 from testbed.__main__ import main as testbed
-from tests.node.nodes import Outside, claim, pod, rules, touched, wait_ready
+from testbed.node.csi import CLASS
+from tests.node.nodes import OPTIONS, Outside, claim, pod, rules, touched, wait_ready
 
 WRITES = "date > /data/date; sleep 3600"
 
@@ -38,10 +39,12 @@ def main(rounds: int) -> int:
 def one_round(name: str) -> dict[str, list[str]]:
     """Bring a cluster up, use it, take it down, and return what is left of it on the machine."""
     rules_before, touched_before = rules(), touched()
-    with Cluster.create(name, Options(velero="velero", node=True), owned=True) as cluster:
+    with Cluster.create(name, OPTIONS, owned=True) as cluster:
         mount = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-        cluster.apply(claim("data", "default"), pod("store", "default", WRITES, container=mount, volumes=[volume]))
+        cluster.apply(
+            claim("data", "default", CLASS), pod("store", "default", WRITES, container=mount, volumes=[volume])
+        )
         wait_ready(cluster, "pod/store", "default")
         outside = Outside(cluster)
         seen = outside.left()

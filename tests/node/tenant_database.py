@@ -3,15 +3,18 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from testbed import Cluster
-from testbed.node import programs
+from testbed.node import csi
 from testbed.node.images import POSTGRES
 from tests.cluster.tenants import Tenant
+from tests.node.data_paths import DataPath
 from tests.node.nodes import claim, eventually, namespace
 
 OWNER = "owner"
@@ -48,6 +51,7 @@ class Database:
 
     cluster: Cluster
     tenant: Tenant
+    path: DataPath
 
     @property
     def namespace(self) -> str:
@@ -73,8 +77,7 @@ class Database:
 
     def begin_backup(self, name: str) -> "subprocess.Popen[str]":
         """Start a backup of the namespace with the data of its volume, and wait for its end in another process."""
-        words = ("--default-volumes-to-fs-backup", "--wait", f"--timeout={_MINUTES}")
-        return self.begin("backup", "create", name, *words)
+        return self.begin("backup", "create", name, self.path.option, "--wait", f"--timeout={_MINUTES}")
 
     def back_up(self, name: str) -> Ended:
         """Back up the namespace with the data of its volume, and wait for the end."""
@@ -100,22 +103,31 @@ class Database:
 
     def destroy_contents(self) -> None:
         """Delete the database and its volume as the tenant; nothing of the data is left on the node."""
-        assert self.volumes(), "there is a volume to lose"
-        self.tenant.kubectl("delete", "deployment/db", "persistentvolumeclaim/data", f"--timeout={_SECONDS}s")
-        self._wait_for_loss()
+        with self._losing():
+            self.tenant.kubectl("delete", "deployment/db", "persistentvolumeclaim/data", f"--timeout={_SECONDS}s")
 
     def destroy_namespace(self) -> None:
         """Delete the namespace as the administrator; nothing of the data is left on the node."""
-        assert self.volumes(), "there is a volume to lose"
-        self.cluster.kubectl("delete", "namespace", self.namespace, f"--timeout={_SECONDS}s")
-        self._wait_for_loss()
+        with self._losing():
+            self.cluster.kubectl("delete", "namespace", self.namespace, f"--timeout={_SECONDS}s")
 
-    def _wait_for_loss(self) -> None:
-        eventually(lambda: not self.volumes(), 180, "the provisioner has removed the volume")
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        folders = self._folders()
+        assert folders, "there is a volume to lose"
+        assert all(each.exists() for each in folders)
+        yield
+        gone = "the provisioner has removed the volume"
+        eventually(lambda: not any(each.exists() for each in folders), 180, gone)
 
-    def volumes(self) -> list[Path]:
+    def _folders(self) -> list[Path]:
         """Return the folders of the node that hold this namespace's volumes."""
-        return list((programs.folder(self.cluster.site) / "volumes").glob(f"*_{self.namespace}_*"))
+        volumes = [each["spec"] for each in self.cluster.get("persistentvolumes")["items"]]
+        own = [each for each in volumes if each.get("claimRef", {}).get("namespace") == self.namespace]
+        snapshots = csi.volumes_folder(self.cluster.site)
+        return [
+            snapshots / each["csi"]["volumeHandle"] if "csi" in each else Path(each["local"]["path"]) for each in own
+        ]
 
 
 def finish(process: "subprocess.Popen[str]") -> Ended:
@@ -128,7 +140,7 @@ def finish(process: "subprocess.Popen[str]") -> Ended:
     return Ended(process.returncode, reported)
 
 
-def create_database(cluster: Cluster, name: str) -> Database:
+def create_database(cluster: Cluster, name: str, path: DataPath) -> Database:
     """Create a namespace that is open to self-service, its tenant, and a database with rows that answers."""
     where = namespace(name)
     where["metadata"]["labels"] = {OPT_IN_LABEL: OPT_IN_VALUE}
@@ -139,9 +151,10 @@ def create_database(cluster: Cluster, name: str) -> Database:
     )
     tenant = Tenant(cluster.service_account_kubeconfig(name, OWNER), name)
     eventually(lambda: _answer(tenant) == "yes", 120, "the built-in role has the rules of self-service")
-    for each in (claim("data", name), _deployment()):
+    path.allow(cluster, name)
+    for each in (claim("data", name, path.storage_class), _deployment()):
         tenant.kubectl("create", "--filename=-", body=each)
-    database = Database(cluster, tenant)
+    database = Database(cluster, tenant, path)
     database.wait_ready()
     database.sql(_FILL)
     return database

@@ -1,11 +1,14 @@
-"""A volume's data, backed up from its files by the node agent, comes back byte for byte."""
+"""A volume's data, moved from a snapshot or copied from its files by the node agent, comes back byte for byte."""
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from testbed import Cluster
+from testbed.node.csi import WAITING_CLASS
+from tests.node.data_paths import SNAPSHOTS, DataPath, on_both_paths
 from tests.node.nodes import claim, is_identical, namespace, pod, wait_ready
 
 WRITES = (
@@ -21,36 +24,47 @@ SUMS = (
 )
 
 
+@dataclass(frozen=True)
+class Shop:
+    """A namespace with a volume, made when its pod needs it, and a pod that wrote to it."""
+
+    cluster: Cluster
+    path: DataPath
+
+    def contents(self) -> str:
+        """Return the checksum, mode, owner and size of every file and link in the volume."""
+        return self.cluster.kubectl("exec", "store", "--namespace=shop", "--", "sh", "-c", SUMS)
+
+
 @pytest.fixture
-def shop(node_cluster: Cluster) -> Iterator[Cluster]:
-    """A namespace with a volume, made on demand, and a pod that wrote to it."""
+def shop(node_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """A namespace whose volume is backed up on one path."""
+    path: DataPath = request.param
     mount = {
         "volumeMounts": [{"name": "data", "mountPath": "/data"}],
         "readinessProbe": {"exec": {"command": ["test", "-e", "/data/done"]}, "periodSeconds": 1},
     }
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     node_cluster.apply(
-        namespace("shop"), claim("data", "shop"), pod("store", "shop", WRITES, container=mount, volumes=[volume])
+        namespace("shop"),
+        claim("data", "shop", WAITING_CLASS if path is SNAPSHOTS else None),
+        pod("store", "shop", WRITES, container=mount, volumes=[volume]),
     )
     wait_ready(node_cluster, "pod/store", "shop")
-    yield node_cluster
+    yield Shop(node_cluster, path)
     node_cluster.kubectl("delete", "namespace", "shop", "--ignore-not-found", "--timeout=120s")
 
 
-def contents(cluster: Cluster) -> str:
-    """Return the checksum, mode, owner and size of every file and link in the volume."""
-    return cluster.kubectl("exec", "store", "--namespace=shop", "--", "sh", "-c", SUMS)
-
-
-def test_a_file_system_backup_of_a_volume_is_restored_byte_for_byte(shop: Cluster) -> None:
-    before = contents(shop)
+@on_both_paths("shop")
+def test_a_backup_of_a_volume_is_restored_byte_for_byte(shop: Shop) -> None:
+    before, cluster = shop.contents(), shop.cluster
     assert len(before.splitlines()) > 400
     name = f"shop-{int(time.monotonic())}"
-    shop.velero("backup", "create", name, "--include-namespaces=shop", "--default-volumes-to-fs-backup", "--wait")
-    assert shop.get("backups.velero.io", name, "--namespace=velero")["status"]["phase"] == "Completed"
-    shop.kubectl("delete", "namespace", "shop", "--timeout=120s")
-    shop.velero("restore", "create", name, f"--from-backup={name}", "--wait")
-    assert shop.get("restores.velero.io", name, "--namespace=velero")["status"]["phase"] == "Completed"
-    wait_ready(shop, "pod/store", "shop")
-    after = contents(shop)
+    cluster.velero("backup", "create", name, "--include-namespaces=shop", shop.path.option, "--wait")
+    assert cluster.get("backups.velero.io", name, "--namespace=velero")["status"]["phase"] == "Completed"
+    cluster.kubectl("delete", "namespace", "shop", "--timeout=120s")
+    cluster.velero("restore", "create", name, f"--from-backup={name}", "--wait")
+    assert cluster.get("restores.velero.io", name, "--namespace=velero")["status"]["phase"] == "Completed"
+    wait_ready(cluster, "pod/store", "shop")
+    after = shop.contents()
     assert is_identical(before, after), set(before.splitlines()) ^ set(after.splitlines())

@@ -7,6 +7,7 @@ import pytest
 
 from testbed import Cluster
 from tests.cluster.schedules import schedule
+from tests.node.data_paths import on_both_paths
 from tests.node.nodes import eventually, is_identical
 from tests.node.tenant_database import Database, create_database
 
@@ -14,14 +15,14 @@ BACKUPS = "backups.velero.io"
 
 
 @pytest.fixture
-def doomed(served: Cluster) -> Iterator[Database]:
-    """A database with rows, in a namespace that the test deletes."""
+def doomed(served: Cluster, request: pytest.FixtureRequest) -> Iterator[Database]:
+    """A database with rows, backed up on one path, in a namespace that the test deletes."""
     name = f"doomed-{time.monotonic_ns() % 1_000_000}"
-    yield create_database(served, name)
+    yield create_database(served, name, request.param)
     served.kubectl("delete", "namespace", name, "--ignore-not-found", "--timeout=300s")
 
 
-@pytest.mark.sample
+@on_both_paths("database", sampled=True)
 def test_a_tenant_restores_a_database_whose_volume_is_lost(database: Database) -> None:
     before = database.checksum()
     backup = database.back_up("nightly")
@@ -33,6 +34,7 @@ def test_a_tenant_restores_a_database_whose_volume_is_lost(database: Database) -
     assert is_identical(before, database.checksum())
 
 
+@on_both_paths("doomed")
 def test_an_administrator_restores_a_deleted_namespace_from_its_tenants_backup(doomed: Database) -> None:
     before = doomed.checksum()
     backup = doomed.back_up("last")
@@ -43,9 +45,10 @@ def test_an_administrator_restores_a_deleted_namespace_from_its_tenants_backup(d
     assert is_identical(before, doomed.checksum())
 
 
+@on_both_paths("doomed")
 def test_a_schedule_backs_up_a_database_whose_namespace_is_lost(doomed: Database) -> None:
     before, cluster = doomed.checksum(), doomed.cluster
-    template = {"includedNamespaces": [doomed.namespace], "defaultVolumesToFsBackup": True}
+    template = {"includedNamespaces": [doomed.namespace], **doomed.path.template}
     cluster.apply(schedule(doomed.namespace, "* * * * *", template))
     try:
         eventually(lambda: completed(doomed), 240, "a Backup of the Schedule completes")

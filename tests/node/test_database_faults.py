@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from testbed import Cluster
+from tests.node.data_paths import PATHS, SNAPSHOTS
 from tests.node.nodes import eventually, is_identical
 from tests.node.tenant_database import Database, finish
 
@@ -40,21 +41,27 @@ def stop_bucket(cluster: Cluster) -> None:
 _AT_ONCE = ("--namespace=velero", "--grace-period=0", "--force", "--wait=true")
 
 
+FAULTS = {"leader": delete_leader, "node-agent": kill_node_agent, "velero": restart_velero, "bucket": stop_bucket}
+SAMPLED = (SNAPSHOTS, kill_node_agent)
+
+
 @pytest.mark.parametrize(
-    "fault",
+    ("database", "fault"),
     [
-        pytest.param(delete_leader, id="leader"),
-        pytest.param(kill_node_agent, id="node-agent", marks=pytest.mark.sample),
-        pytest.param(restart_velero, id="velero"),
-        pytest.param(stop_bucket, id="bucket"),
+        pytest.param(
+            path, fault, id=f"{path.name}-{name}", marks=[pytest.mark.sample] if (path, fault) == SAMPLED else []
+        )
+        for path in PATHS
+        for name, fault in FAULTS.items()
     ],
+    indirect=["database"],
 )
 def test_a_backup_during_a_fault_is_good_or_explained_and_then_repeated(
     database: Database, fault: Callable[[Cluster], None]
 ) -> None:
     before, name = database.checksum(), fault.__name__.replace("_", "-")
     waiting = database.begin_backup(name)
-    eventually(lambda: moves_data(database.cluster), 120, "the data of the volume is on its way")
+    eventually(lambda: database.path.is_moving(database.cluster), 120, "the data of the volume is on its way")
     fault(database.cluster)
     backup = finish(waiting)
     print(f"{name}: code {backup.code}: {backup.reported.strip().splitlines()[-1]}")
@@ -68,13 +75,6 @@ def test_a_backup_during_a_fault_is_good_or_explained_and_then_repeated(
     assert restore.code == 0, restore.reported
     database.wait_ready()
     assert is_identical(before, database.checksum())
-
-
-def moves_data(cluster: Cluster) -> bool:
-    """Whether Velero has begun to copy the files of a volume, and has not ended."""
-    found = cluster.listed("/apis/velero.io/v1/namespaces/velero/podvolumebackups")
-    phases = {each.get("status", {}).get("phase", "New") for each in found}
-    return bool(phases - {"Completed", "Failed", "Canceled"})
 
 
 def assert_explained(database: Database, name: str) -> None:

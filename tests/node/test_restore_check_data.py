@@ -11,6 +11,7 @@ import pytest
 
 from bench.restore_drill import Drill, install
 from testbed import Cluster
+from testbed.node.csi import CLASS
 from testbed.node.images import POSTGRES
 from tests.node.closed_network import closed_sandboxes
 from tests.node.nodes import IMAGE, claim, eventually, namespace, pod
@@ -72,7 +73,7 @@ def volumes(drill: Drill) -> list[str]:
     return [name for name, owner in whose.items() if owner.startswith("foresail-check-")]
 
 
-def create_database(drill: Drill) -> None:
+def create_database(drill: Drill, shop: str = SHOP, storage_class: str | None = None) -> None:
     """Create a namespace with a PostgreSQL that has rows, a Service, and a NetworkPolicy that allows everything."""
     cluster = drill.cluster
     user = user_of_postgres(cluster)
@@ -94,25 +95,26 @@ def create_database(drill: Drill) -> None:
         "readinessProbe": {"exec": {"command": ready}, "periodSeconds": 1},
     }
     spec = {
+        "securityContext": {"fsGroup": user},
         "containers": [container],
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
         "terminationGracePeriodSeconds": 10,
     }
     template = {"metadata": {"labels": labels}, "spec": spec}
-    meta = {"namespace": SHOP}
+    meta = {"namespace": shop}
     deployment = {"strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels}, "template": template}
     policy = {"podSelector": {}, "ingress": [{}], "egress": [{}], "policyTypes": ["Ingress", "Egress"]}
     cluster.apply(
-        namespace(SHOP),
-        claim("data", SHOP),
+        namespace(shop),
+        claim("data", shop, storage_class),
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db", **meta},
          "spec": {"selector": labels, "ports": [{"port": 5432}]}},
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "db", **meta}, "spec": deployment},
         {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "open", **meta},
          "spec": policy},
     )  # fmt: skip
-    cluster.kubectl("wait", "--for=condition=Available", "deployment/db", f"--namespace={SHOP}", "--timeout=300s")
-    in_database(drill, f'{_PSQL} --host=/tmp --command="{_FILL.replace("ROWS", str(ROWS))}"')
+    cluster.kubectl("wait", "--for=condition=Available", "deployment/db", f"--namespace={shop}", "--timeout=300s")
+    in_database(drill, f'{_PSQL} --host=/tmp --command="{_FILL.replace("ROWS", str(ROWS))}"', shop)
 
 
 def user_of_postgres(cluster: Cluster) -> int:
@@ -125,9 +127,9 @@ def user_of_postgres(cluster: Cluster) -> int:
     return found
 
 
-def in_database(drill: Drill, script: str) -> str:
+def in_database(drill: Drill, script: str, shop: str = SHOP) -> str:
     """Run a script in the pod of the database."""
-    return drill.cluster.kubectl("exec", "deployment/db", f"--namespace={SHOP}", "--", "sh", "-ec", script)
+    return drill.cluster.kubectl("exec", "deployment/db", f"--namespace={shop}", "--", "sh", "-ec", script)
 
 
 def back_up(drill: Drill, name: str) -> str:
@@ -205,6 +207,27 @@ def test_a_backup_whose_files_in_the_bucket_are_damaged_fails(drill: Drill, good
         for each, data in kept.items():
             each.write_bytes(data)
     assert (result["result"], result["reason"]) == ("Fail", "RestorePartiallyFailed"), result
+
+
+@pytest.fixture(scope="module")
+def snapshots(drill: Drill) -> str:
+    """A namespace with a database on a volume with snapshots."""
+    create_database(drill, "snapshop", CLASS)
+    return "snapshop"
+
+
+def test_rows_that_were_moved_from_a_snapshot_are_counted(drill: Drill, snapshots: str) -> None:
+    drill.back_up("books-moved", f"--include-namespaces={snapshots}", "--snapshot-move-data", snapshots=True)
+    result = check(drill, "moved", "books-moved", assertion=counting(), allowUnfenced=True)
+    assert (result["result"], result["reason"]) == ("Pass", "Complete"), result["message"]
+    assert (result["podsReady"], result["assertionExitCode"]) == (1, 0)
+
+
+def test_a_snapshot_that_was_not_moved_is_no_data_in_the_bucket(drill: Drill, snapshots: str) -> None:
+    drill.back_up("books-plain", f"--include-namespaces={snapshots}", snapshots=True)
+    result = check(drill, "plain", "books-plain", allowUnfenced=True)
+    assert (result["result"], result["reason"]) == ("Fail", "DataMissing"), result["message"]
+    assert "claim snapshop/data" in result["message"]
 
 
 def test_a_check_that_is_deleted_while_pods_run_leaves_nothing(drill: Drill, good: str) -> None:

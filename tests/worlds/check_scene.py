@@ -59,6 +59,9 @@ IN_SANDBOXES = frozenset(
 """What `proof.data.enabled` adds; those about pods are granted in each sandbox by the RoleBinding there."""
 
 
+FILES = {"backupMethod": "PodVolumeBackup"}
+
+
 class CheckScene:
     """One world with Velero, an administrator and the controller."""
 
@@ -92,6 +95,7 @@ class CheckScene:
         self.data: DataSettings | None = None  # of depth Data, if it is on
         self.canary_code: int | None = CANARY_CLOSED  # how a canary ends; None: it does not
         self.assertion_code = 0
+        self.moves = False  # whether the data of volumes was moved from snapshots
         self.become_ready = True  # the pods of the backup
         self.started: list[str] = []  # pods, in their order
         self.world.history.listeners.append(self._heard)
@@ -296,7 +300,8 @@ class CheckScene:
         files = (lists, restored, {"errors": errors, "warnings": {}})
         found = compared(query, SERVED, *(json.dumps(each).encode() for each in files))
         claims = [place.split("/") for place in lists.get("v1/PersistentVolumeClaim", ()) if place not in self.lost]
-        infos = [{"pvcNamespace": each, "pvcName": name, "backupMethod": "PodVolumeBackup"} for each, name in claims]
+        how = {"backupMethod": "CSISnapshot", "snapshotDataMoved": True} if self.moves else FILES
+        infos = [{"pvcNamespace": each, "pvcName": name, **how} for each, name in claims]
         found = with_volumes(found, json.dumps(infos).encode() if query.volumes else None)
         return msgspec.structs.replace(found, kubernetes="v1.36.0")
 

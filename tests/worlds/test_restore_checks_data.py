@@ -13,7 +13,7 @@ from foresail.api.marks import CANARY_REACHED
 from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.cron.duration import length_of
 from foresail.proof.checks.labels import EXCLUDED
-from foresail.proof.checks.volumes import PROVISIONED_BY
+from foresail.proof.checks.volumes import FILLED, PROVISIONED_BY
 from tests.worlds import virtual_time
 from tests.worlds.check_scene import DATA, CheckScene
 from tests.worlds.garbage import NAMESPACE
@@ -254,6 +254,24 @@ def test_a_sandbox_of_data_is_fenced_and_the_restore_brings_no_policies_and_no_v
     assert patched == {"volumeName": None, "selector": None, "dataSource": None, "dataSourceRef": None}
 
 
+def test_moved_data_is_restored_by_velero_into_volumes_of_its_own() -> None:
+    seen: dict[str, Any] = {}
+
+    async def story(scene: CheckScene) -> None:
+        scene.moves, scene.lasts = True, 20.0
+        await checks(seconds=15, deadline="2m", assertion=COUNT)(scene)
+        (seen["restore"],) = scene.world.history.present(velero.RESTORE).values()
+        await asyncio.sleep(60)
+
+    scene = lived(story)
+    assert scene.result() == ("Pass", "Complete")
+    spec = seen["restore"]["spec"]
+    assert (spec["includeClusterResources"], spec["restorePVs"]) == (False, True)
+    timeout = length_of(spec["itemOperationTimeout"])
+    assert timeout is not None
+    assert timedelta(seconds=100) < timeout <= timedelta(minutes=2)
+
+
 def test_a_volume_of_a_sandbox_that_would_outlive_it_is_deleted_with_it_and_no_other() -> None:
     sandbox, uid = "foresail-check-0123456789-abcdef", "8c1f"
     claimed = {"claimRef": {"namespace": sandbox, "uid": uid}}
@@ -265,20 +283,26 @@ def test_a_volume_of_a_sandbox_that_would_outlive_it_is_deleted_with_it_and_no_o
         f"of-somebody-{uid}": {"claimRef": {"namespace": "red", "uid": uid}},
         f"with-a-similar-name-{uid}": {"claimRef": {"namespace": f"{sandbox}-2", "uid": uid}},
         "of-nobody": {},
+        "filled": {"claimRef": {"namespace": sandbox}},
+        "filled-for-another": {"claimRef": {"namespace": sandbox}},
     }
+    labels = {"filled": f"{sandbox}.data.x7k2p", "filled-for-another": "red.data.x7k2p"}
 
     async def story(scene: CheckScene) -> None:
         for name, spec in volumes.items():
             annotations = {} if name.startswith("no-") else {PROVISIONED_BY: "example.com/disks"}
-            metadata = {"name": name, "annotations": annotations}
+            filled = {FILLED: labels[name]} if name in labels else {}
+            metadata = {"name": name, "annotations": annotations, "labels": filled}
             body = {"metadata": metadata, "spec": {**spec, "persistentVolumeReclaimPolicy": "Retain"}}
             scene.world.create(core.VOLUME, body, "provisioner")
         await asyncio.sleep(10)
 
     present = lived(story).world.history.present(core.VOLUME)
     found = [key.name for key, each in present.items() if each["spec"]["persistentVolumeReclaimPolicy"] == "Delete"]
-    assert found == [f"pvc-{uid}"]
-    labelled = [key.name for key, each in present.items() if each["metadata"].get("labels") == EXCLUDED]
+    assert found == [f"pvc-{uid}", "filled"]
+    labelled = [
+        key.name for key, each in present.items() if EXCLUDED.items() <= (each["metadata"].get("labels") or {}).items()
+    ]
     assert labelled == found, "no other Backup has it"
 
 

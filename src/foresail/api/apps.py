@@ -6,6 +6,7 @@ from foresail.api.metadata import Metadata
 from foresail.plan import Kind
 
 DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")
+DAEMON_SET = Kind("apps", "v1", "daemonsets", "DaemonSet")
 
 
 class Variable(msgspec.Struct, frozen=True):
@@ -73,6 +74,19 @@ class Deployment(msgspec.Struct, frozen=True):
     metadata: DeploymentMetadata
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
+
+
+class DaemonSetSpec(msgspec.Struct, frozen=True):
+    """The spec of a DaemonSet."""
+
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSet(msgspec.Struct, frozen=True):
+    """A DaemonSet."""
+
+    metadata: Metadata
+    spec: DaemonSetSpec = DaemonSetSpec()
 
 
 class Phase(msgspec.Struct, frozen=True):

@@ -60,12 +60,13 @@ def candidates_of(view: CoverageView, runs: Iterable[list[BackupRow]], scopes: S
     good.sort(key=lambda each: each.started, reverse=True)
     created = {each.name: each.created for each in view.namespaces}
     found: dict[str, dict[int, Candidate]] = defaultdict(dict)
-    numbers: dict[tuple[int, Part, str], int] = {}
+    numbers: dict[tuple[int, Part, str, bool, frozenset[str] | None], int] = {}
     seen: set[tuple[frozenset[str], int]] = set()
     by_hand: Counter[str] = Counter()
     for each in good:
         covered = scopes.namespaces_in(each.row.spec, each.policies)
-        number = numbers.setdefault((each.group, each.part, each.schedule), len(numbers))
+        lacking = (each.row.has_snapshots, each.row.left_out)
+        number = numbers.setdefault((each.group, each.part, each.schedule, *lacking), len(numbers))
         if (covered, number) in seen:  # a newer one was there for every namespace that this one has
             continue
         seen.add((covered, number))

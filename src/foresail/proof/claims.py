@@ -49,7 +49,7 @@ class ClaimJudge:
         claim: ClaimRow,
         namespace: NamespaceRow,
         covering: Sequence[ScheduleRow],
-        backups: Iterable[Candidate],
+        backups: Sequence[Candidate],
         reported: Sequence[Gap],
     ) -> ClaimCoverage:
         """Return the coverage of a claim; `reported` are the gaps of its namespace, which are not repeated."""
@@ -67,6 +67,7 @@ class ClaimJudge:
         created = claim.created or namespace.created
         newest = self._newest(data, backups, created, is_trusting=trusted[0].is_in_tenants_bucket)
         found = [] if healthy else [gap for each in trusted[:SHOWN_REASONS] for gap in self._health[each.title]]
+        found += self._last_run_without(data, claim, [each for each in backups if each.started >= created], trusted)
         if objective is not None and self._now - created > objective:
             found += self._objective_missed(claim, newest, objective, (healthy or trusted)[0].title)
         return ClaimCoverage(
@@ -103,6 +104,17 @@ class ClaimJudge:
                 return each.row
         return None
 
+    def _last_run_without(
+        self, data: "_Data", claim: ClaimRow, backups: Iterable[Candidate], saving: Iterable[ScheduleRow]
+    ) -> list[Gap]:
+        """Return the gap if the last run of the schedules that save a claim has not its data after all."""
+        titles = {each.title for each in saving}
+        last = next((each for each in backups if each.schedule in titles), None)
+        if last is None or not data.is_lacking(last):
+            return []
+        what = f"the last run of {last.schedule}, {last.row.name}, has no snapshot of claim {claim.name}"
+        return [Gap(Reason.VOLUME_LEFT_OUT, f"{what}, although Velero should have made one", last.schedule)]
+
     def _objective_missed(
         self, claim: ClaimRow, newest: BackupRow | None, objective: timedelta, schedule: str
     ) -> list[Gap]:
@@ -131,7 +143,16 @@ class _Data:
 
     def is_in(self, backup: Candidate) -> bool:
         """Whether a backup has it."""
-        return self._saved(backup.group, backup.row.spec, backup.policies)[0] is not Method.NONE
+        method, _ = self._saved(backup.group, backup.row.spec, backup.policies)
+        return method is not Method.NONE and not self.is_lacking(backup)
+
+    def is_lacking(self, backup: Candidate) -> bool:
+        """Whether a backup should have it, and its status says that it has not."""
+        method, _ = self._saved(backup.group, backup.row.spec, backup.policies)
+        if method is Method.SNAPSHOT and not backup.row.has_snapshots:
+            return True
+        left_out = backup.row.left_out
+        return method is not Method.NONE and (left_out is None or self._claim.name in left_out)
 
     def _saved(self, group: int, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
         if group not in self._answers:

@@ -79,6 +79,11 @@ class BackupRow:
     """Why it failed, as Velero reports it in the status."""
 
     is_in_tenants_bucket: bool = False
+    has_snapshots: bool = True
+    """Whether it has snapshots, or data moved from them, as far as its status says."""
+
+    left_out: frozenset[str] | None = frozenset()
+    """The claims whose data it has not, as a NonAdminBackup says; None if it does not say which."""
 
 
 @dataclass(frozen=True, slots=True)

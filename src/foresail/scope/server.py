@@ -1,6 +1,6 @@
 """How a Velero server is set up, as far as that decides how backups save volumes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,8 +45,8 @@ def server_flags(arguments: Iterable[str]) -> ServerFlags:
     words = list(arguments)
     return ServerFlags(
         _is_set(words, _FILE_SYSTEM),
-        _CSI in _value(words, _FEATURES).split(","),
-        _value(words, _GLOBAL_POLICIES),
+        _CSI in flag_value(words, _FEATURES).split(","),
+        flag_value(words, _GLOBAL_POLICIES),
     )
 
 
@@ -60,7 +60,7 @@ def _is_set(words: Iterable[str], flag: str) -> bool:
     return bool(found) and found[-1]
 
 
-def _value(words: list[str], flag: str) -> str:
+def flag_value(words: Sequence[str], flag: str) -> str:
     """Return the value of a flag, written as `--flag=value` or as `--flag value`; the last one counts."""
     found = ""
     for word, following in pairwise([*words, ""]):

@@ -629,3 +629,66 @@ def test_the_figures_report_the_claim_that_misses_its_objective() -> None:
     assert f'foresail_namespace_good_backup_timestamp_seconds{{namespace="shop"}} {started:.0f}' in text
     assert 'foresail_namespace_objective_seconds{namespace="shop"} 93600' in text
     assert 'foresail_namespace_claims_saved{namespace="shop"} 0' in text
+
+
+def snapshotted(of: ScheduleRow, hours: float, *, has_snapshots: bool = True, left_out: Any = frozenset()) -> BackupRow:  # noqa: ANN401
+    return replace(run(of, hours), has_snapshots=has_snapshots, left_out=left_out)
+
+
+def test_a_completed_backup_without_a_snapshot_has_no_data_of_a_volume() -> None:
+    nightly = schedule("nightly", includedNamespaces=["shop"], snapshotMoveData=True)
+    runs = (snapshotted(nightly, 30), snapshotted(nightly, 6, has_snapshots=False))
+    view = CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), runs, timedelta(hours=26))
+    found = judged(view)["shop"]
+    assert found.newest_good == runs[1], "its objects are there"
+    (data,) = found.claims
+    assert data.newest_good == runs[0], "the older one has the data"
+    assert [each.reason for each in data.gaps] == [Reason.VOLUME_LEFT_OUT, Reason.OBJECTIVE_MISSED]
+    assert data.gaps[0].message == (
+        "the last run of nightly, nightly-6, has no snapshot of claim data, although Velero should have made one"
+    )
+    assert not data.is_saved
+    without_objective = judged(replace(view, objective=None))["shop"].claims[0]
+    assert [each.reason for each in without_objective.gaps] == [Reason.VOLUME_LEFT_OUT]
+
+
+def test_file_system_backups_need_no_snapshot() -> None:
+    nightly = schedule("nightly", includedNamespaces=["shop"], defaultVolumesToFsBackup=True)
+    pod = {
+        "metadata": {"name": "web"},
+        "spec": {
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+            "containers": [{"volumeMounts": [{"name": "v"}]}],
+            "nodeName": "worker",
+        },
+        "status": {"phase": "Running"},
+    }
+    mounted = replace(claim("shop"), pods=(pod,))
+    rows = (snapshotted(nightly, 6, has_snapshots=False),)
+    found = judged(CoverageView(namespaces("shop"), (mounted,), (nightly,), rows, timedelta(hours=26)))["shop"]
+    assert found.claims[0].method is Method.FILE_SYSTEM
+    assert (found.claims[0].newest_good, found.all_gaps()) == (rows[0], [])
+
+
+@pytest.mark.parametrize(
+    ("left_out", "lacking"),
+    [(frozenset({"logs"}), ["logs"]), (None, ["data", "logs"]), (frozenset(), [])],
+    ids=["named", "unnamed", "none"],
+)
+def test_volumes_that_a_tenants_backup_left_out_are_not_in_it(left_out: Any, lacking: list[str]) -> None:  # noqa: ANN401
+    nightly = schedule("nightly", includedNamespaces=["shop"], snapshotMoveData=True)
+    rows = (snapshotted(nightly, 6, left_out=left_out),)
+    claims = (claim("shop"), claim("shop", "logs"))
+    found = judged(CoverageView(namespaces("shop"), claims, (nightly,), rows))["shop"]
+    assert [
+        each.name for each in found.claims if Reason.VOLUME_LEFT_OUT in [gap.reason for gap in each.gaps]
+    ] == lacking
+    assert [each.name for each in found.claims if each.newest_good is None] == lacking
+
+
+def test_a_claim_that_is_younger_than_the_last_run_is_not_left_out() -> None:
+    nightly = schedule("nightly", includedNamespaces=["shop"], snapshotMoveData=True)
+    young = replace(claim("shop"), created=NOW - timedelta(hours=1))
+    rows = (snapshotted(nightly, 6, has_snapshots=False),)
+    found = judged(CoverageView(namespaces("shop"), (young,), (nightly,), rows))["shop"]
+    assert found.all_gaps() == []

@@ -13,10 +13,12 @@ import pytest
 
 from testbed import Cluster, Options, TestbedError
 from testbed.__main__ import main
+from testbed.cluster import components_of
 from testbed.components import COMPONENTS
-from testbed.node import cgroups, forward, images, needs, network
+from testbed.node import cgroups, csi, forward, images, needs, network
 from testbed.site import Site
 from tests.node import __main__ as node_tests
+from tests.node.nodes import OPTIONS as NODE_OPTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +80,22 @@ def test_a_version_of_velero_without_an_image_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr(needs, "missing", list)
     with pytest.raises(TestbedError, match=r"no image of velero-1\.17"):
         Cluster.create("one", Options(node=True, velero="velero-1.17"))
+
+
+def test_volumes_with_snapshots_need_a_real_node(capsys: pytest.CaptureFixture[str], clusters: Path) -> None:
+    assert main(["up", "--velero", "--csi"]) == 1
+    assert "hint: use --csi with --node" in capsys.readouterr().err
+    assert not clusters.exists()
+
+
+def test_a_cluster_with_snapshots_has_the_programs_for_them_and_others_have_not() -> None:
+    plain = Site.claim("plain", Options(node=True), None)
+    with_snapshots = Site.claim("snapshots", Options(node=True, csi=True), None)
+    assert not set(csi.PROGRAMS) & set(Cluster(plain).components)
+    assert set(csi.PROGRAMS) <= set(Cluster(with_snapshots).components)
+    assert not set(csi.COMPONENTS) & set(components_of(plain.options))
+    assert set(csi.COMPONENTS) <= set(components_of(with_snapshots.options))
+    assert set(csi.COMPONENTS) <= set(components_of(NODE_OPTIONS)), "tests/node build and need them"
 
 
 def test_an_option_that_nobody_chose_is_not_written_so_that_another_checkout_can_read_the_file(clusters: Path) -> None:

@@ -24,6 +24,9 @@ from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.proof.observe import BackupRow, CoverageView, NamespaceRow
 from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.data_incomplete import claims_left_out
+from foresail.selfservice.requests.status import DATA_INCOMPLETE, TRUE
 
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _any = msgspec.json.Decoder(dict[str, Any])
@@ -86,7 +89,16 @@ def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
         made.progress.items_backed_up if made.progress else None,
         titles.get(annotations.get(SCHEDULE_UID, ""), ""),
         failure_of(made.failure_reason, made.validation_errors, made.errors),
+        left_out=_left_out(each),
     )
+
+
+def _left_out(each: TenantRequest) -> frozenset[str] | None:
+    """Return the claims that a backup has left out; None if the operator does not know which."""
+    incomplete = each.condition(DATA_INCOMPLETE)
+    if incomplete is None or incomplete.status != TRUE or incomplete.reason != Reason.VOLUMES_LEFT_OUT:
+        return frozenset()
+    return claims_left_out(incomplete.message)
 
 
 async def _listed_if_allowed(cluster: Cluster, kind: Kind, namespace: str) -> list[dict[str, Any]]:

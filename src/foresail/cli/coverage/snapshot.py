@@ -47,6 +47,15 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
     errors: int = 0
     failure_reason: str = ""
     validation_errors: tuple[str, ...] | None = None
+    volume_snapshots_completed: int = 0
+    csi_volume_snapshots_completed: int = 0
+    backup_item_operations_completed: int = 0
+
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether it has snapshots; the data of those that are moved is counted by operations only."""
+        made = self.volume_snapshots_completed + self.csi_volume_snapshots_completed
+        return made + self.backup_item_operations_completed > 0
 
 
 class _Backup(msgspec.Struct, frozen=True):
@@ -219,6 +228,7 @@ def backup_row(each: _Backup, tenant_runs: Mapping[str, str]) -> BackupRow:
         progress.items_backed_up or 0 if progress else None,
         labels.get(velero.SCHEDULE_LABEL, "") or tenant_runs.get(annotations.get(REQUEST_UID, ""), ""),
         failure_of(each.status.failure_reason, each.status.validation_errors, each.status.errors),
+        has_snapshots=each.status.has_snapshots,
     )
 
 

@@ -10,6 +10,7 @@ from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
+from foresail.cli.doctor.data_path import data_path
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.ownerless import garbage
@@ -43,9 +44,14 @@ def findings(seen: Evidence) -> list[Finding]:
     checks = (
         unread, kinds, unserved, clocks, zones, veleros, attended, runnable, objectives, primed, locations,
         strangers, rivals, stuck, undeletable, garbage, permissions, stores, refusals, requesters, recovery,
-        restore_checks,
+        restore_checks, volumes,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
+
+
+def volumes(seen: Evidence) -> Iterator[Finding]:
+    """Report what is wrong with the way of tenants' volumes into backups and back."""
+    return data_path(seen.data_path, seen.namespace)
 
 
 def unread(seen: Evidence) -> Iterator[Finding]:

@@ -98,17 +98,26 @@ def quota(objects: int) -> dict[str, str]:
 # The restore
 
 
-def modifiers(check: CheckRow, run: str, *, has_data: bool = False) -> Create:
-    """Return the ConfigMap with the resource modifiers."""
-    rules = {"version": "v1", "resourceModifierRules": [*_rules(has_data=has_data)]}
+def modifiers(check: CheckRow, run: str, claims: Iterable[data_build.ClaimRule] | None = None) -> Create:
+    """Return the ConfigMap with the resource modifiers; with depth Data, with those of claims."""
+    rules = {"version": "v1", "resourceModifierRules": [*_rules(claims)]}
     body = {"metadata": {"labels": own_labels(check)}, "data": {"modifiers.yaml": json.dumps(rules, indent=1)}}
     return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}-modifiers"), body, marks(check, run))
 
 
-def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequence[str], seconds: int) -> Create:
+def restore(
+    check: CheckRow,
+    run: CheckRun,
+    sources: Iterable[str],
+    custom: Sequence[str],
+    seconds: int,
+    *,
+    has_moved: bool = False,
+) -> Create:
     """Return the Velero Restore: only into the sandboxes, only listed kinds, no PersistentVolumes.
 
     Velero restores nothing else while it waits for volumes, so it waits so many seconds at most.
+    If snapshot data was moved, restorePVs lets Velero fill new volumes with it, which it then gives to the claims.
     """
     has_data = run.depth == "Data"
     mapping = {each: sandbox_name(run.id, each) for each in sources}
@@ -119,9 +128,9 @@ def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequ
         "includedResources": included_resources(custom, has_data=has_data),
         "excludedResources": [*left_out(has_data=has_data)],
         "includeClusterResources": False,
-        "restorePVs": False,
+        "restorePVs": has_moved,
         "preserveNodePorts": False,
-        "itemOperationTimeout": _OPERATION_TIMEOUT,
+        "itemOperationTimeout": f"{seconds}s" if has_moved else _OPERATION_TIMEOUT,
         "resourceModifier": {"kind": "ConfigMap", "name": f"check-{run.id}-modifiers"},
     }
     annotations = {POD_VOLUME_TIMEOUT: f"{seconds}s"} if has_data else {}
@@ -129,14 +138,16 @@ def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequ
     return Create(velero.RESTORE, restore_key(check, run.id), body, marks(check, run.id))
 
 
-def _rules(*, has_data: bool) -> Iterable[dict[str, object]]:
+def _rules(claims: Iterable[data_build.ClaimRule] | None) -> Iterable[dict[str, object]]:
+    has_data = claims is not None
     labelled = {"metadata": {"labels": EXCLUDED}}  # controllers copy them to what they create from a template
     yield _rule("**", {"metadata": {"finalizers": None, "ownerReferences": None, "labels": EXCLUDED}})
     yield _rule("secrets", {"type": "Opaque"}, {"/type": _TOKEN})  # it would need an annotation, and get a token
     for each in sorted(restored_kinds(has_data=has_data).values()):
         yield _rule(each, {"metadata": {"annotations": None}})  # controllers of all namespaces act on annotations
-    if has_data:
+    if claims is not None:
         yield from (_rule(*each) for each in data_build.patches())
+        yield from (_rule("persistentvolumeclaims", each.patch, on=each.conditions) for each in claims)
     else:
         for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
             yield _rule(each, {"spec": {"replicas": 0, "template": labelled}})
@@ -164,9 +175,11 @@ _INTERNAL = {
 }
 
 
-def _rule(resource: str, patch: object, matches: Mapping[str, str] | None = None) -> dict[str, object]:
+def _rule(
+    resource: str, patch: object, matches: Mapping[str, str] | None = None, on: Mapping[str, object] | None = None
+) -> dict[str, object]:
     found = [{"path": path, "value": value} for path, value in (matches or {}).items()]
-    conditions = {"groupResource": resource, **({"matches": found} if found else {})}
+    conditions = {"groupResource": resource, **({"matches": found} if found else {}), **(on or {})}
     return {"conditions": conditions, "mergePatches": [{"patchData": json.dumps(patch)}]}
 
 

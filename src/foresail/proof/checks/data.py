@@ -5,7 +5,7 @@
 Pods are read in the sandboxes only, every few seconds while such a check runs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -26,6 +26,7 @@ from foresail.proof.checks.observe import CheckRow, CheckView, FilesFound, Resto
 from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound
 from foresail.proof.checks.reasons import Reason
 from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.volume_infos import Place, SavedClaims
 
 POLL = timedelta(seconds=3)
 """Between two reads of the pods."""
@@ -36,8 +37,8 @@ UNFENCED = "NOT FENCED: "
 _SHOWN = 3
 _MOST_REACHED = 10
 _REACHED = "reached: "
-_IN_PROGRESS = "InProgress"
-"""The phase in which Velero creates objects and then waits for the volumes of pods."""
+_FILLS_VOLUMES = ("InProgress", "WaitingForPluginOperations")
+"""The phases in which Velero waits for the volumes of pods: for files, and for the data of snapshots."""
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -51,9 +52,7 @@ Step = Plan | Verdict | Recorded
 """Something to do or to wait for, the end of the check, or something to record."""
 
 
-def verdict_before(
-    contents: Contents, spec: RestoreCheckSpec, claims: Iterable[tuple[str, str]] | None
-) -> Verdict | None:
+def verdict_before(contents: Contents, spec: RestoreCheckSpec, claims: SavedClaims | None) -> Verdict | None:
     """Return the verdict on a backup or a spec that depth Data cannot check; None if it can."""
     sources, wanted = contents.namespaces, spec.assertion
     if len(sources) > MOST_DATA_NAMESPACES:
@@ -72,14 +71,18 @@ def verdict_before(
     return None
 
 
-def _missing_data(contents: Contents, spec: RestoreCheckSpec, claims: Iterable[tuple[str, str]] | None) -> str:
+def _missing_data(contents: Contents, spec: RestoreCheckSpec, claims: SavedClaims | None) -> str:
     """Return which claims cannot get their volumes or their data back; empty if all can, or an assertion decides."""
-    listed = _claims(contents)
+    listed = claims_of(contents)
     if listed and not contents.has_volumes:
-        return f"claim {_shown(listed)}: the backup has no PersistentVolumes; include them, and bind claims first"
-    without = _claims_without_files(contents, claims) if spec.assertion is None else []
+        names = [f"{namespace}/{name}" for namespace, name in listed]
+        return f"claim {_shown(names)}: the backup has no PersistentVolumes; include them, and bind claims first"
+    without = _claims_without_data(contents, claims) if spec.assertion is None else []
     if without:
-        return f"the backup has no file-system backup of claim {_shown(without)}: add one, or set spec.assertion"
+        return (
+            f"the bucket has no data of claim {_shown(without)}: use snapshotMoveData or file-system backup,"
+            " or set spec.assertion"
+        )
     return ""
 
 
@@ -87,14 +90,15 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
-def _claims_without_files(contents: Contents, claims: Iterable[tuple[str, str]] | None) -> list[str]:
+def _claims_without_data(contents: Contents, claims: SavedClaims | None) -> list[str]:
     """Return the claims that would get an empty volume: an application may start on it as if nothing were lost."""
-    found = {f"{namespace}/{name}" for namespace, name in claims or ()}
-    return [each for each in _claims(contents) if each not in found]
+    saved = {*claims.files, *claims.moved} if claims is not None else set()
+    return [f"{namespace}/{name}" for namespace, name in claims_of(contents) if (namespace, name) not in saved]
 
 
-def _claims(contents: Contents) -> list[str]:
-    return [f"{each.namespace}/{each.name}" for each in contents.expected if kind_of(each.gvk) == CLAIM]
+def claims_of(contents: Contents) -> list[Place]:
+    """Return the claims of a backup."""
+    return [(each.namespace, each.name) for each in contents.expected if kind_of(each.gvk) == CLAIM]
 
 
 # The fence
@@ -231,7 +235,7 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
         waits = next((each.waits for each in found.pods if each.waits), "") or found.problem
         return failed(Reason.CANARY_FAILED, f"the canary pod did not end {within}{_colon(waits)}")
     restore = rules.restore_of(view, run)
-    if restore is not None and restore.phase == _IN_PROGRESS:
+    if restore is not None and restore.phase in _FILLS_VOLUMES:
         text = f"pods of the backup were not ready {within}: Velero was still restoring their volumes"
         return failed(Reason.PODS_NOT_READY, text)
     if restore is None or restore.phase != COMPLETED:

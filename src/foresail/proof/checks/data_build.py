@@ -1,6 +1,9 @@
 """The objects of a check with depth Data: sandboxes in which pods may start, the canary, and the assertion."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from foresail.api import core
 from foresail.api.marks import CHECK_DEPTH, SANDBOX_ROLE
@@ -10,6 +13,7 @@ from foresail.plan import Create, Key
 from foresail.proof.checks.labels import EXCLUDED, labels_in_sandbox
 from foresail.proof.checks.observe import CheckRow
 from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.volume_infos import Place
 
 MOST_PODS, MOST_CLAIMS = 100, 50
 """In one sandbox."""
@@ -116,7 +120,34 @@ def _pod(labels: Mapping[str, str], container: Body, seconds: int, user: int | N
 
 # Resource modifiers
 
-_NEW_VOLUME = {"volumeName": None, "selector": None, "dataSource": None, "dataSourceRef": None}
+_NEW_VOLUME = {"volumeName": None, "dataSource": None, "dataSourceRef": None}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRule:
+    """What is changed of some claims."""
+
+    patch: Body
+    conditions: Mapping[str, object] = field(default_factory=dict)
+
+
+def claim_rules(claims: Iterable[Place], moved: Collection[Place]) -> list[ClaimRule]:
+    """Return what is changed of claims: each gets a new volume, by the selector that Velero gives it or by none.
+
+    Velero fills a volume with moved data, and a selector for its label is how the claim finds it.
+    """
+    if not moved:
+        return [ClaimRule({"spec": {**_NEW_VOLUME, "selector": None}})]
+    others: defaultdict[str, list[str]] = defaultdict(list)
+    for namespace, name in claims:
+        if (namespace, name) not in moved:
+            others[namespace].append(name)
+    found = [ClaimRule({"spec": _NEW_VOLUME})]
+    for namespace, names in sorted(others.items()):
+        pattern = f"^({'|'.join(map(re.escape, sorted(names)))})$"
+        conditions = {"namespaces": [namespace], "resourceNameRegex": pattern}
+        found.append(ClaimRule({"spec": {"selector": None}}, conditions))
+    return found
 
 
 def patches() -> Iterable[tuple[str, object]]:
@@ -127,4 +158,3 @@ def patches() -> Iterable[tuple[str, object]]:
     for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
         yield each, {"spec": {"template": template}}
     yield "serviceaccounts", {"automountServiceAccountToken": False}
-    yield "persistentvolumeclaims", {"spec": _NEW_VOLUME}

@@ -24,7 +24,7 @@ from foresail.api.restore_check import (
 )
 from foresail.api.velero import DOWNLOAD_REQUEST
 from foresail.plan import Action, Level, Note, Patch, Plan, Subject
-from foresail.proof.checks import build, data, rules, tenants
+from foresail.proof.checks import build, data, data_build, rules, tenants
 from foresail.proof.checks.build import CONTENTS, RESTORED, RESULTS, VOLUMES
 from foresail.proof.checks.contents import Contents, Wanted
 from foresail.proof.checks.judge import Verdict, failed, verdict_without_restore
@@ -161,9 +161,7 @@ def refusal(view: CheckView, check: CheckRow, run: CheckRun, contents: Contents,
     if run.depth == "Data" and view.data is None:
         return failed(Reason.DATA_DISABLED, "depth Data was switched off meanwhile")
     verdict = verdict_without_restore(contents, check.most_objects)
-    return verdict or (
-        data.verdict_before(contents, check.spec, found.claims_with_files) if run.depth == "Data" else None
-    )
+    return verdict or (data.verdict_before(contents, check.spec, found.claims) if run.depth == "Data" else None)
 
 
 def restore_into_sandboxes(
@@ -171,16 +169,19 @@ def restore_into_sandboxes(
 ) -> Plan:
     """Fence a sandbox for each namespace, and restore into them once all their quotas count."""
     sources, objects, settings = contents.namespaces, contents.objects, _data_settings(view, run)
+    moved = found.claims.moved if found.claims is not None else ()
     fences = rules.fences(view, run, sources)
     unfenced = [each for each, quota in fences.items() if quota is None]
     if unfenced:
         made = [each for source in unfenced for each in build.sandbox(check, run.id, source, objects[source], settings)]
-        return Plan((build.modifiers(check, run.id, has_data=settings is not None), *made))
+        claims = data_build.claim_rules(data.claims_of(contents), moved) if settings is not None else None
+        return Plan((build.modifiers(check, run.id, claims), *made))
     if not all(quota.is_counted for quota in fences.values() if quota is not None):
         return Plan()
     if settings is not None and run.fence is None:
         return Plan(reads=(data.canary_query(run, sources, found),))
-    return Plan((build.restore(check, run, sources, contents.custom, rules.seconds_left(check, run, now)),))
+    seconds = rules.seconds_left(check, run, now)
+    return Plan((build.restore(check, run, sources, contents.custom, seconds, has_moved=bool(moved)),))
 
 
 def _data_settings(view: CheckView, run: CheckRun) -> DataSettings | None:
@@ -304,7 +305,7 @@ def read(
 ) -> Plan | FilesFound:
     """Return what the files of a run say; a Plan if there is something to do or to wait for before."""
     names: tuple[str, ...] = (CONTENTS,) if restore is None else (CONTENTS, RESTORED, RESULTS)
-    if restore is None and run.depth == "Data" and check.spec.assertion is None:
+    if restore is None and run.depth == "Data":
         names += (VOLUMES,)
     rows = {each.key.name: each for each in view.downloads if each.run == run.id and not each.is_terminating}
     found = {name: rows[f"check-{run.id}-{name}"] for name in names if f"check-{run.id}-{name}" in rows}

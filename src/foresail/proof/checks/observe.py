@@ -31,6 +31,7 @@ from foresail.proof.checks.contents import Contents, Wanted
 from foresail.proof.checks.judge import Verdict
 from foresail.proof.checks.pod_rows import Pods, PodsFound
 from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.volume_infos import SavedClaims
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import owner_of
 
@@ -345,7 +346,7 @@ class Files(msgspec.Struct, frozen=True):
     results: str = ""
     sandboxes: tuple[tuple[str, str], ...] = ()
     classes: tuple[str, ...] = ()  # storage classes of this cluster
-    volumes: str = ""  # with depth Data and without an assertion
+    volumes: str = ""  # with depth Data
 
 
 class FilesFound(msgspec.Struct, frozen=True):
@@ -357,7 +358,7 @@ class FilesFound(msgspec.Struct, frozen=True):
     is_final: bool = False
     kubernetes: str = ""  # the version of this cluster
     outside: str = ""  # with depth Data: the address of the bucket
-    claims_with_files: tuple[tuple[str, str], ...] | None = None  # None if it was not asked for
+    claims: SavedClaims | None = None  # None if it was not asked for
 
 
 Query = Files | Pods

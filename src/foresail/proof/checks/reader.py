@@ -17,7 +17,7 @@ from foresail.proof.checks.contents import MOST_BYTES, contents_of
 from foresail.proof.checks.judge import judge
 from foresail.proof.checks.kinds import Served, served_kinds
 from foresail.proof.checks.observe import Files, FilesFound
-from foresail.proof.checks.volume_infos import claims_with_files
+from foresail.proof.checks.volume_infos import saved_claims
 
 _log = logging.getLogger(__name__)
 _SECONDS = 60.0
@@ -98,10 +98,10 @@ def with_volumes(found: FilesFound, volumes: bytes | None) -> FilesFound:
     """Add which claims have their data in the backup, if that was asked for."""
     if volumes is None or found.problem:
         return found
-    claims = claims_with_files(volumes)
+    claims = saved_claims(volumes)
     if claims is None:
         return FilesFound(problem="its list of volumes is not in Velero's format", is_final=True)
-    return replace(found, claims_with_files=claims)
+    return replace(found, claims=claims)
 
 
 def compared(

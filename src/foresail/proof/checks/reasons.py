@@ -45,9 +45,9 @@ class Reason(StrEnum):
     """The backup has more objects than one check takes. Set spec.namespaces, and use several RestoreChecks."""
 
     DATA_MISSING = "DataMissing"
-    """The backup has claims without a file-system backup, so their volumes would be empty: back up their files, or set
-    spec.assertion, which then decides. Or it has no PersistentVolumes, so its claims would wait for theirs: include
-    them."""
+    """The bucket has no data of claims, so their volumes would be empty: move their snapshots, back up their files, or
+    set spec.assertion, which then decides. Or the backup has no PersistentVolumes, so its claims would wait for theirs:
+    include them."""
 
     NOT_FENCED = "NotFenced"
     """A pod in the sandbox reached what a NetworkPolicy forbids, so no pod of the backup started. Use a network plugin

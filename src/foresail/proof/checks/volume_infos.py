@@ -2,26 +2,43 @@
 
 import msgspec
 
-_FILES = "PodVolumeBackup"
+_FILES, _SNAPSHOT = "PodVolumeBackup", "CSISnapshot"
 _GOOD = ("", "succeeded")
+Place = tuple[str, str]
+"""Namespace and name of a claim."""
 
 
 class _Info(msgspec.Struct, frozen=True):
     name: str = msgspec.field(default="", name="pvcName")
     namespace: str = msgspec.field(default="", name="pvcNamespace")
     method: str = msgspec.field(default="", name="backupMethod")
+    is_moved: bool = msgspec.field(default=False, name="snapshotDataMoved")
     skipped: bool = False
     result: str = ""
+
+    @property
+    def place(self) -> Place:
+        return self.namespace, self.name
+
+
+class SavedClaims(msgspec.Struct, frozen=True):
+    """The claims whose data is in the bucket: copied from files, or moved from snapshots."""
+
+    files: tuple[Place, ...] = ()
+    moved: tuple[Place, ...] = ()
 
 
 _infos = msgspec.json.Decoder(list[_Info] | None)
 
 
-def claims_with_files(file: bytes) -> tuple[tuple[str, str], ...] | None:
-    """Return namespace and name of each claim with a file-system backup; None if the list is not of Velero's shape."""
+def saved_claims(file: bytes) -> SavedClaims | None:
+    """Return the claims whose data can be restored into a sandbox; None if the list is not of Velero's shape."""
     try:
         found = _infos.decode(file)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    good = [each for each in found or () if each.method == _FILES and not each.skipped and each.result in _GOOD]
-    return tuple(sorted((each.namespace, each.name) for each in good))
+    good = [each for each in found or () if not each.skipped and each.result in _GOOD]
+    return SavedClaims(
+        tuple(sorted(each.place for each in good if each.method == _FILES)),
+        tuple(sorted(each.place for each in good if each.method == _SNAPSHOT and each.is_moved)),
+    )

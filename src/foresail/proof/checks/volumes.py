@@ -17,6 +17,13 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 """The annotation of volumes that a provisioner has made; it names them by the UID of their claim."""
 
 
+FILLED = "velero.io/dynamic-pv-restore"
+"""The label of volumes that Velero fills: namespace and name of the claim, and a random end.
+
+It is cut after 57 characters; the name of a sandbox has 32.
+"""
+
+
 class ClaimReference(msgspec.Struct, frozen=True):
     """The claim of a volume."""
 
@@ -51,11 +58,21 @@ def volume_row(wire: VolumeWire) -> VolumeRow:
     key, claim = Key("", meta.name), spec.claim_ref
     if claim is None or SANDBOX_NAME.fullmatch(claim.namespace) is None:
         return VolumeRow(key)
-    if not (claim.uid and meta.name.endswith(claim.uid) and PROVISIONED_BY in (meta.annotations or {})):
+    if PROVISIONED_BY not in (meta.annotations or {}) or not (_is_made_for(claim, meta) or _is_filled_for(claim, meta)):
         return VolumeRow(key, taken_by=claim.namespace)
     is_done = spec.persistent_volume_reclaim_policy == _DELETE and (meta.labels or {}).items() >= EXCLUDED.items()
     must_change = not is_done and meta.deletion_timestamp is None
     return VolumeRow(key, meta.resource_version if must_change else "")
+
+
+def _is_made_for(claim: ClaimReference, volume: Metadata) -> bool:
+    """Whether a provisioner has made a volume for a claim."""
+    return bool(claim.uid) and volume.name.endswith(claim.uid)
+
+
+def _is_filled_for(claim: ClaimReference, volume: Metadata) -> bool:
+    """Whether Velero has had a volume made for a restore into the sandbox, and has filled it with moved data."""
+    return (volume.labels or {}).get(FILLED, "").startswith(f"{claim.namespace}.")
 
 
 def decide_volume(row: VolumeRow) -> Plan:

@@ -5,6 +5,8 @@ the number is right, and the claims are named where no snapshot was taken. It is
 claim that comes later is not missed, and one that goes is not forgotten.
 """
 
+import re
+
 from foresail.api import velero
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.observe import RequestView
@@ -13,6 +15,7 @@ from foresail.selfservice.rows.claims import ClaimRow
 from foresail.selfservice.rows.velero import glimpse
 
 _NAMED = 5
+_LEFT_OUT = re.compile(r"not backed up: ([^ ,;]+(?:, [^ ,;]+)*)(?:;|$)")
 
 
 def is_newly_complete(view: RequestView) -> bool:
@@ -40,6 +43,12 @@ def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:
     were = "was" if number == 1 else "were"
     text = f"Completed, but {number} of {whole} {were} not backed up{names}"
     return NewCondition(DATA_INCOMPLETE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
+
+
+def claims_left_out(message: str) -> frozenset[str] | None:
+    """Return the claims that such a message names; None if it does not name all of them."""
+    names = _LEFT_OUT.search(message)
+    return frozenset(names[1].split(", ")) if names is not None else None
 
 
 def _named(claims: list[ClaimRow]) -> str:

@@ -10,12 +10,14 @@ import pytest
 from foresail.api.restore_check import CheckedBackups, RestoreCheckSpec, RestoreCheckStatus
 from foresail.plan import Key
 from foresail.proof.checks.build import evidence, modifiers
+from foresail.proof.checks.data_build import ClaimRule, claim_rules
 from foresail.proof.checks.labels import EXCLUDED
 from foresail.proof.checks.observe import CheckRow
 
 NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
 SPEC = RestoreCheckSpec(CheckedBackups("nightly"))
 CHECK = CheckRow(Key("velero", "nightly"), "a", "1", 1, NOW, SPEC, RestoreCheckStatus(), "velero")
+NEW_VOLUME = {"volumeName": None, "dataSource": None, "dataSourceRef": None}
 TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret
 
 
@@ -35,7 +37,7 @@ def merged(rules: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("has_data", [False, True])
 @pytest.mark.parametrize("kind", ["Opaque", "kubernetes.io/tls", "example.com/other", TOKEN])
 def test_no_secret_keeps_an_annotation_or_gets_a_token(kind: str, has_data: bool) -> None:
-    data: Any = modifiers(CHECK, "0123456789", has_data=has_data).body["data"]
+    data: Any = modifiers(CHECK, "0123456789", [] if has_data else None).body["data"]
     secret = merged(json.loads(data["modifiers.yaml"])["resourceModifierRules"], kind)
     assert secret["metadata"] == {"annotations": None, "finalizers": None, "ownerReferences": None, "labels": EXCLUDED}
     assert secret["type"] == ("Opaque" if kind == TOKEN else kind), "the API server refuses tokens without annotations"
@@ -47,11 +49,21 @@ def test_no_secret_keeps_an_annotation_or_gets_a_token(kind: str, has_data: bool
     ["deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "daemonsets.apps"],
 )
 def test_what_controllers_create_from_a_template_is_in_no_other_backup(resource: str, has_data: bool) -> None:
-    data: Any = modifiers(CHECK, "0123456789", has_data=has_data).body["data"]
+    data: Any = modifiers(CHECK, "0123456789", [] if has_data else None).body["data"]
     rules = json.loads(data["modifiers.yaml"])["resourceModifierRules"]
     patches = [json.loads(each["mergePatches"][0]["patchData"]) for each in rules if resource in str(each)]
     (template,) = [each["spec"]["template"] for each in patches if "template" in each.get("spec", {})]
     assert template["metadata"]["labels"] == {"velero.io/exclude-from-backup": "true"}
+
+
+def test_a_claim_with_moved_data_keeps_the_selector_by_which_it_finds_its_volume() -> None:
+    claims = [("red", "data"), ("red", "a.b"), ("red", "logs"), ("blue", "data")]
+    assert claim_rules(claims, ()) == [ClaimRule({"spec": {**NEW_VOLUME, "selector": None}})]
+    everything, blue, red = claim_rules(claims, (("red", "data"),))
+    assert everything == ClaimRule({"spec": NEW_VOLUME})
+    assert blue.conditions == {"namespaces": ["blue"], "resourceNameRegex": "^(data)$"}
+    assert red.conditions == {"namespaces": ["red"], "resourceNameRegex": r"^(a\.b|logs)$"}
+    assert blue.patch == red.patch == {"spec": {"selector": None}}
 
 
 def test_evidence_cannot_be_changed_and_has_the_digest_of_its_record() -> None:

@@ -2,25 +2,28 @@
 
 import json
 
-from foresail.proof.checks.volume_infos import claims_with_files
+from foresail.proof.checks.volume_infos import SavedClaims, saved_claims
 
 FILES = {"pvcName": "data", "pvcNamespace": "red", "backupMethod": "PodVolumeBackup", "result": "succeeded"}
+MOVED = {**FILES, "pvcName": "moved", "backupMethod": "CSISnapshot", "snapshotDataMoved": True}
 
 
-def test_only_a_file_system_backup_that_succeeded_counts() -> None:
+def test_only_files_and_moved_data_that_succeeded_count() -> None:
     others = [
-        {**FILES, "pvcName": "snapshot", "backupMethod": "CSISnapshot"},
+        {**MOVED, "pvcName": "snapshot", "snapshotDataMoved": False, "result": ""},
         {**FILES, "pvcName": "skipped", "skipped": True},
         {**FILES, "pvcName": "failed", "result": "failed"},
+        {**MOVED, "pvcName": "failed", "result": "failed"},
     ]
-    assert claims_with_files(json.dumps([FILES, *others]).encode()) == (("red", "data"),)
+    found = saved_claims(json.dumps([FILES, MOVED, *others]).encode())
+    assert found == SavedClaims((("red", "data"),), (("red", "moved"),))
 
 
 def test_a_backup_without_volumes_has_none() -> None:
-    assert claims_with_files(b"null") == claims_with_files(b"[]") == ()
+    assert saved_claims(b"null") == saved_claims(b"[]") == SavedClaims()
 
 
 def test_what_velero_would_not_write_is_no_list() -> None:
-    assert claims_with_files(b"{") is None
-    assert claims_with_files(b'[{"pvcName": 1}]') is None
-    assert claims_with_files(b"[" * 100_000) is None
+    assert saved_claims(b"{") is None
+    assert saved_claims(b'[{"pvcName": 1}]') is None
+    assert saved_claims(b"[" * 100_000) is None

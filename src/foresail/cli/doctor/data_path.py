@@ -1,0 +1,88 @@
+"""How Velero saves and restores the data of tenants' volumes: by snapshots, and by the worker of its node agent."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from foresail.api.apps import DAEMON_SET, Container, DaemonSet, Deployment, is_server
+from foresail.api.core import CONFIG_MAP, STORAGE_CLASS
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.doctor.finding import Finding, some, warning
+from foresail.plan import Key
+from foresail.scope.server import flag_value, server_flags
+
+SNAPSHOTS = "volumesnapshots.snapshot.storage.k8s.io"
+_AGENT = "node-agent"
+_CONFIG = "--node-agent-configmap"
+_WAITS = "WaitForFirstConsumer"
+
+
+class _StorageClass(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: dict[str, Any]
+    volume_binding_mode: str = ""
+
+
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataPath:
+    """Whether Velero makes snapshots by CSI, and the classes whose restored claims its node agent waits for."""
+
+    has_csi: bool = True
+    waiting_classes: tuple[str, ...] = ()
+
+
+async def read_data_path(cluster: Cluster, namespace: str, deployments: Iterable[Deployment]) -> DataPath:
+    """Read the flags of Velero's server, and the node agent with its configuration."""
+    servers = [each for one in deployments if one.metadata.namespace == namespace for each in _containers(one)]
+    flags = [server_flags(_words(each)) for each in servers if is_server(each)]
+    sets = [msgspec.json.decode(each, type=DaemonSet) for each in await cluster.listed(DAEMON_SET, namespace)]
+    agents = [words for one in sets for each in _containers(one) if _AGENT in (words := _words(each))]
+    classes: tuple[str, ...] = ()
+    if agents and not await _is_delay_ignored(cluster, Key(namespace, flag_value(agents[0], _CONFIG))):
+        found = [msgspec.json.decode(each, type=_StorageClass) for each in await cluster.listed(STORAGE_CLASS, "")]
+        classes = tuple(sorted(each.metadata["name"] for each in found if each.volume_binding_mode == _WAITS))
+    return DataPath(all(each.has_csi for each in flags), classes)
+
+
+async def _is_delay_ignored(cluster: Cluster, key: Key) -> bool:
+    """Whether the node agent's configuration says that a restored claim needs no pod."""
+    config = await cluster.if_there(CONFIG_MAP, key, _ConfigMap) if key.name else None
+    for text in (config.data or {}).values() if config is not None else ():
+        try:
+            settings = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            continue
+        restored = settings.get("restorePVC") if isinstance(settings, dict) else None
+        if isinstance(restored, dict) and restored.get("ignoreDelayBinding") is True:
+            return True
+    return False
+
+
+def _containers(of: Deployment | DaemonSet) -> list[Container]:
+    return of.spec.template.spec.containers
+
+
+def _words(container: Container) -> list[str]:
+    return [*container.command, *container.args]
+
+
+def data_path(found: DataPath | None, namespace: str) -> Iterator[Finding]:
+    """Report what keeps the data of tenants' volumes out of backups, or lets a tenant block restores of others."""
+    if found is None:
+        return
+    if not found.has_csi:
+        says = "Velero runs without the feature EnableCSI: Backups with snapshotMoveData complete without the data"
+        fix = f"add --features=EnableCSI to Deployment velero and DaemonSet node-agent in namespace {namespace}"
+        yield warning("volumes", says, fix)
+    if found.waiting_classes:
+        says = (
+            f"a restored claim of {some(found.waiting_classes)} without a pod keeps a node agent from other restores"
+            " for 30 minutes"
+        )
+        fix = 'set "restorePVC": {"ignoreDelayBinding": true} in the ConfigMap of --node-agent-configmap'
+        yield warning("volumes", says, fix)
