@@ -11,7 +11,7 @@ from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from testbed import Cluster
 from testbed.node import programs
 from testbed.node.images import POSTGRES
-from tests.cluster.tenants import Tenant
+from tests.cluster.tenants import Tenant, allow_file_system
 from tests.node.nodes import claim, eventually, namespace
 
 OWNER = "owner"
@@ -137,6 +137,7 @@ def create_database(cluster: Cluster, name: str) -> Database:
     cluster.kubectl(
         "create", "rolebinding", OWNER, "--clusterrole=edit", f"--serviceaccount={name}:{OWNER}", f"--namespace={name}"
     )
+    allow_file_system(name, cluster)
     tenant = Tenant(cluster.service_account_kubeconfig(name, OWNER), name)
     eventually(lambda: _answer(tenant) == "yes", 120, "the built-in role has the rules of self-service")
     for each in (claim("data", name), _deployment()):
