@@ -3,6 +3,7 @@
 from tests.redteam import (
     annotations,
     checks,
+    data_path,
     direct,
     exhaustion,
     fence,
@@ -14,4 +15,17 @@ from tests.redteam import (
     schedules,
 )
 
-MODULES = (annotations, checks, direct, exhaustion, fence, identity, locations, namespaces, records, replays, schedules)
+MODULES = (
+    annotations,
+    checks,
+    data_path,
+    direct,
+    exhaustion,
+    fence,
+    identity,
+    locations,
+    namespaces,
+    records,
+    replays,
+    schedules,
+)

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     KINDS_LEFT_OUT = "KindsLeftOut"
     ACCESS_DENIED = "AccessDenied"
     VOLUME_NOT_BACKED_UP = "VolumeNotBackedUp"
+    VOLUME_NOT_NEW = "VolumeNotNew"
     BACKUP_TOO_LARGE = "BackupTooLarge"
 
     WAITING = "Waiting"

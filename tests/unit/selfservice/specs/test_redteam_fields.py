@@ -76,6 +76,8 @@ BACKUP = {
     "includedNamespaces": ["fields"],
     "excludedNamespaceScopedResources": ["*.oadp.openshift.io"],
     "excludedClusterScopedResources": ["*.*", "componentstatuses", "nodes"],
+    "defaultVolumesToFsBackup": False,
+    "resourcePolicy": {"kind": "configmap", "name": "foresail-snapshot-volumes"},
 }
 RESTORE = {
     "backupName": "fields-own-1",
@@ -91,6 +93,7 @@ LOG = {"target": {"kind": "BackupLog", "name": "fields-own-1"}}
     [
         (NAB, BACKUP, {"includedNamespaces": ["fields", "victim"]}),
         (NAB, BACKUP, {"storageLocation": "default"}),
+        (NAB, BACKUP, {"defaultVolumesToFsBackup": True}),
         (NAB, BACKUP, {"hooks": {"resources": []}}),
         (NAB, BACKUP, {"orLabelSelectors": [{"matchLabels": {"x": "x" * 60_000}}]}),
         (NAR, RESTORE, {"backupName": "nightly"}),
