@@ -110,11 +110,21 @@ class BackupAllowed(Wire, frozen=True):
     volume_group_snapshot_label_keys: Names = ()
 
 
+FileSystem = Literal["Refused", "Allowed"]
+
+
 class BackupPolicy(Wire, frozen=True):
     """Rules for NonAdminBackups."""
 
     defaults: BackupValues = BackupValues()
     required: BackupValues = BackupValues()
+    file_system: Annotated[
+        FileSystem,
+        _described(
+            "Whether Velero copies files from and to the tenants' pods. Allowed: a tenant who may run pods can reach"
+            " data of other pods on the node and Velero's credentials. Set it only for tenants that you trust."
+        ),
+    ] = "Refused"
     ttl: Between = Bounds()
     csi_snapshot_timeout: Between = Bounds()
     item_operation_timeout: Between = Bounds()
