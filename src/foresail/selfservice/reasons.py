@@ -44,6 +44,7 @@ class Reason(StrEnum):
     RESTORE_HISTORY = "RestoreHistory"
     REQUESTER_UNKNOWN = "RequesterUnknown"
     CHECKING_ACCESS = "CheckingAccess"
+    NAMESPACE_UNLABELLED = "NamespaceUnlabelled"
     ALL_KINDS_ALLOWED = "AllKindsAllowed"
     KINDS_LEFT_OUT = "KindsLeftOut"
     ACCESS_DENIED = "AccessDenied"

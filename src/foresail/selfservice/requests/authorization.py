@@ -63,6 +63,7 @@ class Waiting(msgspec.Struct, frozen=True):
     read: Check | PodCheck | None = None
     wake_at: datetime | None = None
     message: str = ""
+    reason: Reason = Reason.CHECKING_ACCESS
 
     @property
     def reads(self) -> tuple[Check | PodCheck, ...]:
@@ -74,9 +75,18 @@ def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authori
     """Return the spec for Velero, a refusal, or the check that is still missing."""
     if view.policy is None:
         return Waiting()
+    if view.missing_label:
+        return _unlabelled(view)
     if view.family is BACKUPS:
         return _authorize_backup(view, view.policy, spec, now)
     return _authorize_restore(view, view.policy, spec, now)
+
+
+def _unlabelled(view: RequestView) -> Waiting:
+    """Wait for a label of the namespace: without it, a tenant can add what the check of the pods has not seen."""
+    text = f"Namespace {view.request.key.namespace} does not have label {view.missing_label} yet"
+    message = f"{text}; the operator sets it, then the {view.family.word} starts automatically"
+    return Waiting(message=message, reason=Reason.NAMESPACE_UNLABELLED)
 
 
 def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting | None:

@@ -32,6 +32,7 @@ class RequestView(msgspec.Struct, frozen=True):
     velero_namespace: str
     namespace: NamespaceRow | None
     policy: PolicyRow | None = None
+    missing_label: str = ""  # of the namespace: admission policies do not apply until the operator has set it
     velero: VeleroRow | None = None  # found by name; the rules check ownership
     deletion: DeletionRow | None = None
     source: Source | None = None  # of a restore

@@ -10,6 +10,7 @@ from foresail.kube.background_reads import BackgroundReads
 from foresail.plan import Key
 from foresail.selfservice.access.observe import PREFIXES, AccessView
 from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.queue.window import WindowView
 from foresail.selfservice.requests import data_incomplete, outcome, protection, rules
@@ -84,7 +85,9 @@ class Observer:
         )
         view = self._with_turn(family, name, view, now)
         if request.status.phase not in (CREATED, DELETING):
-            view = msgspec.structs.replace(view, access=self._access_to(family.key(key), view.source))
+            missing = missing_label(namespace, cluster.admission_labels(key.namespace, namespace)) if namespace else ""
+            access = self._access_to(family.key(key), view.source)
+            view = msgspec.structs.replace(view, access=access, missing_label=missing)
             view = view if is_backup else self._with_copies(view)
         return self._with_claims(family, view) if is_backup and data_incomplete.is_newly_complete(view) else view
 
