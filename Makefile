@@ -10,7 +10,7 @@ MINUTES ?= 60
 ROUNDS ?= 20
 IMAGE_TOOL ?= buildah
 IMAGE_FLAGS ?=
-BASE ?= python:3.11-slim
+BASE ?= $(shell sed -n 's/^ARG BASE=//p' Containerfile)
 HELM ?= helm
 DIST ?= dist
 ACTIONLINT := v1.7.12
@@ -21,8 +21,8 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
-  runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
+  crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
+  runtime-kills takeover selfservice-kills selfservice-queue restore-authorization hostile-load redteam chart-upgrade soak lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,7 +93,11 @@ test-python: ## the tests that need no cluster with another Python, as PYTHON=py
 lint-workflows: ## check the workflows by actionlint, built from the Go module proxy
 	go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
 
-image: ## build the image foresail:VERSION with buildah, or with IMAGE_TOOL=podman
+base: ## print the base of the image
+	@echo $(BASE)
+
+image: ## build the image foresail:VERSION with buildah, or with IMAGE_TOOL=podman; PINNED=1 refuses a base without a digest
+	$(if $(PINNED),@echo $(BASE) | grep -qE '@sha256:[0-9a-f]{64}$$' || { echo "base $(BASE) has no digest: give BASE=name@sha256:..." >&2; exit 1; })
 	$(IMAGE_TOOL) build --build-arg BASE=$(BASE) --tag $(IMAGE) $(IMAGE_FLAGS) .
 
 image-size: setup ## measure what the image has above its base
@@ -244,6 +248,9 @@ selfservice-kills: setup cluster-build ## kill the operator 200 times amid tenan
 restore-authorization: setup cluster-build ## 1,000 restores with random kinds and rights against a model, 60 on a real cluster
 	$(BIN)/pytest tests/worlds/test_selfservice_access.py
 	FORESAIL_RESTORES=60 $(BIN)/pytest tests/cluster/test_selfservice_authorization.py
+
+hostile-load: setup cluster-build ## ten minutes of each attack on memory and time beside a normal tenant; SIZE=0.1 for a minute each; the last line is JSON
+	$(BIN)/python -m bench.hostile_load --size $(SIZE)
 
 redteam: setup cluster-build ## attack self-service on a real cluster as a hostile tenant; the last line is JSON: minutes
 	$(BIN)/python -m tests.redteam

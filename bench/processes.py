@@ -51,6 +51,11 @@ class Process:
             self._process.stdout.close()
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
     def ended(self) -> int | None:
         """The code with which it has ended; None while it runs."""
         return self._process.poll()

@@ -38,6 +38,9 @@ MAY_COME_ALONG = {"persistentvolumes", "namespaces", "volumesnapshotcontents.sna
 REMOVES_ANNOTATIONS = "foresail-remove-velero-annotations"
 """The chart's resource modifier, which every restore gets unless the policy allows Velero's annotations."""
 
+COPY_NO_FILES = ("foresail-snapshot-volumes", "foresail-skip-volumes")
+"""The chart's volume policies, one of which a backup gets unless it has another or the policy allows to copy files."""
+
 REQUESTS = ("nonadminbackups.oadp.openshift.io", "nonadminrestores.oadp.openshift.io")
 VELEROS = ("backups.velero.io", "schedules.velero.io", "backupstoragelocations.velero.io")
 RIGHTS_AND_LIMITS = (
@@ -63,7 +66,9 @@ BROUGHT_ALONG_BY_VELERO = (
 def breaches_of_backup(spec: Spec, namespace: str, policy: Spec) -> list[str]:
     """Return what is wrong with the spec of a Velero Backup; nothing, and it may be created."""
     found = list(_each_field(spec, BACKUP, namespace, policy.get("backup", {})))
-    needed = ("includedNamespaces", "excludedNamespaceScopedResources", "excludedClusterScopedResources")
+    needed = ["includedNamespaces", "excludedNamespaceScopedResources", "excludedClusterScopedResources"]
+    if policy.get("backup", {}).get("fileSystem") != "Allowed":
+        needed += ["defaultVolumesToFsBackup", "resourcePolicy"]
     found += [f"{field} is missing" for field in needed if field not in spec]
     included = spec.get("includedNamespaceScopedResources") or []
     excluded = spec.get("excludedNamespaceScopedResources") or []
@@ -164,6 +169,11 @@ def _names(value: Any, _namespace: str, _policy: Spec) -> Iterator[str]:  # noqa
 
 def _yes_or_no(value: Any, _namespace: str, _policy: Spec) -> Iterator[str]:  # noqa: ANN401
     if not isinstance(value, bool):
+        yield f"is {value!r:.80}"
+
+
+def _copies_no_files(value: Any, _namespace: str, policy: Spec) -> Iterator[str]:  # noqa: ANN401
+    if not isinstance(value, bool) or (value and policy.get("fileSystem") != "Allowed"):
         yield f"is {value!r:.80}"
 
 
@@ -321,11 +331,11 @@ BACKUP: Mapping[str, Rule] = {
     "ttl": _time_to_live,
     "snapshotVolumes": _yes_or_no,
     "snapshotMoveData": _yes_or_no,
-    "defaultVolumesToFsBackup": _yes_or_no,
+    "defaultVolumesToFsBackup": _copies_no_files,
     "defaultVolumesToRestic": _absent,
     "volumeGroupSnapshotLabelKey": _listed("volumeGroupSnapshotLabelKey", "volumeGroupSnapshotLabelKeys"),
     "datamover": _listed("datamover", "datamovers", ("velero",)),
-    "resourcePolicy": _listed("resourcePolicy", "resourcePolicies"),
+    "resourcePolicy": _listed("resourcePolicy", "resourcePolicies", COPY_NO_FILES),
     "csiSnapshotTimeout": _bounded("csiSnapshotTimeout", seconds("4h")),
     "itemOperationTimeout": _bounded("itemOperationTimeout", seconds("24h")),
     "uploaderConfig": _uploader("parallelFilesUpload"),

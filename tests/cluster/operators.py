@@ -43,6 +43,12 @@ class Operator(Speaking):
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """Its process, which must run."""
+        assert self._process is not None
+        return self._process.pid
+
     def begin(self, **variables: str) -> subprocess.Popen[bytes]:
         """Start it, with further variables in its environment, and do not wait."""
         self._from = self.log.stat().st_size if self.log.exists() else 0

@@ -235,6 +235,14 @@ def allow_annotations(namespace: str, cluster: Cluster) -> None:
     cluster.apply({"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec})
 
 
+def allow_file_system(namespace: str, cluster: Cluster, **rules: Any) -> None:  # noqa: ANN401 - JSON
+    """Let Velero copy files from and to the pods of that namespace."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    spec = {"namespaceSelector": selector, "backup": {"fileSystem": "Allowed"}, **rules}
+    meta = {"name": f"files-of-{namespace}"}
+    cluster.apply({"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec})
+
+
 def create(tenant: Tenant, names: list[str], spec: dict[str, Any]) -> None:
     """Create several requests with one call."""
     items = [

@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 
 from testbed import Cluster
-from tests.cluster.tenants import Eventually, Tenant, allow_annotations, arrive, as_velero, condition, install, operator
+from tests.cluster.tenants import (
+    Eventually,
+    Tenant,
+    allow_annotations,
+    allow_file_system,
+    arrive,
+    as_velero,
+    condition,
+    install,
+    operator,
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +55,7 @@ def left_behind(cluster: Cluster) -> list[str]:
 
 def test_kubectl_describe_says_why_a_backup_and_a_restore_failed(served: Cluster, eventually: Eventually) -> None:
     ann = arrive(served, "reasons", eventually)
+    allow_file_system("reasons", served)
     run_pod(ann, {"backup.velero.io/backup-volumes": "cache"})  # there is no node agent that could read the volume
     ann.back_up("volume")
     said = why(ann, "nonadminbackup/volume", eventually)

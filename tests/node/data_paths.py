@@ -7,6 +7,7 @@ import pytest
 
 from testbed import Cluster
 from testbed.node.csi import CLASS
+from tests.cluster.tenants import allow_file_system
 
 _VELERO = "namespaces/velero"
 
@@ -34,14 +35,8 @@ class DataPath:
 
     def allow(self, cluster: Cluster, namespace: str) -> None:
         """Let the tenants of a namespace use it: files are refused unless a policy allows them."""
-        if self is not FILES:
-            return
-        selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-        spec = {"namespaceSelector": selector, "backup": {"fileSystem": "Allowed"}}
-        meta = {"name": f"files-of-{namespace}"}
-        cluster.apply(
-            {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec}
-        )
+        if self is FILES:
+            allow_file_system(namespace, cluster)
 
 
 SNAPSHOTS = DataPath(

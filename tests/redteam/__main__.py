@@ -1,6 +1,7 @@
 """Attack self-service on a real cluster as a hostile tenant: `make redteam`.
 
-Prints a line for each attack and, last, one JSON object: how many were tried, how many succeeded, and their names.
+Prints a line for each attack and, last, one JSON object: how many were tried, how many succeeded, their names, and the
+same for each part.
 """
 
 import argparse
@@ -10,17 +11,18 @@ import tempfile
 import time
 import traceback
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
-from tests.redteam.attack import ATTACKS, Attack
+from tests.redteam.attack import Attack
 from tests.redteam.fields import attack_fields
-from tests.redteam.modules import MODULES  # noqa: F401 - importing them registers the attacks
-from tests.redteam.world import World, attacked, changes
+from tests.redteam.modules import FIELDS_AND_OBJECTS, PARTS, Part
+from tests.redteam.world import World, changes
 
 
 @dataclass
 class Score:
-    """What came of the attacks."""
+    """What came of the attacks of a part."""
 
     attacks: int = 0
     fields: int = 0
@@ -40,19 +42,25 @@ class Score:
         self.broken.append(name)
         print(f"BROKEN    {name}\n{traceback.format_exc(limit=-3)}", flush=True)
 
-    def summary(self, seconds: float) -> str:
-        """Return the last line."""
-        return json.dumps(
-            {
-                "attacks": self.attacks,
-                "succeeded": len(self.succeeded),
-                "names": sorted(self.succeeded),
-                "fields": self.fields,
-                "controls": self.controls,
-                "broken": self.broken,
-                "seconds": round(seconds),
-            }
-        )
+
+def summary(scores: dict[str, Score], seconds: float) -> str:
+    """Return the last line: all parts together, and each of them."""
+    every = list(scores.values())
+    return json.dumps(
+        {
+            "attacks": sum(one.attacks for one in every),
+            "succeeded": sum(len(one.succeeded) for one in every),
+            "names": sorted(name for one in every for name in one.succeeded),
+            "fields": sum(one.fields for one in every),
+            "controls": sum(one.controls for one in every),
+            "broken": [name for one in every for name in one.broken],
+            "parts": {
+                name: {"attacks": one.attacks, "succeeded": len(one.succeeded), "controls": one.controls}
+                for name, one in scores.items()
+            },
+            "seconds": round(seconds),
+        }
+    )
 
 
 def run(world: World, one: Attack, score: Score) -> bool:
@@ -110,21 +118,38 @@ def run_all(world: World, wanted: list[Attack], score: Score, *, with_fields: bo
         run(world, one, score)
 
 
+def run_parts(parts: list[Part], only: str, scores: dict[str, Score], *, with_fields: bool) -> None:
+    """Run parts that share a world, one after the other."""
+    began = time.monotonic()
+    wanted = {part.name: [one for one in part.attacks() if only in one.name] for part in parts}
+    has_fields = with_fields and FIELDS_AND_OBJECTS in wanted
+    if not any(wanted.values()) and not has_fields:
+        return
+    try:
+        with tempfile.TemporaryDirectory() as folder, parts[0].world(Path(folder)) as world:
+            print(f"ready     after {time.monotonic() - began:.0f} s", flush=True)
+            for name, attacks in wanted.items():
+                start = time.monotonic()
+                run_all(world, attacks, scores[name], with_fields=has_fields and name == FIELDS_AND_OBJECTS)
+                print(f"part      {name}: {scores[name].attacks} in {time.monotonic() - start:.0f} s", flush=True)
+    except Exception:  # noqa: BLE001 - the last line is printed whatever happens
+        scores[parts[0].name].fail("the world around the attacks")
+
+
 def main() -> int:
     """Run the attacks; 1 if one succeeded or could not be tried."""
     parser = argparse.ArgumentParser(prog="python -m tests.redteam", description=__doc__)
+    names = [part.name for part in PARTS]
+    parser.add_argument("--part", choices=names, help="run only this part")
     parser.add_argument("--only", default="", help="run only attacks whose name contains this")
     parser.add_argument("--skip-fields", action="store_true", help="leave the generated attacks out")
     args = parser.parse_args()
-    began, score = time.monotonic(), Score()
-    try:
-        with tempfile.TemporaryDirectory() as folder, attacked(Path(folder)) as world:
-            print(f"ready     after {time.monotonic() - began:.0f} s", flush=True)
-            run_all(world, [one for one in ATTACKS if args.only in one.name], score, with_fields=not args.skip_fields)
-    except Exception:  # noqa: BLE001 - the last line is printed whatever happens
-        score.fail("the world around the attacks")
-    print(score.summary(time.monotonic() - began))
-    return 1 if score.succeeded or score.broken else 0
+    began, chosen = time.monotonic(), [part for part in PARTS if args.part in (None, part.name)]
+    scores = {part.name: Score() for part in chosen}
+    for _, together in groupby(chosen, key=lambda part: part.world):
+        run_parts(list(together), args.only, scores, with_fields=not args.skip_fields)
+    print(summary(scores, time.monotonic() - began))
+    return 1 if any(score.succeeded or score.broken for score in scores.values()) else 0
 
 
 if __name__ == "__main__":

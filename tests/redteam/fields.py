@@ -159,7 +159,7 @@ _BACKUP: Table = {
     ".ttl": _LONG,
     ".snapshotVolumes": ("yes", 1),
     ".snapshotMoveData": ("yes", 1),
-    ".defaultVolumesToFsBackup": ("yes", 1),
+    ".defaultVolumesToFsBackup": ("yes", 1, True),
     ".defaultVolumesToRestic": (True, "yes"),
     ".volumeGroupSnapshotLabelKey": _LABEL_KEYS,
     ".datamover": ("nobody", "../velero", "*"),

@@ -40,6 +40,9 @@ CLOSED = "closed"
 SCARCE, PROTECTED, IDLE = "scarce", "protected", "idle"
 """More of the hostile tenant's namespaces: a quota of one, protected backups, and no restores."""
 
+LOADED, BYSTANDER = "loaded", "bystander"
+"""The hostile tenant's namespace for attacks on memory and time, and that of somebody who asks meanwhile."""
+
 CHECKED = "checked"
 """The hostile tenant's namespace whose policy allows RestoreChecks."""
 
@@ -99,6 +102,7 @@ POLICIES: Mapping[str, Json] = {
     NEIGHBOUR: {"locations": {"allowed": True}},
     REBORN: {"adoption": "Automatic"},
     CHECKED: {"restoreChecks": {"maximum": 2, "minimumInterval": "10m"}},
+    LOADED: {"restoreChecks": {"maximum": 2, "minimumInterval": "10m"}},
 }
 """The policies beside the chart's default, each for the namespace of its name."""
 
@@ -207,6 +211,8 @@ class World:
     victim: Caller
     operator: Popen[bytes]
     log: Path
+    bystander: Caller
+    checks: int  # the process of the replica for RestoreChecks
     home: str = HOSTILE  # where objects other than requests are created
 
     # What a tenant does
@@ -446,10 +452,11 @@ def attacked(folder: Path) -> Iterator[World]:
         log = folder / "operator.log"
         _open_buckets(cluster)
         with (
-            running(cluster, folder, *FLAGS, "--tenant-checks"),
+            running(cluster, folder, *FLAGS, "--tenant-checks") as checking,
             tenants.operator(cluster, log, 0, "--tenant-locations") as process,
         ):
-            world = World(cluster, admin, _user(cluster, "mallory"), _user(cluster, "vic"), process, log)
+            hostile, victim, bystander = (_user(cluster, name) for name in ("mallory", "vic", "by"))
+            world = World(cluster, admin, hostile, victim, process, log, bystander, checking.pid)
             _furnish(world)
             yield world
 
@@ -557,7 +564,8 @@ def location_spec(cluster: Cluster, space: str, **changes: Any) -> Json:  # noqa
 
 def _before_self_service(cluster: Cluster) -> None:
     """Create the namespaces, and what tenants had in them before any admission policy looked."""
-    for name in (HOSTILE, FIELDS, SCARCE, PROTECTED, IDLE, LOCATED, REBORN, CHECKED):
+    cluster.apply(namespace(BYSTANDER), may_edit(BYSTANDER, "by"))
+    for name in (HOSTILE, FIELDS, SCARCE, PROTECTED, IDLE, LOCATED, REBORN, CHECKED, LOADED):
         cluster.apply(namespace(name), may_edit(name, "mallory"), config(name))
     cluster.apply(namespace(CLOSED, opted_in=False), may_edit(CLOSED, "mallory"))
     for name in (VICTIM, NEIGHBOUR):

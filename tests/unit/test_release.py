@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from yaml import safe_load
@@ -19,6 +20,8 @@ from release.provenance import predicate
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yaml"
+UPLOAD = re.compile(r"actions/upload-artifact@[0-9a-f]{40}")
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 MAY_BE_PASSED_ON = {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "PSF-2.0"}
 
 
@@ -54,7 +57,7 @@ def test_the_readme_of_a_release_has_no_link_that_a_package_index_cannot_follow(
     assert "urls" not in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"], "there is no address yet"
 
 
-def test_the_provenance_names_the_commit_the_workflow_and_the_run() -> None:
+def test_the_provenance_names_the_commit_the_base_the_workflow_and_the_run() -> None:
     found = predicate(
         {
             "GITHUB_SERVER_URL": "https://example.com",
@@ -66,13 +69,15 @@ def test_the_provenance_names_the_commit_the_workflow_and_the_run() -> None:
             "GITHUB_RUN_ID": "7",
             "GITHUB_RUN_ATTEMPT": "1",
             "RUNNER_ENVIRONMENT": "github-hosted",
+            "BASE": f"python@{DIGEST}",
         }
     )
     source = {
         "uri": "git+https://example.com/them/foresail@refs/tags/v0.1.0",
         "digest": {"gitCommit": "c0ffee"},
     }
-    assert found["buildDefinition"]["resolvedDependencies"] == [source]
+    base = {"uri": "docker://python", "digest": {"sha256": DIGEST.removeprefix("sha256:")}}
+    assert found["buildDefinition"]["resolvedDependencies"] == [source, base]
     assert found["buildDefinition"]["externalParameters"]["workflow"]["path"] == ".github/workflows/release.yaml"
     run = "https://example.com/them/foresail/actions/runs/7/attempts/1"
     assert found["runDetails"]["metadata"]["invocationId"] == run
@@ -88,14 +93,96 @@ def test_no_manifest_names_a_user_and_the_image_has_a_numeric_one() -> None:
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user), "the kubelet cannot tell that a name is not root"
 
 
-def test_the_workflow_runs_nobody_elses_code_and_only_targets_that_there_are() -> None:
+def jobs() -> dict[str, Any]:
+    """Return the jobs of the release workflow."""
+    found: dict[str, Any] = safe_load(WORKFLOW.read_text())["jobs"]
+    return found
+
+
+def commands(job: dict[str, Any]) -> str:
+    """Return all that a job runs in its shell."""
+    return "\n".join(step.get("run", "") for step in job["steps"])
+
+
+def is_publishing(job: dict[str, Any]) -> bool:
+    """Tell whether a job may write anything, or sign in our name."""
+    return "write" in job["permissions"].values()
+
+
+def test_the_workflow_runs_only_targets_that_there_are_and_one_action_to_pass_files_on() -> None:
     text = WORKFLOW.read_text()
-    steps = [step for job in safe_load(text)["jobs"].values() for step in job["steps"]]
-    assert steps
-    assert [step for step in steps if "run" not in step] == []
+    steps = [step for job in jobs().values() for step in job["steps"]]
+    others = [step["uses"] for step in steps if "uses" in step]
+    assert [each for each in others if not UPLOAD.fullmatch(each)] == [], (
+        "an action by a tag, or one that we do not need"
+    )
     assert "secrets." not in text, "every signature is keyless, and the index trusts the workflow itself"
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"^\s*make ([a-z0-9-]+)", text, re.MULTILINE)) <= targets
+
+
+def test_no_job_both_builds_and_publishes() -> None:
+    assert safe_load(WORKFLOW.read_text())["permissions"] == {}, "what a job may do stands in the job"
+    publishing = {name: job for name, job in jobs().items() if is_publishing(job)}
+    assert set(publishing) == {"push", "sign", "index", "release"}
+    for name, job in publishing.items():
+        run = commands(job)
+        assert not re.search(r"\bmake\b|hatchling|-e \.|podman (build|run)|uses:", run), f"{name} builds"
+        assert not [step for step in job["steps"] if "uses" in step], f"{name} runs an action with our permissions"
+        installs = [line for line in run.splitlines() if "pip install" in line]
+        assert all("--only-binary :all: --require-hashes" in line for line in installs), name
+    for name, job in jobs().items():
+        reads = {"contents": "read"}
+        assert name in publishing or job["permissions"] == reads, f"{name} builds, and may do more than read"
+
+
+def test_each_publishing_job_may_do_one_thing() -> None:
+    may = {name: {right for right, how in job["permissions"].items() if how == "write"} for name, job in jobs().items()}
+    assert may["push"] == {"packages"}
+    assert may["sign"] == {"packages", "id-token"}, "a signature lies in the registry"
+    assert may["index"] == {"id-token"}
+    assert may["release"] == {"contents"}
+    assert [name for name, job in jobs().items() if "environment" in job] == ["index"]
+
+
+def test_files_and_images_go_from_job_to_job_by_their_digests() -> None:
+    text = WORKFLOW.read_text()
+    fetch = safe_load(text)["env"]["FETCH"]
+    assert "sha256sum --check --strict" in fetch
+    for name, job in jobs().items():
+        run = commands(job)
+        assert "run download" not in run, f"{name} takes a file without a checksum"
+        for line in (line for line in run.splitlines() if "$FETCH" in line):
+            assert re.search(r'"\$\w+_SUM"$', line), f"{name}: {line}"
+        for variable in (value for key, value in job.get("env", {}).items() if key.endswith("_SUM")):
+            assert re.fullmatch(r"\$\{\{ needs\.\w+\.outputs\.[\w-]+ \}\}", variable), name
+    added = re.findall(r"podman manifest (?:create|add) .*", text)
+    assert added
+    for line in added:
+        assert "docker://" not in line or line.endswith('@$digest"'), f"a tag can be moved between two jobs: {line}"
+    assert re.findall(r"skopeo copy (.*)", text) == [
+        '--preserve-digests "oci-archive:image-$arch.tar" "docker://$REGISTRY/foresail@$digest"'
+    ]
+
+
+def test_a_released_image_has_a_base_with_a_digest() -> None:
+    run = commands(jobs()["image"])
+    assert 'make image IMAGE_TOOL=podman PINNED=1 BASE="$BASE"' in run
+    for name in ("image", "dist"):  # the build, and the provenance that names it
+        assert jobs()[name]["env"]["BASE"] == "${{ needs.base.outputs.base }}"
+    assert "@sha256:[0-9a-f]{64}$" in commands(jobs()["base"])
+
+
+@pytest.mark.parametrize(
+    ("base", "is_built"),
+    [("python:3.11-slim", False), ("python@sha256:12", False), (f"python@{DIGEST}", True)],
+)
+def test_make_image_refuses_a_base_without_a_digest_if_told_to(base: str, *, is_built: bool) -> None:
+    command = ["make", "image", "PINNED=1", f"BASE={base}", "IMAGE_TOOL=echo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (f"build --build-arg BASE={base}" in done.stdout) == is_built
+    assert (done.returncode == 0) == is_built
+    assert is_built or f"base {base} has no digest" in done.stderr
 
 
 def test_program_wheel_charts_manifests_image_and_release_have_one_version() -> None:
@@ -109,7 +196,7 @@ def test_program_wheel_charts_manifests_image_and_release_have_one_version() -> 
     make = subprocess.run(["make", "--dry-run", "image"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
     assert f"--tag foresail:{__version__} " in make.stdout
     workflow = WORKFLOW.read_text()
-    assert 'IMAGE="$REGISTRY/foresail:${TAG#v}-$ARCH"' in workflow
+    assert 'IMAGE="foresail:${TAG#v}"' in workflow
     assert 'image="$REGISTRY/foresail:${TAG#v}"' in workflow
     assert '"dist/$chart-${TAG#v}.tgz"' in workflow
 

@@ -78,6 +78,9 @@ class Reviewer:
         allowed = self._reviews.may(spec["user"], what["verb"], resource, what["namespace"])
         return decoder(of).decode(msgspec.json.encode({"status": {"allowed": allowed}}))
 
+    async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
+        return await self._visitor.get(kind, key, of)
+
     async def page(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
     ) -> T | Failure:

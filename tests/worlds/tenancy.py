@@ -73,6 +73,7 @@ class Tenancy:
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
         definitions += [Definition(core.CLAIM), Definition(POD), Definition(SECRET, status=False)]
+        definitions += [Definition(core.CONFIG_MAP, status=False)]
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_SCHEDULE)]
         policies = Definition(SELF_SERVICE_POLICY), Definition(SCHEDULE_POLICY, status=False)
         self.world = World(self.clock, *requests, *policies, *definitions, *also)

@@ -158,6 +158,8 @@ def test_a_newer_backup_that_lives_shorter_or_saves_less_does_not_replace_a_good
 ) -> None:
     async def story(tenancy: Tenancy) -> None:
         protect(tenancy, keepLastGood=1)
+        allowed = {"spec": {"backup": {"fileSystem": "Allowed"}}}
+        done(tenancy.world.merge(SELF_SERVICE_POLICY, Key("", "default"), allowed, "admin"))
         good = await complete(tenancy, "good")
         await complete(tenancy, "hollow", days, **spec)
         tenancy.edit(good, NON_ADMIN_BACKUP, deleteBackup=True)

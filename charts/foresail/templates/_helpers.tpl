@@ -132,11 +132,39 @@ object.metadata.?annotations[?key].orValue("") != oldObject.metadata.?annotation
 (key.startsWith("openshift.io/oadp-") || key.startsWith("foresail.dev/"))
 {{- end }}
 
-{{/* Whether Velero acts on an annotation with this key, and whether one of a map's is such, or the map is too large. */}}
+{{/* The labels of a namespace with self-service; the operator sets them to refused or allowed. */}}
+{{- define "foresail.annotationsLabel" -}}
+foresail.dev/velero-annotations
+{{- end }}
+
+{{- define "foresail.fileSystemLabel" -}}
+foresail.dev/file-system-backup
+{{- end }}
+
+{{/* Whether Velero acts on an annotation with this key; whether it copies files because of it. */}}
 {{- define "foresail.isForVelero" -}}
 key.startsWith("snapshot.velero.io/") || key.contains("hook.backup.velero.io/") || key.contains("hook.restore.velero.io/") || key in ["velero.io/restore-status", "backup.velero.io/must-include-additional-items", "restore.velero.io/must-include-additional-items", "velero.io/csi-volumesnapshot-handle", "velero.io/csi-volumegroupsnapshot-handle", "velero.io/csi-driver-name", "velero.io/csi-vsc-deletion-policy", "velero.io/csi-volumesnapshot-class", "velero.io/csi-volume-group-snapshot-class"]
 {{- end }}
 
-{{- define "foresail.hasAnnotationsForVelero" -}}
-each.size() > 1000 || each.exists(key, {{ include "foresail.isForVelero" . }})
+{{- define "foresail.isForFiles" -}}
+key == "backup.velero.io/backup-volumes"
+{{- end }}
+
+{{/* Whether a map is too large to be searched: no valid key of an annotation has more than 317 characters, but the API
+server validates no key of a CronJob's jobTemplate.metadata. */}}
+{{- define "foresail.isTooLarge" -}}
+annotations.size() > 200 || annotations.exists(key, key.size() > 317)
+{{- end }}
+
+{{/* The annotations of an object, of the pods that it makes, and of the Jobs that it makes. Kinds without a template are
+not searched for one: the fields of a custom resource may be anything. */}}
+{{- define "foresail.annotationMaps" -}}
+request.resource.group in ["", "apps", "batch"] && request.resource.resource in ["deployments", "statefulsets",
+"daemonsets", "replicasets", "replicationcontrollers", "jobs", "cronjobs", "podtemplates"]
+? [{{ . }}.?metadata.?annotations.orValue({}),
+{{ . }}.?spec.?template.?metadata.?annotations.orValue({}),
+{{ . }}.?template.?metadata.?annotations.orValue({}),
+{{ . }}.?spec.?jobTemplate.?metadata.?annotations.orValue({}),
+{{ . }}.?spec.?jobTemplate.?spec.?template.?metadata.?annotations.orValue({})]
+: [{{ . }}.?metadata.?annotations.orValue({})]
 {{- end }}

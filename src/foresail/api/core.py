@@ -22,6 +22,12 @@ BOUND = "pv.kubernetes.io/bind-completed"
 """The annotation of a bound claim."""
 
 
+class ConfigMap(msgspec.Struct, frozen=True):
+    """The data of a ConfigMap."""
+
+    data: dict[str, str] | None = None
+
+
 class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The volume that a claim is bound to or requests."""
 

@@ -7,6 +7,10 @@ SCHEDULE_UID = "foresail.dev/schedule-uid"
 SLOT = "foresail.dev/slot"
 """On a Backup, both together: its Schedule and its slot. On a NonAdminBackup the same, of a NonAdminSchedule."""
 
+VELERO_ANNOTATIONS_LABEL = "foresail.dev/velero-annotations"
+FILE_SYSTEM_LABEL = "foresail.dev/file-system-backup"
+"""On a namespace with self-service: `refused` or `allowed`. Admission policies select namespaces by them."""
+
 PINNED = "foresail.dev/pinned"
 """On a Backup, with the value "true": retention never deletes it."""
 

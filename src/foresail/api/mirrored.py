@@ -87,9 +87,10 @@ class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MovementStatus(msgspec.Struct, frozen=True):
-    """The phase of the data of one volume."""
+    """The phase of the data of one volume, and its snapshot in the repository."""
 
     phase: str = ""
+    snapshot_id: str = msgspec.field(default="", name="snapshotID")
 
 
 class Movement(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ BACKUP_FIELDS = {
     "ttl": BOUNDED,
     "snapshotVolumes": SETTABLE,
     "snapshotMoveData": SETTABLE,
-    "defaultVolumesToFsBackup": SETTABLE,
+    "defaultVolumesToFsBackup": SWITCHED,  # backup.fileSystem
     "defaultVolumesToRestic": REFUSED,  # an old name of the one above, which would let it past a required value
     "volumeGroupSnapshotLabelKey": LISTED,  # groups volumes by a label of their claims
     "datamover": LISTED,

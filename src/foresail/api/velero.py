@@ -5,6 +5,7 @@ Velero's kinds have no status subresource: spec and status are written together,
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 import msgspec
 
@@ -29,6 +30,7 @@ SCHEDULE_LABEL = "velero.io/schedule-name"
 BACKUP_NAME_LABEL = "velero.io/backup-name"
 BACKUP_UID_LABEL = "velero.io/backup-uid"
 CLAIM_UID_LABEL = "velero.io/pvc-uid"
+CLAIM_NAME_ANNOTATION = "velero.io/pvc-name"
 RESTORE_NAME_LABEL = "velero.io/restore-name"
 
 ENABLED = "Enabled"
@@ -65,6 +67,12 @@ REOPENED = {COMPLETED: "Finalizing", PARTIALLY_FAILED: "FinalizingPartiallyFaile
 
 _STILL_RUNS = "backup is still in progress"  # Velero's own words, in the errors of a DeleteBackupRequest
 _DEFAULT_LOCATION = "default"
+
+
+def label_of(name: str) -> str:
+    """Return a name as Velero writes it into a label."""
+    longest, cut = 63, 57
+    return name if len(name) <= longest else name[:cut] + sha256(name.encode()).hexdigest()[: longest - cut]
 
 
 def is_taken_for_running(phase: str, errors: Iterable[str]) -> bool:

@@ -7,6 +7,7 @@ from foresail.proof.observe import BackupRow, CoverageView
 from foresail.scope.coverage import Namespaces, Scope, includes_namespaced_kinds, scope_of
 from foresail.scope.discovery import STANDARD_KINDS
 from foresail.scope.policies import Policies, config_map_of
+from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 _NAMESPACES = ("included_namespaces", "excluded_namespaces")
 _KINDS = (
@@ -28,7 +29,7 @@ class Scopes:
         self._namespaces = Namespaces.named((each.name, each.labels) for each in view.namespaces)
         self._by_title = {each.title: each for each in view.schedules}
         known = [each for each in view.schedules if not each.policy_problem and not each.policy_unread]
-        self._policies = {config_map_of(each.spec): each.policies for each in known}
+        self._policies = {**VOLUME_POLICIES, **{config_map_of(each.spec): each.policies for each in known}}
         if not view.server.global_policies:
             self._policies.setdefault("", None)
         self._scopes: dict[Key, Scope] = {}

@@ -205,7 +205,7 @@ def next_deletion_check(view: ScheduleView, retained: Retained, now: datetime) -
 
 def _deletion(schedule: ScheduleRow, backup: str, why: str) -> Create:
     body = {
-        "metadata": {"labels": {velero.BACKUP_NAME_LABEL: _label(backup)}, "annotations": {RETENTION: why}},
+        "metadata": {"labels": {velero.BACKUP_NAME_LABEL: velero.label_of(backup)}, "annotations": {RETENTION: why}},
         "spec": {"backupName": backup},
     }
     return Create(
@@ -270,9 +270,3 @@ def _doubts_about(backup: BackupRow, view: ScheduleView, now: datetime) -> Itera
     elif location.phase != velero.AVAILABLE or location.is_read_only:
         state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
         yield f"BackupStorageLocation {location.key} is {state}"
-
-
-def _label(name: str) -> str:
-    """Return a name as Velero writes it into a label."""
-    longest, cut = 63, 57
-    return name if len(name) <= longest else name[:cut] + hashlib.sha256(name.encode()).hexdigest()[: longest - cut]

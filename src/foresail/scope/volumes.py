@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from foresail.api.quantities import quantity
 from foresail.api.specs import BackupSpec
 from foresail.scope.discovery import PODS
@@ -15,6 +17,8 @@ from foresail.scope.world import Item, is_running
 
 OPT_IN = "backup.velero.io/backup-volumes"
 OPT_OUT = "backup.velero.io/backup-volumes-excludes"
+_SNAPSHOT_IDS = "snapshot.velero.io/"
+"""Begins the annotations of a pod by which Velero writes files into its volumes when it restores the pod."""
 _WITHOUT_DATA = ("hostPath", "secret", "configMap", "projected", "downwardAPI")
 _NEVER_SNAPSHOTTED = ("nfs", "hostPath", "local")
 _NATIVE = {
@@ -154,6 +158,31 @@ def uses_file_system(spec: BackupSpec, pod: Body, volume: str) -> bool:
     if by_default(spec):
         return volume not in annotations.get(OPT_OUT, "").split(",")
     return volume in annotations.get(OPT_IN, "").split(",")
+
+
+def file_system_annotation(annotations: Mapping[str, str]) -> str | None:
+    """Return the annotation by which a pod asks Velero to copy files from or to it; None if there is none.
+
+    The volumes to leave out (OPT_OUT) count only where all others are copied by default.
+    """
+    if any(annotations.get(OPT_IN, "").split(",")):
+        return OPT_IN
+    return next((key for key in sorted(annotations) if key.startswith(_SNAPSHOT_IDS)), None)
+
+
+def file_system_gap(policies: Policies) -> str:
+    """Return how volume policies leave a volume to file-system backup; empty if they decide about all without it."""
+    for policy in policies.volume_policies:
+        if policy.action.type == "fs-backup":
+            return "has a volume policy with action fs-backup"
+        if _is_for_all(policy.conditions):
+            return ""
+    return "does not end with a volume policy for all volumes (conditions: {})"
+
+
+def _is_for_all(conditions: Conditions) -> bool:
+    is_any_size = capacity_range(conditions.capacity) == (0, 0)
+    return is_any_size and msgspec.structs.replace(conditions, capacity="") == Conditions()
 
 
 def by_default(spec: BackupSpec) -> bool:

@@ -1,7 +1,8 @@
 """The controller of self-service: what it watches, and which part answers for which key.
 
 A key's name says what is reconciled: a request (`nonadminbackups/x`), a download, the results of a failed request, a
-waiting Velero object whose namespace may be deleted, a Velero Backup to adopt, or the window of a family.
+waiting Velero object whose namespace may be deleted, a Velero Backup to adopt, the labels of a namespace, or the
+window of a family.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +34,8 @@ from foresail.selfservice.locations.controller import Locations
 from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
 from foresail.selfservice.locations.reader import SecretReader
 from foresail.selfservice.metrics import SelfServiceMetrics
+from foresail.selfservice.policy import admission
+from foresail.selfservice.policy.admission import AdmissionView
 from foresail.selfservice.queue import window
 from foresail.selfservice.queue.window import UNLIMITED, Limits, WindowView
 from foresail.selfservice.records.keyring import SECRET, SECRET_NAME, KeySecret, keyring_row
@@ -61,6 +64,7 @@ from foresail.selfservice.schedules.controller import TenantSchedules
 from foresail.selfservice.schedules.decide import decide as decide_schedule
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import Verdict
+from foresail.selfservice.state.admission import NamespaceLabels
 from foresail.selfservice.state.bookkeeping import Bookkeeping
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.event_keys import EventKeys
@@ -85,6 +89,7 @@ Observed = (
     | ScheduleView
     | LocationView
     | AdoptionView
+    | AdmissionView
 )
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
 
@@ -121,6 +126,7 @@ class SelfService:
         self.metrics.schedules = self.schedules.counts
         self.metrics.locations = self.locations.counts
         self.garbage = Garbage(self.cluster, watches_locations=secrets is not None)
+        self.labels = NamespaceLabels(self.cluster)
         self._fetch = fetch
         self._keys = EventKeys(self.cluster)
         self._bookkeeping = Bookkeeping(self.cluster, self._now)
@@ -230,6 +236,7 @@ class SelfService:
     def _namespace_changed(self, change: Change[NamespaceRow]) -> Iterable[Key]:
         if change.new is None:
             self.metrics.gone(change.key.name)
+            self.labels.namespace_deleted(change.key.name)
         self._bookkeeping.namespace_changed(change.key.name, is_deleted=change.new is None)
         return ()
 
@@ -288,6 +295,7 @@ class SelfService:
         yield from self.garbage.keys_for_download_request(change)
 
     def _keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key | LowPriority]:
+        yield from self.labels.keys_for_namespace(change)
         yield from self.adoption.keys_for_namespace(change)
         yield from self.downloads.open_keys_in(change.key.name)
         yield from self.schedules.keys_in(change.key.name)
@@ -295,6 +303,7 @@ class SelfService:
         yield from self._keys.for_namespace(change)
 
     def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
+        yield from self.labels.keys_for_policy(change)
         yield from self._keys.for_policy(change)
         yield from self.locations.all_keys()
         yield from self.adoption.keys_for_policy(change)
@@ -314,6 +323,8 @@ class SelfService:
             return self.adoption.observe(name) if is_adoption else self._observer.dangling(key.namespace, name)
         if word == garbage.WORD:
             return self.garbage.observe(name)
+        if word == admission.WORD:
+            return self.labels.observe(key.namespace)
         if word == WORD:
             return self.results.observe(key, at)
         if word == self.downloads.kind.plural:
@@ -332,6 +343,8 @@ class SelfService:
                 plan = adoption.decide(view, now)
             case DanglingView():
                 plan = dangling.decide(view, now)
+            case AdmissionView():
+                plan = admission.decide(view, now)
             case GarbageView():
                 plan = garbage.decide(view, now)
             case ResultsView():
@@ -360,6 +373,8 @@ class SelfService:
         """Release a turn that was not used, and forget the background reads that no decision needs any more."""
         if view is None or (not plan.reads and _needs_no_read(view, plan)):
             self.background_reads.forget(key)
+        if isinstance(view, AdmissionView) and result.outcome is Outcome.DONE:
+            self.labels.settled(view, plan, now)
         if key.name.startswith(self.schedules.kind.plural):
             verdict = plan.verdict if isinstance(plan.verdict, Verdict) else None
             self.schedules.settled(key, verdict)

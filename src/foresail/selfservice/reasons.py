@@ -44,10 +44,12 @@ class Reason(StrEnum):
     RESTORE_HISTORY = "RestoreHistory"
     REQUESTER_UNKNOWN = "RequesterUnknown"
     CHECKING_ACCESS = "CheckingAccess"
+    NAMESPACE_UNLABELLED = "NamespaceUnlabelled"
     ALL_KINDS_ALLOWED = "AllKindsAllowed"
     KINDS_LEFT_OUT = "KindsLeftOut"
     ACCESS_DENIED = "AccessDenied"
     VOLUME_NOT_BACKED_UP = "VolumeNotBackedUp"
+    VOLUME_NOT_NEW = "VolumeNotNew"
     BACKUP_TOO_LARGE = "BackupTooLarge"
 
     WAITING = "Waiting"

@@ -1,10 +1,14 @@
 """Which SelfServicePolicy applies to a namespace; without one there is no self-service."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from foresail.api.policy import SelfServicePolicy, SelfServicePolicySpec
 from foresail.api.selectors import selects
 from foresail.plan import Key, Keyed
+from foresail.tenancy.namespaces import NOT_LABELLED, AdmissionLabels
+
+REFUSED, ALLOWED = "refused", "allowed"
+"""The values of the labels for admission."""
 
 _SYSTEM = "kube-"
 
@@ -33,10 +37,40 @@ def policy_for(
     Of those that match, the highest priority applies; of equals, the first by name. What the cluster itself lives in
     (`kube-*`) and the namespaces in `never`, Velero's and ours, have no policy.
     """
-    if is_out_of_reach(namespace, never):
-        return None
-    matching = (each for each in policies if selects(each.spec.namespace_selector, labels))
+    matching = policies_of(namespace, labels, policies, never)
     return min(matching, key=lambda each: (-each.spec.priority, each.name), default=None)
+
+
+def policies_of(
+    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Collection[str]
+) -> Iterator[PolicyRow]:
+    """Return every policy that selects a namespace."""
+    if is_out_of_reach(namespace, never):
+        return iter(())
+    return (policy for policy in policies if selects(policy.spec.namespace_selector, labels))
+
+
+def admission_labels(
+    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Collection[str]
+) -> AdmissionLabels:
+    """Return the labels for admission that a namespace should have: what one of its policies refuses is refused."""
+    specs = [policy.spec for policy in policies_of(namespace, labels, policies, never)]
+    if not specs:
+        return NOT_LABELLED
+    return AdmissionLabels(
+        _label_value(spec.velero_annotations == "Allowed" for spec in specs),
+        _label_value(spec.backup.file_system == "Allowed" for spec in specs),
+    )
+
+
+def at_least(labels: AdmissionLabels, current: AdmissionLabels) -> AdmissionLabels:
+    """Return labels that refuse whatever one of two refuses: while a policy is unreadable, nothing becomes allowed."""
+    values = zip(labels.by_key().values(), current.by_key().values(), strict=True)
+    return AdmissionLabels(*(REFUSED if REFUSED in pair else pair[0] or pair[1] for pair in values))
+
+
+def _label_value(is_allowed: Iterable[bool]) -> str:
+    return ALLOWED if all(is_allowed) else REFUSED
 
 
 def is_out_of_reach(namespace: str, never: Collection[str]) -> bool:

@@ -202,7 +202,8 @@ def test_a_config_map_that_a_tenant_names_without_leave_is_not_read(tmp_path: Pa
     found["/apis/foresail.dev/v1alpha1/selfservicepolicies"] = listed(policy)
     with canned(tmp_path, found) as server:
         assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-A"]) == 0
-    assert [each for each in server.asked if "/configmaps/" in each] == []
+    asked = [each.rpartition("/")[2] for each in server.asked if "/configmaps/" in each]
+    assert asked == ["foresail-snapshot-volumes"], "the operator's own, instead of the one that it refuses"
 
 
 def mounting(namespace: str) -> dict[str, Any]:
@@ -244,7 +245,7 @@ def test_without_a_deployment_of_velero_it_is_said_that_its_flags_are_unknown(
 @pytest.mark.parametrize(
     ("rules", "template", "method"),
     [
-        ({"defaults": {"defaultVolumesToFsBackup": True}}, {}, "FileSystem"),
+        ({"fileSystem": "Allowed", "defaults": {"defaultVolumesToFsBackup": True}}, {}, "FileSystem"),
         ({"defaults": {"defaultVolumesToFsBackup": True}}, {"defaultVolumesToFsBackup": False}, "Snapshot"),
         ({"required": {"snapshotVolumes": False}}, {}, "None"),
         ({"defaults": {"resourcePolicy": {"kind": "configmap", "name": "rules"}}}, {}, "None"),
@@ -264,7 +265,10 @@ def test_a_self_service_policy_settles_how_a_tenants_volumes_are_saved(
     policy = named("tenants", spec={"namespaceSelector": {}, "backup": rules})
     found["/apis/foresail.dev/v1alpha1/selfservicepolicies"] = listed(policy)
     skips = "{version: v1, volumePolicies: [{action: {type: skip}}]}"
-    found["/api/v1/namespaces/velero/configmaps/rules"] = named("rules", "velero", data={"policy": skips})
+    snaps = skips.replace("skip", "snapshot")
+    texts = {"rules": skips, "foresail-skip-volumes": skips, "foresail-snapshot-volumes": snaps}
+    for name, text in texts.items():
+        found[f"/api/v1/namespaces/velero/configmaps/{name}"] = named(name, "velero", data={"policy": text})
     with canned(tmp_path, found) as server:
         assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "lab", "-o", "json"]) == 0
     (lab,) = json.loads(capsys.readouterr().out)["namespaces"]

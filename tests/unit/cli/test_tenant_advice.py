@@ -267,6 +267,13 @@ SENTENCES = {
             "AsIs or permission to create PersistentVolumes; the restore then starts automatically"
         ),
     ),
+    "VolumeNotNew": (
+        (
+            "Velero would write files as root into a volume that the restore does not create itself. Delete the "
+            "claims that the message names and create another restore. Or create a restore with "
+            "--exclude-resources pods"
+        ),
+    ),
     "BackupTooLarge": (
         (
             "The backup contains more objects than the operator can check. Restore from a backup of fewer kinds "
@@ -313,8 +320,8 @@ SENTENCES = {
     "VolumesLeftOut": (
         (
             "The backup lacks the data of some volumes of the namespace. Create another backup with "
-            "--snapshot-volumes or --default-volumes-to-fs-backup. If that does not help, ask a cluster "
-            "administrator"
+            "--snapshot-volumes, or with --default-volumes-to-fs-backup if the policy allows it. If that does not "
+            "help, ask a cluster administrator"
         ),
     ),
     "Error": (

@@ -3,17 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import msgspec
-
+from foresail.api.core import CONFIG_MAP, ConfigMap
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, UnreachableError
-from foresail.plan import Key, Kind
+from foresail.plan import Key
 from foresail.proof.observe import ScheduleRow
 from foresail.scope.policies import Policies, PolicyError, config_map_of, merged, policies_of
 from foresail.scope.releases import Release
-
-_CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 
 
 class UnreadError(PolicyError):
@@ -23,10 +20,6 @@ class UnreadError(PolicyError):
 Found = Mapping[str, Policies | PolicyError | None]
 """By the name of the ConfigMap, empty for specs without: the policies, or why Velero refuses them or nobody read them.
 """
-
-
-class _ConfigMap(msgspec.Struct, frozen=True):
-    data: dict[str, str] | None = None
 
 
 async def read_resource_policies(
@@ -66,7 +59,7 @@ async def _read_or_refused(cluster: Cluster, key: Key, release: Release) -> Poli
 
 
 async def _read(cluster: Cluster, key: Key, release: Release) -> Policies:
-    config_map = await cluster.if_there(_CONFIG_MAP, key, _ConfigMap)
+    config_map = await cluster.if_there(CONFIG_MAP, key, ConfigMap)
     if config_map is None:
         raise PolicyError(f"ConfigMap {key.name} does not exist")
     return policies_of(config_map.data, release)

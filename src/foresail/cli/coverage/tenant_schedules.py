@@ -14,11 +14,15 @@ from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.proof.observe import NamespaceRow, ScheduleRow
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
+from foresail.selfservice.specs.file_system import left_out
 from foresail.selfservice.specs.kinds import backed_up
 from foresail.selfservice.specs.values import Refusal
 from foresail.tenancy.policies import PolicyRow, policy_for, policy_row
 
 _DECIDING_DATA = ("snapshot_volumes", "default_volumes_to_fs_backup", "resource_policy")
+_UNKNOWN = BackupPolicy(file_system="Allowed")
+"""The rules where no policy can be read: the spec of the tenant as it is."""
+
 _any = msgspec.json.Decoder(dict[str, Any])
 _tenant = msgspec.json.Decoder(nonadmin.Schedule)
 _policy = msgspec.json.Decoder(SelfServicePolicy)
@@ -54,7 +58,7 @@ def tenant_schedules(
     for each in found:
         try:
             schedule = _tenant.decode(each)
-            yield schedule, tenant_row(schedule, rules.get(schedule.metadata.namespace, BackupPolicy()))
+            yield schedule, tenant_row(schedule, rules.get(schedule.metadata.namespace, _UNKNOWN))
         except (msgspec.DecodeError, CommandError) as error:
             metadata = _any.decode(each).get("metadata") or {}
             name = f"{metadata.get('namespace')}/{metadata.get('name')}"
@@ -112,7 +116,16 @@ def _settled(spec: BackupSpec, rules: BackupPolicy) -> dict[str, Any]:
         name: (getattr(rules.required, name), getattr(spec, name), getattr(rules.defaults, name))
         for name in _DECIDING_DATA
     }
-    return {name: next((each for each in found if each is not None), None) for name, found in values.items()}
+    settled = {name: next((each for each in found if each is not None), None) for name, found in values.items()}
+    return {**settled, **_without_files(settled, rules)}
+
+
+def _without_files(settled: Mapping[str, Any], rules: BackupPolicy) -> dict[str, Any]:
+    """Return what the operator writes so that Velero copies no files; none if the policy allows it or refuses all."""
+    try:
+        return left_out(settled, "") if rules.file_system == "Refused" else {}
+    except Refusal:
+        return {}
 
 
 def _not_running(status: nonadmin.ScheduleStatus) -> str:

@@ -30,6 +30,7 @@ from foresail.cli.doctor.velero_checks import (
     zones,
 )
 from foresail.plan import Kind
+from foresail.selfservice.specs.file_system import ALLOWED_MEANS
 
 _SERVED_WITH = {
     "--self-service": (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE, SELF_SERVICE_POLICY),
@@ -43,8 +44,8 @@ def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
         unread, kinds, unserved, clocks, zones, veleros, attended, runnable, objectives, primed, locations,
-        strangers, rivals, stuck, undeletable, garbage, permissions, stores, refusals, requesters, recovery,
-        restore_checks, volumes,
+        strangers, rivals, stuck, undeletable, garbage, permissions, stores, refusals, requesters, data_path,
+        recovery, restore_checks, volumes,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
@@ -81,6 +82,18 @@ def requesters(seen: Evidence) -> Iterator[Finding]:
         by = each.spec.restore.authorization
         means = "what the requester may create" if by == "Requester" else "what the policy allows, for every requester"
         yield good("restores", f"SelfServicePolicy {each.metadata.name}: authorization {by}, restores {means}")
+
+
+def data_path(seen: Evidence) -> Iterator[Finding]:
+    """Report the policies under which Velero copies files from and to tenants' pods."""
+    if not any(each.self_service for each in seen.operators) or not seen.policies:
+        return
+    allowing = sorted(each.metadata.name for each in seen.policies if each.spec.backup.file_system == "Allowed")
+    if not allowing:
+        yield good("data path", "no SelfServicePolicy lets Velero copy files from or to the pods of tenants")
+    for name in allowing:
+        fix = "set spec.backup.fileSystem: Refused, unless you trust these tenants with the node"
+        yield warning("data path", f"SelfServicePolicy {name} has fileSystem: Allowed, so {ALLOWED_MEANS}", fix)
 
 
 def kinds(seen: Evidence) -> Iterator[Finding]:

@@ -60,6 +60,7 @@ SELF_SERVICE = (
     *_each("velero.io", "podvolumebackups podvolumerestores datauploads datadownloads", "list watch"),
     *_each("velero.io", "backupstoragelocations", "list watch"),
     *_each("", "secrets", "list watch"),  # one of them, by its name
+    *_each("", "configmaps", "get"),
 )
 LOCATIONS = (
     *_each("oadp.openshift.io", "nonadminbackupstoragelocations", "list watch patch", everywhere=True),

@@ -1,16 +1,47 @@
 """What is wrong with a SelfServicePolicy that the schema alone does not find."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from foresail.api.policy import Bounds, SelfServicePolicy
 from foresail.cron.duration import nanoseconds
 
 
 def problems(
-    policy: SelfServicePolicy, locations: Collection[str] | None, snapshots: Collection[str] | None
+    policy: SelfServicePolicy,
+    locations: Collection[str] | None,
+    snapshots: Collection[str] | None,
+    gaps: Mapping[str, str],
 ) -> list[str]:
-    """Return each problem with its field; locations that are not known (None) are not checked."""
-    return [*_empty_bounds(policy), *_unknown_locations(policy, locations, snapshots)]
+    """Return each problem with its field; locations that are not known (None) are not checked.
+
+    `gaps` has how the resource policies leave room for file-system backup, by the names of their ConfigMaps.
+    """
+    found = [*_empty_bounds(policy), *_unknown_locations(policy, locations, snapshots)]
+    return found if policy.spec.backup.file_system == "Allowed" else [*found, *_copied_files(policy, gaps)]
+
+
+def resource_policies(policy: SelfServicePolicy) -> dict[str, str]:
+    """Return the ConfigMaps that a policy names for backups, each with the field."""
+    backup = policy.spec.backup
+    found = dict.fromkeys(backup.allowed.resource_policies, "allowed.resourcePolicies")
+    for field, values in (("defaults", backup.defaults), ("required", backup.required)):
+        if values.resource_policy is not None:
+            found[values.resource_policy.name] = f"{field}.resourcePolicy"
+    return found
+
+
+def _copied_files(policy: SelfServicePolicy, gaps: Mapping[str, str]) -> Iterator[str]:
+    backup = policy.spec.backup
+    for field, values in (("defaults", backup.defaults), ("required", backup.required)):
+        if values.default_volumes_to_fs_backup:
+            text = (
+                f"spec.backup.{field}.defaultVolumesToFsBackup: fileSystem is Refused, so backups with it are refused"
+            )
+            yield f"{text}; remove it or set fileSystem: Allowed"
+    for name, field in resource_policies(policy).items():
+        if gaps.get(name):
+            text = f"spec.backup.{field}: ConfigMap {name} {gaps[name]}, so backups with it are refused"
+            yield f"{text}; correct it or set fileSystem: Allowed"
 
 
 def _empty_bounds(policy: SelfServicePolicy) -> Iterator[str]:

@@ -7,27 +7,28 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.core import NAMESPACE
+from foresail.api.core import CONFIG_MAP, NAMESPACE, ConfigMap
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.selectors import problem_of
 from foresail.api.velero import LOCATION, VOLUME_SNAPSHOT_LOCATION
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.operator_namespace import operator_namespaces
-from foresail.cli.errors import PROBLEM, CommandError
+from foresail.cli.errors import PROBLEM, CommandError, UnreachableError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
-from foresail.cli.policy.problems import problems
+from foresail.cli.policy.problems import problems, resource_policies
 from foresail.cli.policy.reach_schedules import preview_schedules
-from foresail.plan import Kind
+from foresail.plan import Key, Kind
+from foresail.selfservice.specs.file_system import ALLOWED_MEANS, MISSING, gap_in
 from foresail.tenancy.policies import is_out_of_reach, policy_for, policy_row
 
 _NONE = "-"
 
 Policies = Iterable[SelfServicePolicy]
-_Locations = tuple[frozenset[str] | None, frozenset[str] | None]
-"""Names of the storage locations and of the snapshot locations; None if they are not known."""
+_Known = tuple[frozenset[str] | None, frozenset[str] | None, Mapping[str, str]]
+"""Names of the storage locations and of the snapshot locations, None if not known; gaps of resource policies."""
 
 
 class Namespace(msgspec.Struct, frozen=True):
@@ -57,14 +58,14 @@ def run_test(args: argparse.Namespace) -> int:
         raise CommandError(f"{args.file} has no SelfServicePolicy", "specify a file with at least one")
     if args.policies and not args.namespaces:
         raise CommandError("--policies works only without a cluster", "add --namespaces, or leave it out")
-    locations: _Locations = (None, None)
+    known: _Known = (None, None, {})
     if args.namespaces:
         namespaces = _namespaces(args.namespaces, objects(documents(args.namespaces), "Namespace"))
         present = documents(args.policies) if args.policies else []
         held = _policies(args.policies, objects(present, "SelfServicePolicy"))
         never = {args.velero_namespace, args.operator_namespace or args.velero_namespace}
     else:
-        found, listed, locations, operators = _of_cluster(args)
+        found, listed, known, operators = _of_cluster(args, given)
         never = {args.velero_namespace, *operators}
         namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
     missing = [each for each in args.namespace if each not in {one.name for one in namespaces}]
@@ -81,9 +82,18 @@ def run_test(args: argparse.Namespace) -> int:
     changed = sum(each.now != each.then for each in every)
     text = f"the file's policies would apply to {held_by_them} of {len(every)} namespaces"
     print(f"{text}; the policy would change in {changed}", file=sys.stderr)
-    wrong = [f"SelfServicePolicy {each.metadata.name}: {one}" for each in given for one in problems(each, *locations)]
+    return _judged(given, known)
+
+
+def _judged(given: Policies, known: _Known) -> int:
+    """Print what is wrong with policies, and what an administrator must know; return the exit code."""
+    wrong = [f"SelfServicePolicy {each.metadata.name}: {one}" for each in given for one in problems(each, *known)]
     for line in wrong:
         print(f"error: {line}", file=sys.stderr)
+    for policy in given:
+        if policy.spec.backup.file_system == "Allowed":
+            name = policy.metadata.name
+            print(f"warning: SelfServicePolicy {name}: fileSystem is Allowed, so {ALLOWED_MEANS}", file=sys.stderr)
     return PROBLEM if wrong else 0
 
 
@@ -151,24 +161,38 @@ def _name(each: Mapping[str, Any]) -> str:
     return str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
 
 
-def _of_cluster(args: argparse.Namespace) -> tuple[list[Any], list[Any], _Locations, set[str]]:
+def _of_cluster(args: argparse.Namespace, given: Policies) -> tuple[list[Any], list[Any], _Known, set[str]]:
+    names = [name for each in given for name in resource_policies(each)]
     try:
-        namespaces, policies, locations, operators = on_cluster(args, lambda cluster: _read(cluster, args))
+        namespaces, policies, known, operators = on_cluster(args, lambda cluster: _read(cluster, args, names))
     except CommandError as error:
         error.hint = f"{error.hint}; or read files: --namespaces, --policies"
         raise
     found = [[msgspec.json.decode(each) for each in listed] for listed in (namespaces, policies)]
-    return found[0], found[1], locations, operators
+    return found[0], found[1], known, operators
 
 
 async def _read(
-    cluster: Cluster, args: argparse.Namespace
-) -> tuple[list[msgspec.Raw], list[msgspec.Raw], _Locations, set[str]]:
+    cluster: Cluster, args: argparse.Namespace, config_maps: Collection[str]
+) -> tuple[list[msgspec.Raw], list[msgspec.Raw], _Known, set[str]]:
     velero = args.velero_namespace
     namespaces = await cluster.listed(NAMESPACE, "")
     policies = await cluster.listed_if_known(SELF_SERVICE_POLICY)
     stored, snapped = [await _names(cluster, kind, velero) for kind in (LOCATION, VOLUME_SNAPSHOT_LOCATION)]
-    return namespaces, policies, (stored, snapped), await operator_namespaces(cluster, args.operator_namespace)
+    gaps = {name: await _gap(cluster, Key(velero, name)) for name in config_maps}
+    return namespaces, policies, (stored, snapped, gaps), await operator_namespaces(cluster, args.operator_namespace)
+
+
+async def _gap(cluster: Cluster, key: Key) -> str:
+    """Return how a resource policy leaves room for file-system backup; empty, with a hint, if it cannot be read."""
+    try:
+        config_map = await cluster.if_there(CONFIG_MAP, key, ConfigMap)
+    except UnreachableError:
+        raise
+    except CommandError as error:
+        hint(f"cannot check resource policy {key.name}: {error.problem}")
+        return ""
+    return MISSING if config_map is None else gap_in(config_map.data)
 
 
 async def _names(cluster: Cluster, kind: Kind, namespace: str) -> frozenset[str] | None:

@@ -199,6 +199,11 @@ ADVICE = {
         "create a restore with --exclude-resources persistentvolumeclaims,pods. Or ask a cluster administrator for "
         "restore.volumes: AsIs or permission to create PersistentVolumes; the restore then starts automatically",
     ),
+    Reason.VOLUME_NOT_NEW: Advice(
+        "Velero would write files as root into a volume that the restore does not create itself",
+        "delete the claims that the message names and create another restore. Or create a restore with "
+        "--exclude-resources pods",
+    ),
     Reason.BACKUP_TOO_LARGE: Advice(
         "the backup contains more objects than the operator can check",
         "restore from a backup of fewer kinds (--include-resources). Or ask a cluster administrator to restore it, or "
@@ -224,8 +229,8 @@ ADVICE = {
     ),
     Reason.VOLUMES_LEFT_OUT: Advice(
         "the backup lacks the data of some volumes of the namespace",
-        "create another backup with --snapshot-volumes or --default-volumes-to-fs-backup. If that does not help, ask a "
-        "cluster administrator",
+        "create another backup with --snapshot-volumes, or with --default-volumes-to-fs-backup if the policy allows "
+        "it. If that does not help, ask a cluster administrator",
     ),
     Reason.ERROR: Advice(
         "the target of the download does not exist in namespace {namespace}",

@@ -26,7 +26,10 @@ BACKUP_SWITCHES = {
     ),
     "snapshot_volumes": ("snapshotVolumes", "take snapshots of volumes"),
     "snapshot_move_data": ("snapshotMoveData", "move snapshot data to the storage location"),
-    "default_volumes_to_fs_backup": ("defaultVolumesToFsBackup", "back up volumes through the file system"),
+    "default_volumes_to_fs_backup": (
+        "defaultVolumesToFsBackup",
+        "back up volumes through the file system, if the policy allows it",
+    ),
 }
 RESTORE_SWITCHES = {
     "include_cluster_resources": (

@@ -17,7 +17,8 @@ _LONGEST_KIND = 384  # a group of 253 characters, a version and a kind of 63
 _LONGEST_NAME = 253  # of an object
 _PER_NAME = 100  # what Python stores beside the characters of a name
 _VOLUMES = "v1/PersistentVolume"
-_SAFE = ("PodVolumeBackup", "CSISnapshot")  # Velero provisions a new volume for these
+_FILES = "PodVolumeBackup"
+_SAFE = (_FILES, "CSISnapshot")  # Velero provisions a new volume for these
 _NATIVE = "NativeSnapshot"
 
 
@@ -46,12 +47,15 @@ class Contents(msgspec.Struct, frozen=True):
     """The kinds with objects in the tenant's namespace."""
     cluster_kinds: tuple[ContentKind, ...] = ()
     volumes: tuple[VolumeRow, ...] = ()
+    copied: tuple[str, ...] = ()
+    """The claims with files that Velero copied from pods; an empty name for a volume without a claim."""
 
     @property
     def characters(self) -> int:
         """How much memory they need, about, counted in characters."""
         kinds = sum(len(each.group) + len(each.kind) + _PER_NAME for each in (*self.kinds, *self.cluster_kinds))
-        return kinds + sum(len(each.name) + len(each.claim) + _PER_NAME for each in self.volumes)
+        copied = sum(len(claim) + _PER_NAME for claim in self.copied)
+        return kinds + copied + sum(len(each.name) + len(each.claim) + _PER_NAME for each in self.volumes)
 
 
 class _VolumeDetails(msgspec.Struct, rename="camel"):
@@ -91,6 +95,7 @@ def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Cont
         kinds=tuple(sorted(kind for kind, raw in found.items() if here in raw)),
         cluster_kinds=tuple(sorted(kind for kind, raw in found.items() if elsewhere not in raw)),
         volumes=tuple(sorted(_as_they_were(names, infos))),
+        copied=tuple(sorted({each.pvc_name for each in infos if each.backup_method == _FILES})),
     )
 
 

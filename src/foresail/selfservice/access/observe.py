@@ -2,7 +2,7 @@
 
 import msgspec
 
-from foresail.plan import ReadResult
+from foresail.plan import Key, ReadResult
 from foresail.selfservice.access.rules import Options, Verdict
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 
@@ -39,15 +39,22 @@ class SecretsCheck(msgspec.Struct, frozen=True):
 
 
 class PodCheck(msgspec.Struct, frozen=True):
-    """The questions whether a pod of a namespace makes Velero run a command, and what the named kinds are.
+    """The questions whether a pod or a resource policy makes Velero do what is refused, and what the named kinds are.
 
     For a backup in a bucket of its tenant, also whether its requester and the location's may read Secrets.
     """
 
     namespace: str
-    checks_pods: bool = True
+    checks_hooks: bool = True  # annotations by which Velero runs a command
+    checks_files: bool = True  # annotations by which Velero copies files
     kinds: tuple[str, ...] = ()  # that the backup names
     secrets: tuple[SecretsCheck, ...] = ()  # the requester of the backup first
+    volume_policies: Key | None = None  # the ConfigMap of an administrator that must not choose file-system backup
+
+    @property
+    def checks_pods(self) -> bool:
+        """Whether the annotations of pods are read."""
+        return self.checks_hooks or self.checks_files
 
 
 class PodsChecked(msgspec.Struct, frozen=True):
@@ -59,6 +66,7 @@ class PodsChecked(msgspec.Struct, frozen=True):
     unserved: tuple[str, ...] = ()
     cluster_scoped: tuple[str, ...] = ()  # named kinds without a namespace
     secrets_readers: frozenset[SecretsCheck] = frozenset()  # those asked about who may read them
+    volume_policies: str = ""  # what is wrong with them
 
 
 class SecretsChecked(msgspec.Struct, frozen=True):

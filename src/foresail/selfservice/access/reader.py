@@ -10,10 +10,11 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from foresail.api.authorization import SUBJECT_ACCESS_REVIEW, Discovery, Review
+from foresail.api.core import CONFIG_MAP, ConfigMap
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
 from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
-from foresail.kube.failures import Failure
+from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.cache import ContentsCache
@@ -27,7 +28,7 @@ from foresail.selfservice.access.discovery import (
 )
 from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked, SecretsCheck, SecretsChecked
 from foresail.selfservice.access.rules import Options, Question, Verdict
-from foresail.selfservice.specs import annotations
+from foresail.selfservice.specs import annotations, file_system
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -48,6 +49,9 @@ class ApiServer(Protocol):
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         """Create an object; an access review is answered and not stored."""
+
+    async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
+        """Read one object."""
 
     async def page(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
@@ -108,11 +112,15 @@ class AccessReader:
             if isinstance(check, SecretsCheck):
                 return SecretsChecked(await self._may_read_secrets(check))
             if isinstance(check, PodCheck):
-                found = await self._hooked_pod(check.namespace) if check.checks_pods else PodsChecked()
+                found = await self._refused_pod(check) if check.checks_pods else PodsChecked()
                 unserved, cluster_scoped = await self._named(check.kinds)
                 readers = frozenset([each for each in check.secrets if await self._may_read_secrets(each)])
                 return msgspec.structs.replace(
-                    found, unserved=unserved, cluster_scoped=cluster_scoped, secrets_readers=readers
+                    found,
+                    unserved=unserved,
+                    cluster_scoped=cluster_scoped,
+                    secrets_readers=readers,
+                    volume_policies=await self._volume_policies(check.volume_policies),
                 )
             contents = await self._contents_for(check)
             return Checked() if check.list_url else Checked(await self._verdict(contents, check))
@@ -145,7 +153,8 @@ class AccessReader:
         along = access.brought_along(asked, contents, served)
         names = [each.name for each in asked]
         if not options.is_by_requester:
-            return Verdict(tuple(names), volumes=access.volumes_at_risk(contents, names, options))
+            risky = access.volumes_at_risk(contents, names, options)
+            return Verdict(tuple(names), volumes=risky, copied=access.copied(contents, names))
         extra = {one.name: one for rest in along.values() for one in rest if one.name not in names}
         may = await self._reviewed((*asked, *extra.values()), options, is_repeat=check.is_repeat)
         allowed, denied = access.allowed_resources(asked, may, along)
@@ -154,7 +163,7 @@ class AccessReader:
         is_known_denied = check.is_repeat and self._is_denied(volumes, options)
         if risky and not is_known_denied and await self._may(volumes, options):
             risky = ()
-        return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky)
+        return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky, access.copied(contents, allowed))
 
     async def _reviewed(
         self, resources: tuple[ApiResource, ...], options: Options, *, is_repeat: bool
@@ -224,18 +233,29 @@ class AccessReader:
 
     # What the pods carry
 
-    async def _hooked_pod(self, namespace: str) -> PodsChecked:
+    async def _refused_pod(self, check: PodCheck) -> PodsChecked:
         token = ""
         while True:
             parameters = {"limit": _PODS_PER_PAGE, **({"continue": token} if token else {})}
-            page = _answer(await self._connected().page(POD, namespace, parameters, _Pods, metadata_only=True))
+            page = _answer(await self._connected().page(POD, check.namespace, parameters, _Pods, metadata_only=True))
             for each in page.items or ():
-                annotation = annotations.backup_hook(each.metadata.annotations or {})
+                annotation = annotations.refused_on_pod(
+                    each.metadata.annotations or {}, hooks=check.checks_hooks, files=check.checks_files
+                )
                 if annotation is not None:
                     return PodsChecked(each.metadata.name, annotation)
             token = page.metadata.token
             if not token:
                 return PodsChecked()
+
+    async def _volume_policies(self, key: Key | None) -> str:
+        """Return how the volume policies of a ConfigMap leave room for file-system backup; empty if they do not."""
+        if key is None:
+            return ""
+        config_map = await self._connected().get(CONFIG_MAP, key, ConfigMap)
+        if isinstance(config_map, Failure) and config_map.cause is Cause.NOT_FOUND:
+            return file_system.MISSING
+        return file_system.gap_in(_answer(config_map).data)
 
     def _connected(self) -> ApiServer:
         if self._server is None:

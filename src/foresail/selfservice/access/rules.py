@@ -5,7 +5,7 @@ the spec that follows from the answers. Velero creates objects as a cluster admi
 here must not be in the list that Velero gets.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -61,6 +61,7 @@ class Verdict(msgspec.Struct, frozen=True):
     denied: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
     volumes: tuple[VolumeRow, ...] = ()  # would be re-created as they were, and the requester may not create volumes
+    copied: tuple[str, ...] = ()  # the claims into which Velero would write files; empty for a volume without one
 
 
 class Authorized(msgspec.Struct, frozen=True):
@@ -167,6 +168,16 @@ def volumes_at_risk(contents: Contents, names: Collection[str], options: Options
     return tuple(each for each in contents.volumes if not each.has_snapshot or not options.restores_volumes)
 
 
+def copied(contents: Contents, names: Collection[str]) -> tuple[str, ...]:
+    """Return the claims into which Velero would write files: it does so with the pods alone."""
+    return contents.copied if PODS in names else ()
+
+
+def may_restore_pods(options: Options) -> bool:
+    """Whether a restore may bring back pods, by its spec alone."""
+    return _is_asked_for(next(each for each in CORE if each.name == PODS), options)
+
+
 def _is_asked_for(resource: ApiResource, options: Options) -> bool:
     included = not options.included or EVERYTHING in options.included
     return (included or _is_named(resource, options.included)) and not _is_named(resource, options.excluded)
@@ -231,10 +242,19 @@ def kinds_not_served(spec: dict[str, Any], names: Collection[str]) -> Authorized
 
 def holds_secrets(spec: dict[str, Any]) -> bool:
     """Whether a backup may hold Secrets; in doubt it does."""
+    return _holds(spec, _SECRETS, is_secrets)
+
+
+def holds_pods(spec: dict[str, Any]) -> bool:
+    """Whether a backup may hold pods; in doubt it does."""
+    return _holds(spec, PODS, lambda name: name.partition(".")[0].lower() in ("po", "pod", PODS))
+
+
+def _holds(spec: dict[str, Any], plural: str, is_name: Callable[[str], bool]) -> bool:
     included = spec.get("includedNamespaceScopedResources") or ()
     excluded = spec.get("excludedNamespaceScopedResources") or ()
-    is_included = not included or any("*" in each or is_secrets(each) for each in included)
-    return is_included and _SECRETS not in excluded
+    is_included = not included or any("*" in each or is_name(each) for each in included)
+    return is_included and plural not in excluded
 
 
 def without_secrets(spec: dict[str, Any], who: str, unserved: Collection[str]) -> Authorized | Refused:

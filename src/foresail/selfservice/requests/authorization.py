@@ -5,6 +5,7 @@
 The answers come from background reads. They are kept in memory only, so a restart asks again.
 """
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,8 +36,9 @@ from foresail.selfservice.requests.status import AUTHORIZED, FALSE
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import VeleroRow
-from foresail.selfservice.specs import annotations
+from foresail.selfservice.specs import annotations, file_system
 from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 FRESH = timedelta(seconds=60)
 """How old an answer about access may be when Velero gets the object."""
@@ -61,6 +63,7 @@ class Waiting(msgspec.Struct, frozen=True):
     read: Check | PodCheck | None = None
     wake_at: datetime | None = None
     message: str = ""
+    reason: Reason = Reason.CHECKING_ACCESS
 
     @property
     def reads(self) -> tuple[Check | PodCheck, ...]:
@@ -72,9 +75,18 @@ def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authori
     """Return the spec for Velero, a refusal, or the check that is still missing."""
     if view.policy is None:
         return Waiting()
+    if view.missing_label:
+        return _unlabelled(view)
     if view.family is BACKUPS:
         return _authorize_backup(view, view.policy, spec, now)
     return _authorize_restore(view, view.policy, spec, now)
+
+
+def _unlabelled(view: RequestView) -> Waiting:
+    """Wait for a label of the namespace: without it, a tenant can add what the check of the pods has not seen."""
+    text = f"Namespace {view.request.key.namespace} does not have label {view.missing_label} yet"
+    message = f"{text}; the operator sets it, then the {view.family.word} starts automatically"
+    return Waiting(message=message, reason=Reason.NAMESPACE_UNLABELLED)
 
 
 def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting | None:
@@ -100,7 +112,7 @@ def is_still_refused(view: RequestView) -> bool:
         or policy is None
     ):
         return False
-    if condition.reason == Reason.INVALID_BACKUP_SPEC:
+    if condition.reason in (Reason.INVALID_BACKUP_SPEC, Reason.VOLUME_NOT_NEW):
         return True
     rules = policy.spec.restore
     if condition.reason == Reason.BACKUP_TOO_LARGE:
@@ -108,7 +120,8 @@ def is_still_refused(view: RequestView) -> bool:
     if condition.reason == Reason.VOLUME_NOT_BACKED_UP:
         return rules.volumes != "AsIs"
     if condition.reason == Reason.POLICY_VIOLATION:
-        return annotations.are_refused(policy)
+        refuses_annotations = view.family is BACKUPS and annotations.are_refused(policy)
+        return refuses_annotations or file_system.is_refused(policy)
     return view.is_by_requester
 
 
@@ -176,8 +189,16 @@ def _authorize_backup(
 ) -> Authorized | Refused | Waiting:
     kinds = tuple(spec.get("includedNamespaceScopedResources") or ())
     secrets = _secrets_checks(view, spec)
-    check = PodCheck(view.request.key.namespace, annotations.are_refused(policy), kinds, secrets)
-    if view.access is None or not (check.checks_pods or kinds or secrets):
+    refuses_files = file_system.is_refused(policy)
+    check = PodCheck(
+        view.request.key.namespace,
+        checks_hooks=annotations.are_refused(policy),
+        checks_files=refuses_files and access.holds_pods(spec),
+        kinds=kinds,
+        secrets=secrets,
+        volume_policies=_administrators_volume_policies(view, spec) if refuses_files else None,
+    )
+    if view.access is None or not (check.checks_pods or kinds or secrets or check.volume_policies):
         return Authorized(spec)
     read_result = view.access.read_result
     is_same = read_result is not None and read_result.query == check
@@ -195,8 +216,16 @@ def _authorize_backup(
         message = _retried(text, found.problem)
         return Waiting(read=check, message=message) if now >= again else Waiting(wake_at=again, message=message)
     if found.pod:
-        return annotations.hooked(found.pod, found.annotation, policy)
+        return annotations.refused_pod(found.pod, found.annotation, policy)
+    if found.volume_policies and check.volume_policies is not None:
+        return file_system.chosen_by_volume_policy(check.volume_policies.name, found.volume_policies, policy)
     return _checked_backup(view, spec, check, found)
+
+
+def _administrators_volume_policies(view: RequestView, spec: dict[str, Any]) -> Key | None:
+    """Return the ConfigMap of an administrator that a backup names; None if it names ours or none."""
+    name = (spec.get("resourcePolicy") or {}).get("name", "")
+    return Key(view.velero_namespace, name) if name and name not in VOLUME_POLICIES else None
 
 
 def _checked_backup(
@@ -256,7 +285,8 @@ def _authorize_restore(
     options = options_of(view, policy, spec)
     backup = view.source.velero if view.source is not None else None
     if not options.is_by_requester and not options.checks_volumes:
-        return Authorized(spec)
+        copied = view.copied if access.may_restore_pods(options) else ()
+        return _refused_files(view, policy, copied, restores_claims=True) or Authorized(spec)
     if backup is None:
         return Waiting()
     known = view.access or AccessView()
@@ -264,7 +294,10 @@ def _authorize_restore(
     if read_result is not None and isinstance(read_result.query, Check) and isinstance(read_result.found, Checked):
         is_same = (read_result.query.backup_uid, read_result.query.options) == (backup.uid, options)
         if is_same and read_result.found.verdict is not None and now <= read_result.started + FRESH:
-            return access.authorized_spec(spec, read_result.found.verdict, options)
+            verdict = read_result.found.verdict
+            copied = (*verdict.copied, *(view.copied if access.PODS in verdict.allowed else ()))
+            refused = _refused_files(view, policy, copied, restores_claims=access.CLAIMS in verdict.allowed)
+            return refused or access.authorized_spec(spec, verdict, options)
         if is_same and read_result.found.is_too_large:
             return access.too_large(view.request.source)
         again = _next_attempt(known)
@@ -273,6 +306,14 @@ def _authorize_restore(
             return Waiting(wake_at=again, message=_retried(text, read_result.found.problem))
     waiting = None if known.has_contents else _files(view, backup, known, now)
     return waiting or Waiting(read=_check(known, backup, options))
+
+
+def _refused_files(
+    view: RequestView, policy: PolicyRow, copied: Collection[str], *, restores_claims: bool
+) -> Refused | None:
+    """Return why Velero must not write the files of the backup into pods; None if it may, or there are none."""
+    claims = [claim.name for claim in view.claims]
+    return file_system.refused_restore(view.request.source, copied, claims, policy, restores_claims=restores_claims)
 
 
 def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Options:

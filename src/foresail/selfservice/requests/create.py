@@ -156,7 +156,7 @@ def check_access(view: RequestView, waiting: Waiting, now: datetime) -> Plan:
     """Have read what the check before the hand-over needs; only what takes long is shown."""
     if not waiting.message:
         return Plan(waiting.writes, wake_at=waiting.wake_at, subject=subject_of(view), reads=waiting.reads)
-    condition = NewCondition(AUTHORIZED, UNKNOWN, Reason.CHECKING_ACCESS, waiting.message)
+    condition = NewCondition(AUTHORIZED, UNKNOWN, waiting.reason, waiting.message)
     plan = status_plan(
         view, with_condition(view, view.request.status, condition, now), waiting.writes, wake_at=waiting.wake_at
     )

@@ -32,6 +32,7 @@ class RequestView(msgspec.Struct, frozen=True):
     velero_namespace: str
     namespace: NamespaceRow | None
     policy: PolicyRow | None = None
+    missing_label: str = ""  # of the namespace: admission policies do not apply until the operator has set it
     velero: VeleroRow | None = None  # found by name; the rules check ownership
     deletion: DeletionRow | None = None
     source: Source | None = None  # of a restore
@@ -49,7 +50,8 @@ class RequestView(msgspec.Struct, frozen=True):
     turn: Turn = Turn()
     history: int | None = None  # how many finished restores are kept, if this one is not among them
     unobserved_since: datetime | None = None  # since when its Velero object may exist without being observed
-    claims: tuple[ClaimRow, ...] = ()  # of the namespace; only when a backup is newly complete
+    claims: tuple[ClaimRow, ...] = ()  # of the namespace; when a backup is newly complete, or before a restore
+    copied: tuple[str, ...] = ()  # before a restore: claims with files in its backup, empty for a volume without one
     good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is requested
     access: AccessView | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved

@@ -18,6 +18,7 @@ from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow, glimpse
 from foresail.selfservice.specs.kinds import NEVER_BACKED_UP
 from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 _EXCLUDED = "excludedNamespaceScopedResources"
 _FILTERS = ("labelSelector", "orLabelSelectors", "includedNamespaceScopedResources", _EXCLUDED)
@@ -89,7 +90,13 @@ def _saves_as_much(mine: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether a backup switches off nothing that another one does for volumes; a field that is not set is a default."""
     copies = all(mine.get(name) is True or mine.get(name) == other.get(name) for name in _COPIES)
     snapshots = mine.get("snapshotVolumes") is not False or other.get("snapshotVolumes") is False
-    return copies and snapshots and mine.get("resourcePolicy") in (None, other.get("resourcePolicy"))
+    return copies and snapshots and _resource_policy(mine) in ("", _resource_policy(other))
+
+
+def _resource_policy(spec: dict[str, Any]) -> str:
+    """Return the resource policy of an administrator; ours follow from `snapshotVolumes` and leave nothing else out."""
+    name: str = (spec.get("resourcePolicy") or {}).get("name", "")
+    return "" if name in VOLUME_POLICIES else name
 
 
 def began_at(row: VeleroRow) -> datetime:

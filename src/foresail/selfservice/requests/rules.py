@@ -122,7 +122,7 @@ def waiting_for(request: RequestRow) -> str:
     for kind, status, reasons in (
         (ACCEPTED, FALSE, WAITS),
         (QUEUED, FALSE, (Reason.WAITING_FOR_TURN,)),
-        (AUTHORIZED, UNKNOWN, (Reason.CHECKING_ACCESS,)),
+        (AUTHORIZED, UNKNOWN, (Reason.CHECKING_ACCESS, Reason.NAMESPACE_UNLABELLED)),
         (SUCCEEDED, UNKNOWN, (Reason.WAITING,)),
     ):
         found = request.status.condition(kind)

@@ -111,6 +111,8 @@ class MovementRow(Keyed, frozen=True, gc=False):
     of: str  # the Velero Backup or Restore that it belongs to
     phase: str
     claim: str = ""  # the UID of the claim; empty if the volume has none
+    claim_name: str = ""  # of a PodVolumeBackup
+    has_snapshot: bool = False  # its data can be restored
 
 
 def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
@@ -177,7 +179,14 @@ def movement_row(wire: mirrored.Movement, label: str) -> MovementRow:
     """Return what is kept of the data of one volume on its way."""
     meta = wire.metadata
     labels, key = meta.labels or {}, Key(meta.namespace, meta.name)
-    return MovementRow(key, labels.get(label, ""), wire.status.phase, labels.get(velero.CLAIM_UID_LABEL, ""))
+    return MovementRow(
+        key,
+        labels.get(label, ""),
+        wire.status.phase,
+        labels.get(velero.CLAIM_UID_LABEL, ""),
+        sys.intern((meta.annotations or {}).get(velero.CLAIM_NAME_ANNOTATION, "")),
+        bool(wire.status.snapshot_id),
+    )
 
 
 def glimpse(mirror: str) -> mirrored.Glimpse:

@@ -1,4 +1,4 @@
-"""Velero's annotations on tenants' objects: they make Velero run commands, wait, or restore a status.
+"""Velero's annotations on tenants' objects: they make Velero run commands, wait, copy files, or restore a status.
 
 Admission policies refuse them on new objects. What is in old backups is removed by a resource modifier of ours; a pod
 from before the policies is refused when it is to be backed up.
@@ -8,7 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from foresail.scope.volumes import file_system_annotation
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.specs import file_system
 from foresail.tenancy.policies import PolicyRow
 
 MODIFIER = "foresail-remove-velero-annotations"
@@ -40,7 +42,15 @@ def backup_hook(annotations: Mapping[str, str]) -> str | None:
     return next((each for each in sorted(annotations) if _BACKUP_HOOK.fullmatch(each)), None)
 
 
-def hooked(pod: str, annotation: str, policy: PolicyRow) -> Refused:
+def refused_on_pod(annotations: Mapping[str, str], *, hooks: bool, files: bool) -> str | None:
+    """Return the annotation by which a pod makes Velero run a command or copy its files; None if there is none."""
+    hook = backup_hook(annotations) if hooks else None
+    return hook or (file_system_annotation(annotations) if files else None)
+
+
+def refused_pod(pod: str, annotation: str, policy: PolicyRow) -> Refused:
     """Return why a namespace with such a pod is not backed up."""
+    if file_system_annotation({annotation: pod}) is not None:
+        return file_system.chosen_by_pod(pod, annotation, policy)
     text = f"Pod {pod} has annotation {annotation}, which SelfServicePolicy {policy.name} does not allow"
     return Refused(Reason.POLICY_VIOLATION, f"{text}; remove it from the pod, then create the backup again")

@@ -16,7 +16,7 @@ from foresail.api.specs import (
     RestoreSpec,
 )
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.specs import kinds
+from foresail.selfservice.specs import file_system, kinds
 from foresail.selfservice.specs.fields import all_of, config_map_of, free, one_of, settle_all, uploader, within
 from foresail.selfservice.specs.hooks import backup_hooks, restore_hooks
 from foresail.selfservice.specs.values import (
@@ -134,6 +134,9 @@ def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) 
     _backup_restrictions(spec, namespace)
     found = kinds.backed_up(spec, _BACKUP)
     label_selector, or_label_selectors = selectors(_BACKUP, spec.label_selector, spec.or_label_selectors)
+    values = settle_all(_BACKUP_FIELDS, spec, _BACKUP, rules, policy)
+    if rules.file_system == "Refused":
+        values |= file_system.left_out(values, policy)
     return BackupSpec(
         metadata=_metadata(spec.metadata),
         included_namespaces=(namespace,),
@@ -144,7 +147,7 @@ def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) 
         or_label_selectors=or_label_selectors,
         ordered_resources=_ordered(spec.ordered_resources, namespace),
         hooks=backup_hooks(spec.hooks, namespace, rules.hooks, policy),
-        **settle_all(_BACKUP_FIELDS, spec, _BACKUP, rules, policy),
+        **values,
     )
 
 

@@ -20,8 +20,8 @@ from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocati
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
 from foresail.selfservice.state.family import FamilyState
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
-from foresail.tenancy.namespaces import NamespaceRow
-from foresail.tenancy.policies import PolicyRow, policy_for
+from foresail.tenancy.namespaces import AdmissionLabels, NamespaceRow
+from foresail.tenancy.policies import PolicyRow, admission_labels, at_least, policy_for
 from foresail.tenancy.records import nacuuid
 
 
@@ -78,6 +78,11 @@ class ClusterState:
         """Return the policy that applies to a namespace."""
         row = self.namespace(namespace)
         return policy_for(namespace, row.labels, self.policies.rows(), self.reserved) if row is not None else None
+
+    def admission_labels(self, name: str, namespace: NamespaceRow) -> AdmissionLabels:
+        """Return the labels for admission that a namespace should have."""
+        labels = admission_labels(name, namespace.labels, self.policies.rows(), self.reserved)
+        return at_least(labels, namespace.admission) if self.policies.unread else labels
 
     def location(self, name: str) -> LocationRow | None:
         """Return a storage location by its name."""

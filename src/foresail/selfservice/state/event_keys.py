@@ -10,7 +10,7 @@ from foresail.plan import Key
 from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import outcome, protection, rules
-from foresail.selfservice.requests.status import BACKING_OFF
+from foresail.selfservice.requests.status import BACKING_OFF, CREATED, DELETING
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
@@ -87,12 +87,16 @@ class EventKeys:
     def for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         """Return the requests of a namespace that depend on its policy; all of them if it is terminating."""
         is_terminating = change.new is not None and change.new.is_terminating
+        is_labelled = change.old is not None and change.new is not None and change.old.admission != change.new.admission
         for family in self._cluster.families:
             rows = family.requests.by("namespace", change.key.name)
             yield from family.keys(
                 row
                 for row in rows
-                if is_terminating or not row.status.velero.nacuuid or protection.is_protected(row.status)
+                if is_terminating
+                or not row.status.velero.nacuuid
+                or protection.is_protected(row.status)
+                or (is_labelled and row.status.phase not in (CREATED, DELETING))
             )
             if change.new is None or is_terminating or change.old is None:
                 yield from family.dangling_keys(family.velero.by("waits in", change.key.name))

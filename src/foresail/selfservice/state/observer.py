@@ -5,10 +5,12 @@ from typing import Any
 
 import msgspec
 
+from foresail.api import velero
 from foresail.kube.background_reads import BackgroundReads
 from foresail.plan import Key
 from foresail.selfservice.access.observe import PREFIXES, AccessView
 from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.queue.window import WindowView
 from foresail.selfservice.requests import data_incomplete, outcome, protection, rules
@@ -83,7 +85,10 @@ class Observer:
         )
         view = self._with_turn(family, name, view, now)
         if request.status.phase not in (CREATED, DELETING):
-            view = msgspec.structs.replace(view, access=self._access_to(family.key(key), view.source))
+            missing = missing_label(namespace, cluster.admission_labels(key.namespace, namespace)) if namespace else ""
+            access = self._access_to(family.key(key), view.source)
+            view = msgspec.structs.replace(view, access=access, missing_label=missing)
+            view = view if is_backup else self._with_copies(view)
         return self._with_claims(family, view) if is_backup and data_incomplete.is_newly_complete(view) else view
 
     def _with_turn(self, family: FamilyState, name: str, view: RequestView, now: datetime) -> RequestView:
@@ -105,6 +110,17 @@ class Observer:
         saved = frozenset(each.claim for store in family.movements.values() for each in store.by("of", name))
         claims = tuple(self._cluster.claims.by("namespace", view.request.key.namespace))
         return msgspec.structs.replace(view, claims=claims, saved=saved)
+
+    def _with_copies(self, view: RequestView) -> RequestView:
+        """Add the claims that exist, and those with files in the backup of a restore."""
+        backup = view.source.velero if view.source is not None else None
+        if backup is None:
+            return view
+        store = self._cluster.backups.movements[velero.POD_VOLUME_BACKUP]
+        rows = store.by("of", velero.label_of(backup.key.name))
+        copied = {row.claim_name for row in rows if row.has_snapshot}
+        claims = tuple(self._cluster.claims.by("namespace", view.request.key.namespace))
+        return msgspec.structs.replace(view, claims=claims, copied=tuple(sorted(copied)))
 
     def _history(self, request: RequestRow) -> int | None:
         """Return how many finished restores are kept, if this one is not among them any longer."""

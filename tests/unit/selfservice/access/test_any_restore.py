@@ -133,6 +133,9 @@ class Server:
         allowed = self.situation.may(wanted["verb"], name) and (everywhere or wanted["namespace"] in {NAMESPACE, ""})
         return msgspec.convert({"status": {"allowed": allowed}}, of)
 
+    async def get(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - never called
+        raise AssertionError("no resource policy is read")
+
     async def page(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - never called
         raise AssertionError("no pods are read")
 

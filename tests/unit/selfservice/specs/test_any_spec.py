@@ -32,6 +32,7 @@ OPEN: Mapping[str, Any] = {"namespaceSelector": {}}
 WIDE = {
     "namespaceSelector": {},
     "backup": {
+        "fileSystem": "Allowed",
         "hooks": {"allowed": True, "timeout": {"maximum": "2m"}},
         "ttl": {"minimum": "1h", "maximum": "720h"},
         "parallelFiles": 4,
@@ -319,6 +320,8 @@ GOOD_BACKUP = {
     "includedNamespaces": [NAMESPACE],
     "excludedNamespaceScopedResources": ["*.oadp.openshift.io"],
     "excludedClusterScopedResources": ["*.*", "componentstatuses", "nodes"],
+    "defaultVolumesToFsBackup": False,
+    "resourcePolicy": {"kind": "configmap", "name": "foresail-snapshot-volumes"},
 }
 GOOD_RESTORE = {
     "backupName": VELERO_BACKUP,
@@ -356,6 +359,8 @@ GOOD_RESTORE = {
         {"snapshotVolumes": "yes"},
         {"snapshotMoveData": 1},
         {"defaultVolumesToFsBackup": "yes"},
+        {"defaultVolumesToFsBackup": True},
+        {"resourcePolicy": {"kind": "configmap", "name": "another"}},
         {"defaultVolumesToRestic": True},
         {"volumeGroupSnapshotLabelKey": "app"},
         {"datamover": "other"},

@@ -9,7 +9,7 @@ import pytest
 from foresail.api import marks
 from tests.redteam.attack import ATTACKS
 from tests.redteam.fields import HOSTILE_VALUES, REQUESTS, Attempt, fields_of, outcome, spec_with
-from tests.redteam.modules import MODULES
+from tests.redteam.modules import FIELDS_AND_OBJECTS, LOAD, PARTS
 from tests.redteam.world import NAB, NADR, NAR, changes, given
 
 
@@ -23,8 +23,11 @@ def test_every_field_of_the_schema_has_an_attack(plural: str) -> None:
 
 
 def test_there_are_at_least_forty_attacks_beside_the_fields_and_each_says_what_it_tries() -> None:
-    assert MODULES
-    assert len(ATTACKS) >= 110
+    parts = {part.name: part.attacks() for part in PARTS}
+    assert sum(map(len, parts.values())) == len(ATTACKS), "each attack is in one part"
+    assert len(parts[FIELDS_AND_OBJECTS]) >= 110
+    assert len(parts[LOAD]) >= 30
+    assert sum(each.control is not None for each in parts[LOAD]) >= 6
     assert len({each.name for each in ATTACKS}) == len(ATTACKS)
     assert all(each.tries.endswith(".") and "\n" not in each.tries for each in ATTACKS)
     assert sum(each.control is not None for each in ATTACKS) >= 40, "so many checks are known to see a success"
@@ -76,6 +79,8 @@ BACKUP = {
     "includedNamespaces": ["fields"],
     "excludedNamespaceScopedResources": ["*.oadp.openshift.io"],
     "excludedClusterScopedResources": ["*.*", "componentstatuses", "nodes"],
+    "defaultVolumesToFsBackup": False,
+    "resourcePolicy": {"kind": "configmap", "name": "foresail-snapshot-volumes"},
 }
 RESTORE = {
     "backupName": "fields-own-1",
@@ -91,6 +96,7 @@ LOG = {"target": {"kind": "BackupLog", "name": "fields-own-1"}}
     [
         (NAB, BACKUP, {"includedNamespaces": ["fields", "victim"]}),
         (NAB, BACKUP, {"storageLocation": "default"}),
+        (NAB, BACKUP, {"defaultVolumesToFsBackup": True}),
         (NAB, BACKUP, {"hooks": {"resources": []}}),
         (NAB, BACKUP, {"orLabelSelectors": [{"matchLabels": {"x": "x" * 60_000}}]}),
         (NAR, RESTORE, {"backupName": "nightly"}),

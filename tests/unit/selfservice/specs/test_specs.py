@@ -12,6 +12,8 @@ ALWAYS = {
     "includedNamespaces": ["shop"],
     "excludedNamespaceScopedResources": ["*.oadp.openshift.io"],
     "excludedClusterScopedResources": ["*.*", "componentstatuses", "nodes"],
+    "defaultVolumesToFsBackup": False,
+    "resourcePolicy": {"kind": "configmap", "name": "foresail-snapshot-volumes"},
 }
 
 
@@ -115,7 +117,9 @@ def test_a_default_is_for_who_wrote_nothing_and_a_required_value_for_everyone() 
     made = backup_spec({"snapshotVolumes": True, "ttl": "24h0m0s"}, "shop", rules)
     assert made == {**ALWAYS, "snapshotVolumes": True, "ttl": "24h", "datamover": "kopia"}
     made = backup_spec({}, "shop", rules)
-    assert made == {**ALWAYS, "snapshotVolumes": False, "ttl": "24h", "datamover": "kopia"}
+    skipped = {"kind": "configmap", "name": "foresail-skip-volumes"}
+    rest = {"snapshotVolumes": False, "resourcePolicy": skipped, "ttl": "24h", "datamover": "kopia"}
+    assert made == {**ALWAYS, **rest}
     made = backup_spec({"ttl": "25h"}, "shop", rules)
     assert isinstance(made, Refused)
     assert made.message == "the administrator has restricted spec.backupSpec.ttl field value to 24h"

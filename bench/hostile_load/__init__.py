@@ -1,0 +1,1 @@
+"""The worst tenant that we know beside a normal one: `make hostile-load`."""
