@@ -10,30 +10,30 @@ import pytest
 
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.doctor.checks import findings
-from foresail.cli.doctor.data_path import SNAPSHOTS, DataPath
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding, Grade
+from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData
 from tests.unit.cli.canned import canned
 from tests.unit.cli.test_doctor import HEALTHY
 
 
-def wrong(found: DataPath | None) -> list[Finding]:
-    return [each for each in findings(replace(HEALTHY, data_path=found)) if each.about == "volumes"]
+def wrong(found: VolumeData | None) -> list[Finding]:
+    return [each for each in findings(replace(HEALTHY, volume_data=found)) if each.about == "volumes"]
 
 
 def test_a_cluster_without_snapshots_and_one_as_it_should_be_have_no_finding() -> None:
-    assert wrong(None) == wrong(DataPath()) == []
+    assert wrong(None) == wrong(VolumeData()) == []
 
 
 def test_velero_without_csi_is_a_warning_since_its_backups_complete_without_the_data() -> None:
-    (found,) = wrong(DataPath(has_csi=False))
+    (found,) = wrong(VolumeData(has_csi=False))
     assert found.grade is Grade.WARNING
     assert "without the feature EnableCSI" in found.says
     assert "--features=EnableCSI" in found.fix
 
 
 def test_a_claim_that_waits_for_a_pod_blocks_restores_of_others() -> None:
-    (found,) = wrong(DataPath(waiting_classes=("fast", "slow")))
+    (found,) = wrong(VolumeData(waiting_classes=("fast", "slow")))
     assert "a restored claim of fast, slow without a pod" in found.says
     assert '"ignoreDelayBinding": true' in found.fix
 
@@ -51,17 +51,17 @@ def deployment(name: str, container: dict[str, Any], labels: dict[str, str]) -> 
 @pytest.mark.parametrize(
     ("features", "settings", "expected"),
     [
-        (["--features=EnableCSI"], {"restorePVC": {"ignoreDelayBinding": True}}, DataPath()),
-        (["--features=EnableCSI"], {"restorePVC": {}}, DataPath(waiting_classes=("wait",))),
-        (["--features="], None, DataPath(has_csi=False, waiting_classes=("wait",))),
-        ([], "not JSON", DataPath(has_csi=False, waiting_classes=("wait",))),
+        (["--features=EnableCSI"], {"restorePVC": {"ignoreDelayBinding": True}}, VolumeData()),
+        (["--features=EnableCSI"], {"restorePVC": {}}, VolumeData(waiting_classes=("wait",))),
+        (["--features="], None, VolumeData(has_csi=False, waiting_classes=("wait",))),
+        ([], "not JSON", VolumeData(has_csi=False, waiting_classes=("wait",))),
     ],
 )
 def test_flags_and_configuration_are_read_from_the_cluster(
     tmp_path: Path,
     features: list[str],
     settings: dict[str, Any] | str | None,
-    expected: DataPath,
+    expected: VolumeData,
 ) -> None:
     operator = {"name": "operator", "args": ["operator", "run", "--self-service=true"]}
     labels = {"app.kubernetes.io/name": "foresail"}
@@ -90,4 +90,4 @@ def test_flags_and_configuration_are_read_from_the_cluster(
     with canned(tmp_path, answers) as cluster:
         args = Namespace(kubeconfig=str(cluster.kubeconfig), context=None)
         seen = on_cluster(args, lambda read: gather(read, "velero", None))
-    assert seen.data_path == expected, seen.unread
+    assert seen.volume_data == expected, seen.unread

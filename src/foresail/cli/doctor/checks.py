@@ -10,7 +10,6 @@ from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
-from foresail.cli.doctor.data_path import data_path
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.ownerless import garbage
@@ -29,6 +28,7 @@ from foresail.cli.doctor.velero_checks import (
     veleros,
     zones,
 )
+from foresail.cli.doctor.volume_data import volume_findings
 from foresail.plan import Kind
 from foresail.selfservice.specs.file_system import ALLOWED_MEANS
 
@@ -52,7 +52,7 @@ def findings(seen: Evidence) -> list[Finding]:
 
 def volumes(seen: Evidence) -> Iterator[Finding]:
     """Report what is wrong with the way of tenants' volumes into backups and back."""
-    return data_path(seen.data_path, seen.namespace)
+    return volume_findings(seen.volume_data, seen.namespace)
 
 
 def unread(seen: Evidence) -> Iterator[Finding]:

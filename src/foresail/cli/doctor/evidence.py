@@ -26,9 +26,9 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
-from foresail.cli.doctor.data_path import SNAPSHOTS, DataPath, read_data_path
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
 from foresail.cli.doctor.permissions import Permission, needed
+from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_volume_data
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.recovery_key.keys import read_keyring
 from foresail.cli.tenant.adoptable import Adoptable, Scope, read_adoptable
@@ -166,7 +166,7 @@ class Evidence:
     ownerless: Ownerless = field(default_factory=Ownerless)  # Velero objects of tenants without a request
     checks: tuple[CheckSeen, ...] = ()  # RestoreChecks of administrators and tenants
     sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
-    data_path: DataPath | None = None  # of tenants' volumes; None if self-service is off, or there are no snapshots
+    volume_data: VolumeData | None = None  # of tenants' volumes; None if self-service is off, or there are no snapshots
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
     def holder(self, lease: Lease | None) -> str:
@@ -234,7 +234,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         sandboxes=tuple(
             await reader.all(NAMESPACE, "", Named, CHECK_LABEL) if _serves(RESTORE_CHECK, definitions) else ()
         ),
-        data_path=await reader.tried(read_data_path(cluster, namespace, deployments))
+        volume_data=await reader.tried(read_volume_data(cluster, namespace, deployments))
         if serves and SNAPSHOTS in (definitions or ())
         else None,
         unread=tuple(reader.unread),

@@ -29,14 +29,14 @@ class _ConfigMap(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class DataPath:
+class VolumeData:
     """Whether Velero makes snapshots by CSI, and the classes whose restored claims its node agent waits for."""
 
     has_csi: bool = True
     waiting_classes: tuple[str, ...] = ()
 
 
-async def read_data_path(cluster: Cluster, namespace: str, deployments: Iterable[Deployment]) -> DataPath:
+async def read_volume_data(cluster: Cluster, namespace: str, deployments: Iterable[Deployment]) -> VolumeData:
     """Read the flags of Velero's server, and the node agent with its configuration."""
     servers = [each for one in deployments if one.metadata.namespace == namespace for each in _containers(one)]
     flags = [server_flags(_words(each)) for each in servers if is_server(each)]
@@ -46,7 +46,7 @@ async def read_data_path(cluster: Cluster, namespace: str, deployments: Iterable
     if agents and not await _is_delay_ignored(cluster, Key(namespace, flag_value(agents[0], _CONFIG))):
         found = [msgspec.json.decode(each, type=_StorageClass) for each in await cluster.listed(STORAGE_CLASS, "")]
         classes = tuple(sorted(each.metadata["name"] for each in found if each.volume_binding_mode == _WAITS))
-    return DataPath(all(each.has_csi for each in flags), classes)
+    return VolumeData(all(each.has_csi for each in flags), classes)
 
 
 async def _is_delay_ignored(cluster: Cluster, key: Key) -> bool:
@@ -71,7 +71,7 @@ def _words(container: Container) -> list[str]:
     return [*container.command, *container.args]
 
 
-def data_path(found: DataPath | None, namespace: str) -> Iterator[Finding]:
+def volume_findings(found: VolumeData | None, namespace: str) -> Iterator[Finding]:
     """Report what keeps the data of tenants' volumes out of backups, or lets a tenant block restores of others."""
     if found is None:
         return
