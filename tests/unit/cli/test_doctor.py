@@ -19,7 +19,7 @@ from foresail.api.schedule_policy import Objective, SchedulePolicy, SchedulePoli
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.access.lease import Lease, LeaseSpec
 from foresail.cli.access.refused_writes import RefusedWrite
-from foresail.cli.doctor.checks import findings, requesters
+from foresail.cli.doctor.checks import data_path, findings, requesters
 from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, gather
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
@@ -500,6 +500,22 @@ def test_the_doctor_says_who_sets_and_who_checks_the_requester(is_set: bool, is_
     (found,) = requesters(seen)
     assert said in found.says
     assert ("from Kubernetes 1.36 on" in (found.fix or "")) == ("only the command line" in said)
+
+
+def test_the_doctor_names_the_policies_that_let_velero_copy_files() -> None:
+    specs = {"a": {}, "b": {"fileSystem": "Allowed"}}
+    policies = [
+        msgspec.convert(
+            {"metadata": {"name": name}, "spec": {"namespaceSelector": {}, "backup": spec}}, SelfServicePolicy
+        )
+        for name, spec in specs.items()
+    ]
+    (found,) = data_path(replace(HEALTHY, policies=tuple(policies)))
+    assert (found.grade, found.about) == (Grade.WARNING, "data path")
+    assert "SelfServicePolicy b has fileSystem: Allowed" in found.says
+    (found,) = data_path(replace(HEALTHY, policies=tuple(policies[:1])))
+    assert found.grade is Grade.GOOD
+    assert list(data_path(HEALTHY)) == []
 
 
 def test_the_doctor_says_how_each_policy_authorizes_restores() -> None:

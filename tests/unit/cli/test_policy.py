@@ -188,3 +188,39 @@ def test_locations_that_do_not_exist_are_found(tmp_path: Path, capsys: pytest.Ca
         answers[f"{velero}/volumesnapshotlocations"] = {"metadata": meta, "items": []}
         assert main(words) == 1
         assert "VolumeSnapshotLocation disks does not exist; existing: none" in capsys.readouterr().err
+
+
+def test_a_policy_that_allows_the_copy_of_files_is_warned_about(run: Run) -> None:
+    code, _, err = run(WEB + "  backup: {fileSystem: Allowed, defaults: {defaultVolumesToFsBackup: true}}\n")
+    assert code == 0
+    assert "warning: SelfServicePolicy web: fileSystem is Allowed, so a tenant who may run pods can reach data" in err
+    assert "warning" not in run(WEB)[2]
+
+
+def test_defaults_that_would_have_every_backup_refused_are_found(run: Run) -> None:
+    code, _, err = run(WEB + "  backup: {required: {defaultVolumesToFsBackup: true}}\n")
+    assert code == 1
+    assert "error: SelfServicePolicy web: spec.backup.required.defaultVolumesToFsBackup: fileSystem is Refused" in err
+
+
+def test_resource_policies_that_leave_room_for_the_copy_of_files_are_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meta, maps = {"resourceVersion": "7"}, "/api/v1/namespaces/velero/configmaps"
+    closed = "{version: v1, volumePolicies: [{conditions: {}, action: {type: skip}}]}"
+    answers: dict[str, Any] = {
+        "/api/v1/namespaces": {"metadata": meta, "items": []},
+        "/apis/foresail.dev/v1alpha1/selfservicepolicies": {"metadata": meta, "items": []},
+        f"{maps}/closed": {"metadata": {"name": "closed"}, "data": {"rules": closed}},
+        f"{maps}/open": {"metadata": {"name": "open"}, "data": {"rules": closed.replace("skip", "fs-backup")}},
+    }
+    named = "  backup: {allowed: {resourcePolicies: [closed, open, gone]}}\n"
+    (tmp_path / "new.yaml").write_text(WEB + named)
+    with canned(tmp_path, answers) as server:
+        assert main(["policy", "test", "-f", str(tmp_path / "new.yaml"), "--kubeconfig", str(server.kubeconfig)]) == 1
+    wrong = [each for each in capsys.readouterr().err.splitlines() if each.startswith("error: ")]
+    assert ["ConfigMap open has a volume policy" in wrong[0], "ConfigMap gone does not exist" in wrong[1]] == [
+        True,
+        True,
+    ]
+    assert len(wrong) == 2
