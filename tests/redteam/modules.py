@@ -21,6 +21,8 @@ from tests.redteam import (
     schedules,
 )
 from tests.redteam.attack import ATTACKS, Attack
+from tests.redteam.load_watch import run_batches
+from tests.redteam.score import Score, run_each
 from tests.redteam.world import World, attacked
 
 FIELDS_AND_OBJECTS, LOAD, DATA_PATH, STOLEN_TOKENS = "fields and objects", "load", "data path", "stolen tokens"
@@ -33,6 +35,7 @@ class Part:
     name: str
     modules: tuple[ModuleType, ...] = ()
     world: Callable[[Path], AbstractContextManager[World]] = attacked
+    run: Callable[[World, list[Attack], Score], None] = run_each
 
     def attacks(self) -> list[Attack]:
         """Return the attacks that its modules define."""
@@ -45,7 +48,7 @@ PARTS = (
         FIELDS_AND_OBJECTS,
         (annotations, checks, direct, exhaustion, fence, identity, locations, namespaces, records, replays, schedules),
     ),
-    Part(LOAD, (load,)),
+    Part(LOAD, (load,), run=run_batches),
     Part(DATA_PATH),  # on a real node
     Part(STOLEN_TOKENS),
 )
