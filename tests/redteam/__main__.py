@@ -9,38 +9,13 @@ import json
 import sys
 import tempfile
 import time
-import traceback
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from tests.redteam.attack import Attack
 from tests.redteam.fields import attack_fields
 from tests.redteam.modules import FIELDS_AND_OBJECTS, PARTS, Part
+from tests.redteam.score import Score
 from tests.redteam.world import World, changes
-
-
-@dataclass
-class Score:
-    """What came of the attacks of a part."""
-
-    attacks: int = 0
-    fields: int = 0
-    controls: int = 0
-    succeeded: dict[str, list[str]] = field(default_factory=dict)
-    broken: list[str] = field(default_factory=list)
-
-    def add(self, name: str, achieved: list[str]) -> None:
-        """Count one attack, and say what it achieved."""
-        self.attacks += 1
-        if achieved:
-            self.succeeded[name] = achieved
-            print(f"SUCCEEDED {name}: {'; '.join(achieved):.600}", flush=True)
-
-    def fail(self, name: str) -> None:
-        """Count an attack that could not be tried: it proves nothing."""
-        self.broken.append(name)
-        print(f"BROKEN    {name}\n{traceback.format_exc(limit=-3)}", flush=True)
 
 
 def summary(scores: dict[str, Score], seconds: float) -> str:
@@ -63,22 +38,6 @@ def summary(scores: dict[str, Score], seconds: float) -> str:
     )
 
 
-def run(world: World, one: Attack, score: Score) -> bool:
-    """Try one attack and look afterwards at the victim, the cluster and every Velero object; False if it broke."""
-    began, before, known = time.monotonic(), world.belongings(), world.breaches()
-    try:
-        achieved = one.act(world)
-        achieved += changes(before, world.belongings())
-        achieved += [f"{name}: {', '.join(wrong)}" for name, wrong in world.breaches().items() if name not in known]
-    except Exception:  # noqa: BLE001 - whatever it is, the others are tried
-        score.fail(one.name)
-        return False
-    score.add(one.name, achieved)
-    if not achieved:
-        print(f"failed    {one.name} ({time.monotonic() - began:.1f} s): {one.tries}", flush=True)
-    return True
-
-
 def run_fields(world: World, score: Score) -> None:
     """Try every field of our kinds."""
     began, before = time.monotonic(), world.belongings()
@@ -94,34 +53,11 @@ def run_fields(world: World, score: Score) -> None:
     print(f"tried     {len(found)} fields ({time.monotonic() - began:.1f} s)", flush=True)
 
 
-def run_control(world: World, one: Attack, score: Score) -> None:
-    """Do what must succeed: an attack whose check does not see that is broken."""
-    try:
-        assert one.control is not None
-        assert one.control(world), f"the control of {one.name} succeeds, and its check does not see it"
-    except Exception:  # noqa: BLE001 - as above
-        score.fail(f"control of {one.name}")
-        return
-    score.controls += 1
-
-
-def run_all(world: World, wanted: list[Attack], score: Score, *, with_fields: bool) -> None:
-    """Run attacks, fields, controls, and again what could not be tried: a busy machine may have been the reason."""
-    broken = [one for one in wanted if not run(world, one, score)]
-    if with_fields:
-        run_fields(world, score)
-    for one in wanted:
-        if one.control:
-            run_control(world, one, score)
-    for one in broken:
-        score.broken.remove(one.name)
-        run(world, one, score)
-
-
 def run_parts(parts: list[Part], only: str, scores: dict[str, Score], *, with_fields: bool) -> None:
     """Run parts that share a world, one after the other."""
     began = time.monotonic()
     wanted = {part.name: [one for one in part.attacks() if only in one.name] for part in parts}
+    runs = {part.name: part.run for part in parts}
     has_fields = with_fields and FIELDS_AND_OBJECTS in wanted
     if not any(wanted.values()) and not has_fields:
         return
@@ -130,7 +66,9 @@ def run_parts(parts: list[Part], only: str, scores: dict[str, Score], *, with_fi
             print(f"ready     after {time.monotonic() - began:.0f} s", flush=True)
             for name, attacks in wanted.items():
                 start = time.monotonic()
-                run_all(world, attacks, scores[name], with_fields=has_fields and name == FIELDS_AND_OBJECTS)
+                runs[name](world, attacks, scores[name])
+                if has_fields and name == FIELDS_AND_OBJECTS:
+                    run_fields(world, scores[name])
                 print(f"part      {name}: {scores[name].attacks} in {time.monotonic() - start:.0f} s", flush=True)
     except Exception:  # noqa: BLE001 - the last line is printed whatever happens
         scores[parts[0].name].fail("the world around the attacks")

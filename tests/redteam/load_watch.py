@@ -1,21 +1,24 @@
 """What others notice of an attack: the memory of our processes, and how long another tenant waits for an answer."""
 
 import functools
+import json
 import os
 import signal
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from tests.redteam.attack import Act, attack, controlled_by
-from tests.redteam.world import BYSTANDER, NAB, World, body_of, path, until
+from tests.redteam.attack import Attack, attack
+from tests.redteam.score import Score, run_each
+from tests.redteam.world import BYSTANDER, NAB, World, body_of, changes, path, until
 
-MOST_GROWTH = 32.0
+MOST_GROWTH = 16.0
 """MiB that a process may hold for a moment beyond what it held before."""
 
 LONGEST_WAIT = 10.0
@@ -40,10 +43,14 @@ class Peak:
         self.before = _memory(self.pid, "VmRSS")
         Path(f"/proc/{self.pid}/clear_refs").write_text(_RESET_PEAK)
 
+    def growth(self) -> float:
+        """Return what it has held at most beyond what it held before, in MiB."""
+        return _memory(self.pid, "VmHWM") - self.before
+
     def achieved(self) -> list[str]:
         """Return what an attack has achieved: the process has ended, or has held too much."""
         try:
-            growth = _memory(self.pid, "VmHWM") - self.before
+            growth = self.growth()
         except (OSError, StopIteration):
             return [f"{self.name} has ended"]
         return [f"{self.name} held {growth:.0f} MiB more for a moment"] if growth > MOST_GROWTH else []
@@ -94,6 +101,11 @@ class Watch:
             found.append(f"another tenant waited {worst:.1f} s for an answer, and {self._calm:.1f} s before")
         return found
 
+    def figures(self) -> str:
+        """Return what was noticed, however little."""
+        grown = ", ".join(f"{peak.name} +{peak.growth():.1f} MiB" for peak in self._peaks)
+        return f"{grown}; another tenant waited {max(self._waits, default=0):.1f} s at most, {self._calm:.1f} s before"
+
     def _ask_again(self) -> None:
         while not self._stop.is_set():
             self._waits.append(self._ask())
@@ -118,55 +130,87 @@ def _is_answered(found: dict[str, dict[str, object]] | None) -> bool:
 Load = Callable[[World], Iterator[None]]
 """Put the load on, yield, and take it away again."""
 
-
-def watched(load: Load) -> Act:
-    """Return the attack that puts a load on and is judged by what others notice of it."""
-
-    @functools.wraps(load)
-    def act(world: World) -> list[str]:
-        with Watch(world) as watch, contextmanager(load)(world):
-            watch.settle()
-            return watch.achieved()
-
-    return act
+BATCHES: dict[str, dict[str, Load]] = {}
+"""Loads by name in batches: those of a batch are put on together, and tried one by one if that was noticed."""
 
 
-def under_load(load: Load) -> Load:
-    """Add a load to the list of attacks."""
-    attack(watched(load))
-    return load
-
-
-def read_by(target: str) -> Callable[[Load], Load]:
-    """Add a load whose control is a process that reads a collection as a whole: its growth must be noticed."""
+def under_load(batch: str) -> Callable[[Load], Load]:
+    """Add a load to a batch and to the list of attacks."""
 
     def add(load: Load) -> Load:
-        @functools.wraps(load)
-        def control(world: World) -> list[str]:
-            with contextmanager(load)(world):
-                peak = Peak(os.getpid(), "a reader without bounds")
-                world.admin.items(target)
-                return peak.achieved()
+        BATCHES.setdefault(batch, {})[load.__name__] = load
 
-        controlled_by(control)(watched(load))
+        @attack
+        @functools.wraps(load)
+        def act(world: World) -> list[str]:
+            with Watch(world) as watch, contextmanager(load)(world):
+                watch.settle()
+                return watch.achieved()
+
         return load
 
     return add
 
 
-def stalled(load: Load) -> Load:
-    """Add a load whose control is an operator that does nothing for a while: the bystander must notice."""
+@dataclass(frozen=True)
+class Control:
+    """What must be noticed while the load of a batch is on, by the same checks."""
 
-    @functools.wraps(load)
-    def control(world: World) -> list[str]:
-        with Watch(world) as watch, contextmanager(load)(world):
+    reads: Sequence[str] = ()  # by a process without bounds
+    is_stalled: bool = False  # the operator does nothing for a while
+
+    def try_all(self, world: World, watch: Watch) -> Iterator[tuple[str, bool]]:
+        """Do what must be noticed; return what it was, and whether it was noticed."""
+        if self.reads:
+            peak = Peak(os.getpid(), "a reader without bounds")
+            texts = [world.admin.send("GET", target).text for target in self.reads]
+            held = [json.loads(text) for text in texts]
+            yield "reading without bounds", bool(peak.achieved())
+            del held, texts
+        if self.is_stalled:
             with _stopped(world):
                 time.sleep(watch.longest + 1)
             watch.settle()
-            return watch.achieved()
+            yield "a stopped operator", bool(watch.achieved())
 
-    controlled_by(control)(watched(load))
-    return load
+
+CONTROLS: dict[str, Control] = {}
+"""The controls of a batch."""
+
+
+def run_batches(world: World, wanted: list[Attack], score: Score) -> None:
+    """Put the loads of each batch on together; whatever is noticed, and what is in no batch, is tried one by one."""
+    left = {one.name: one for one in wanted}
+    for batch, loads in BATCHES.items():
+        chosen = {name: load for name, load in loads.items() if name in left}
+        achieved = _together(world, batch, chosen, score) if chosen else None
+        if achieved is not None and (not achieved or len(chosen) == 1):
+            for name in chosen:
+                score.add(name, achieved)
+                del left[name]
+    run_each(world, list(left.values()), score)
+
+
+def _together(world: World, batch: str, loads: Mapping[str, Load], score: Score) -> list[str] | None:
+    """Put loads on together and try the controls of their batch; return what was noticed, or None if it broke."""
+    began, before = time.monotonic(), world.belongings()
+    try:
+        with Watch(world) as watch, ExitStack() as stack:
+            for load in loads.values():
+                stack.enter_context(contextmanager(load)(world))
+            watch.settle()
+            achieved, figures = watch.achieved(), watch.figures()
+            for control, is_noticed in CONTROLS.get(batch, Control()).try_all(world, watch):
+                if not is_noticed:
+                    score.broken.append(f"control of {batch}: {control} is not noticed")
+                score.controls += is_noticed
+        achieved += changes(before, world.belongings())
+    except Exception:  # noqa: BLE001 - each of them is tried alone
+        print(f"batch     {batch}\n{traceback.format_exc(limit=-3)}", flush=True)
+        return None
+    word = "NOTICED" if achieved else "unnoticed"
+    print(f"batch     {batch}: {len(loads)} in {time.monotonic() - began:.1f} s, {word}: {figures}", flush=True)
+    return achieved
 
 
 @contextmanager
@@ -175,5 +219,4 @@ def _stopped(world: World) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(ProcessLookupError):
-            world.operator.send_signal(signal.SIGCONT)
+        world.operator.send_signal(signal.SIGCONT)

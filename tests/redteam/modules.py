@@ -22,6 +22,8 @@ from tests.redteam import (
     schedules,
 )
 from tests.redteam.attack import ATTACKS, Attack
+from tests.redteam.load_watch import run_batches
+from tests.redteam.score import Score, run_each
 from tests.redteam.world import World, attacked
 
 FIELDS_AND_OBJECTS, LOAD, DATA_PATH, STOLEN_TOKENS = "fields and objects", "load", "data path", "stolen tokens"
@@ -34,6 +36,7 @@ class Part:
     name: str
     modules: tuple[ModuleType, ...] = ()
     world: Callable[[Path], AbstractContextManager[World]] = attacked
+    run: Callable[[World, list[Attack], Score], None] = run_each
 
     def attacks(self) -> list[Attack]:
         """Return the attacks that its modules define."""
@@ -59,7 +62,7 @@ PARTS = (
             schedules,
         ),
     ),
-    Part(LOAD, (load,)),
+    Part(LOAD, (load,), run=run_batches),
     Part(DATA_PATH),  # on a real node
     Part(STOLEN_TOKENS),
 )
