@@ -22,7 +22,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
-  runtime-kills takeover selfservice-kills selfservice-queue restore-authorization hostile-load redteam chart-upgrade soak lock ci
+  runtime-kills takeover selfservice-kills selfservice-queue restore-authorization hostile-load redteam bench-admission api-server-starts chart-upgrade soak lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -251,6 +251,12 @@ restore-authorization: setup cluster-build ## 1,000 restores with random kinds a
 
 hostile-load: setup cluster-build ## ten minutes of each attack on memory and time beside a normal tenant; SIZE=0.1 for a minute each; the last line is JSON
 	$(BIN)/python -m bench.hostile_load --size $(SIZE)
+
+bench-admission: setup cluster-build ## what one hostile write costs the API server, with 1 and 100 SelfServicePolicies and without; the last line is JSON
+	$(BIN)/python -m bench.admission
+
+api-server-starts: setup cluster-build ## start the API server STARTS=30 times under a flood of forbidden objects; the last line is JSON
+	$(BIN)/python -m tests.redteam.api_server_starts --starts $(or $(STARTS),30)
 
 redteam: setup cluster-build ## attack self-service on a real cluster as a hostile tenant; the last line is JSON: minutes
 	$(BIN)/python -m tests.redteam

@@ -43,8 +43,7 @@ def install(
     checks: bool = False,
 ) -> None:
     """Install both charts with self-service on."""
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
-    cluster.wait_for_kinds()
+    install_kinds(cluster)
     values = {
         "schedules.enabled": schedules,
         "selfService.downloadContents": contents,
@@ -55,6 +54,12 @@ def install(
     stamped = SELF_SERVICE if sets_requester(cluster) else _UNSTAMPED
     chart = _rendered("foresail", f"--set={stamped},{switches}")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
+
+
+def install_kinds(cluster: Cluster) -> None:
+    """Install the chart with the definitions."""
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
+    cluster.wait_for_kinds()
 
 
 def foresail(cluster: Cluster, *words: str) -> str:

@@ -4,7 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.redteam.attack import ATTACKS, Attack, as_administrator, attack, controlled_attack
-from tests.redteam.world import Json, World, body_of, path
+from tests.redteam.oversized import (
+    HOOK,
+    cron_job,
+    free_keys,
+    keys,
+    padded_cron_job,
+    pod,
+    processor_seconds,
+    worst_objects,
+)
+from tests.redteam.world import CLOSED, Json, World, body_of, path
+
+_MOST_SECONDS = 0.5  # beside other work on the machine; `make bench-admission` has the bound of 0.2
 
 _POD: Json = {"containers": [{"name": "only", "image": "only"}]}
 ENDLESS = {
@@ -153,3 +165,81 @@ def hook_spelled_otherwise(world: World) -> list[str]:
     keys = {"Post.Hook.Restore.Velero.io/command": "[]", "post.hook.restore.velero.io/Command": "[]"}
     found = _try(world, "pods", {**body_of("Pod", "spelled", annotations=keys), "spec": _POD}, ENDLESS)
     return [each for each in found if "/command is" in each]
+
+
+@attack
+def hook_behind_padding_in_a_cron_job(world: World) -> list[str]:
+    """Pad the metadata of a jobTemplate, which is not validated, beyond the cost of a search, then remove that."""
+    target = path("cronjobs", world.home)
+    achieved = []
+    for count, length in ((1000, 1000), (1, 1_000_000), (20_000, 12), (600, 1000)):
+        name = f"padded-{count}"
+        world.hostile.create(target, padded_cron_job(name, count, length))
+        bare = cron_job(name, {}, HOOK, {})
+        world.hostile.send("PUT", f"{target}/{name}", bare)
+        achieved += _carries(world.admin.get(f"{target}/{name}"), HOOK)
+        world.admin.delete(f"{target}/{name}")
+    return achieved
+
+
+@attack
+def hook_added_to_a_padded_cron_job(world: World) -> list[str]:
+    """Create a CronJob without hooks, pad it, and add the hook together with the padding or after it."""
+    target = path("cronjobs", world.home)
+    at = f"{target}/grown"
+    world.hostile.create(target, cron_job("grown", {}, {}, {}))
+    padding = {"spec": {"jobTemplate": {"metadata": {"annotations": free_keys(1000, 1000)}}}}
+    hook = {"spec": {"jobTemplate": {"spec": {"template": {"metadata": {"annotations": HOOK}}}}}}
+    world.hostile.patch(at, padding)
+    world.hostile.patch(at, hook)
+    world.hostile.send("PUT", at, padded_cron_job("grown"))
+    stored = world.admin.get(at)
+    world.admin.delete(at)
+    return _carries(stored, HOOK)
+
+
+@attack
+def hook_among_the_annotations_of_a_huge_pod(world: World) -> list[str]:
+    """Hide the hook in pods of 1.3 MB: long valid keys, thousands of finalizers, managed fields."""
+    bodies = (
+        pod("huge", {**keys(700), **BACKUP_HOOK}),
+        pod("huge", BACKUP_HOOK, finalizers=list(keys(2300))),
+        {**pod("huge", BACKUP_HOOK), "metadata": {**worst_objects()["managed_fields"]["metadata"], "name": "huge"}},
+    )
+    bodies[2]["metadata"]["annotations"] = dict(BACKUP_HOOK)
+    achieved = []
+    for body in bodies:
+        achieved += _try(world, "pods", body, BACKUP_HOOK)
+    return achieved
+
+
+@controlled_attack
+def files_copied_by_an_annotation(world: World) -> list[str]:
+    """Annotate a pod so that Velero copies its volumes by the node agent, which the policy refuses."""
+    volumes = {"backup.velero.io/backup-volumes": "data"}
+    return _try(world, "pods", {**body_of("Pod", "copied", annotations=volumes), "spec": _POD}, volumes)
+
+
+@controlled_attack
+def hook_in_the_jobs_of_a_cron_job(world: World) -> list[str]:
+    """Put annotations into the metadata of a jobTemplate, which the Jobs get."""
+    return _try(world, "cronjobs", cron_job("jobs", ADDITIONAL, {}, {}), ADDITIONAL)
+
+
+@attack
+def expensive_search(world: World) -> list[str]:
+    """Send the CronJob whose search costs the API server most, in a cluster with 20 more SelfServicePolicies."""
+    target, spent = path("cronjobs", world.home), []
+    names = [f"costly-{number}" for number in range(20)]
+    selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.home}}}
+    for name in names:
+        world.admin.create(path("selfservicepolicies"), body_of("SelfServicePolicy", name, selector))
+    for where in (path("cronjobs", CLOSED), target):
+        before = processor_seconds(world.cluster)
+        for _ in range(3):
+            world.admin.create(f"{where}?dryRun=All", padded_cron_job("costly"))
+        spent.append((processor_seconds(world.cluster) - before) / 3)
+    for name in names:
+        world.admin.delete(path("selfservicepolicies", name=name))
+    more = spent[1] - spent[0]
+    return [f"{more:.2f} s of the API server for one request"] if more > _MOST_SECONDS else []

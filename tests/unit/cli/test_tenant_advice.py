@@ -241,6 +241,12 @@ SENTENCES = {
     "CheckingAccess": (
         ("The operator is checking what the requester may create. Wait for it with foresail backup wait daily -n shop"),
     ),
+    "NamespaceUnlabelled": (
+        (
+            "The operator has not labelled the namespace for admission yet, or someone removed the label. Wait; the "
+            "backup then starts automatically. If this persists, ask a cluster administrator"
+        ),
+    ),
     "AllKindsAllowed": (
         ("The requester may create everything in the backup. Wait for it with foresail backup wait daily -n shop"),
     ),

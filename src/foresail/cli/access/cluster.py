@@ -11,6 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.authorization import Discovery
+from foresail.api.metadata import Metadata
 from foresail.cli.errors import CommandError, TooLargeError, UnauthorizedError, UnreachableError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
@@ -44,6 +45,19 @@ class _Rest(msgspec.Struct, rename="camel"):
 class _Counted(msgspec.Struct):
     metadata: _Rest
     items: list[msgspec.Raw] | None = None
+
+
+class _Next(msgspec.Struct):
+    token: str = msgspec.field(default="", name="continue")
+
+
+class _Item(msgspec.Struct):
+    metadata: Metadata
+
+
+class _Names(msgspec.Struct):
+    metadata: _Next = msgspec.field(default_factory=_Next)
+    items: list[_Item] | None = None
 
 
 class Cluster:
@@ -111,6 +125,18 @@ class Cluster:
             if not page.metadata.next_page:
                 return found
             parameters["continue"] = page.metadata.next_page
+
+    async def metadata_pages(self, kind: Kind, namespace: str = "") -> AsyncIterator[list[Metadata]]:
+        """Yield the metadata of all objects of a kind page by page, so that only one is in memory."""
+        parameters = {"limit": _PAGE}
+        while True:
+            page = await self._client.page(kind, namespace, parameters, _Names, metadata_only=True)
+            if isinstance(page, Failure):
+                raise refusal(page, "list", kind, Key(namespace, ""))
+            yield [item.metadata for item in page.items or ()]
+            if not page.metadata.token:
+                return
+            parameters["continue"] = page.metadata.token
 
     async def read(self, kind: Kind, key: Key, of: type[T]) -> T:
         """Return one object."""

@@ -10,6 +10,7 @@ from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
+from foresail.cli.doctor.admission import annotations
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.ownerless import garbage
@@ -45,7 +46,7 @@ def findings(seen: Evidence) -> list[Finding]:
     checks = (
         unread, kinds, unserved, clocks, zones, veleros, attended, runnable, objectives, primed, locations,
         strangers, rivals, stuck, undeletable, garbage, permissions, stores, refusals, requesters, data_path,
-        recovery, restore_checks, volumes,
+        recovery, restore_checks, volumes, admission,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
@@ -59,6 +60,11 @@ def unread(seen: Evidence) -> Iterator[Finding]:
     """Report what could not be read."""
     for each in seen.unread:
         yield warning("access", f"not checked: {each.problem}", each.hint or "")
+
+
+def admission(seen: Evidence) -> Iterator[Finding]:
+    """Report on annotations that Velero acts on."""
+    yield from annotations(seen.admission)
 
 
 def requesters(seen: Evidence) -> Iterator[Finding]:

@@ -26,6 +26,7 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
+from foresail.cli.doctor.admission import Admission, read_admission
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_volume_data
@@ -167,6 +168,7 @@ class Evidence:
     checks: tuple[CheckSeen, ...] = ()  # RestoreChecks of administrators and tenants
     sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
     volume_data: VolumeData | None = None  # of tenants' volumes; None if self-service is off, or there are no snapshots
+    admission: Admission | None = None  # of annotations on tenants' objects; None if self-service is off
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
     def holder(self, lease: Lease | None) -> str:
@@ -196,6 +198,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     serves = has_policies and any(each.self_service for each in operators)
     asked_for = NON_ADMIN_LOCATION_REQUEST
     has_approvals = serves and f"{asked_for.plural}.{asked_for.group}" in (definitions or ())
+    policies = tuple(await reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy) if has_policies else ())
+    never = {namespace, *(each.key.namespace for each in operators)}
     is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
     return Evidence(
         namespace=namespace,
@@ -222,7 +226,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         schedule_policies=tuple(
             await reader.all(SCHEDULE_POLICY, "", SchedulePolicy) if _serves(SCHEDULE_POLICY, definitions) else ()
         ),
-        policies=tuple(await reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy) if has_policies else ()),
+        policies=policies,
+        admission=await reader.tried(read_admission(cluster, policies, never)) if serves else None,
         signs_records=await reader.tried(_signs_records(cluster, namespace)) if serves else None,
         adoptable=tuple(await reader.tried(read_adoptable(cluster, Scope(namespace), asked)) or ()) if serves else (),
         pods=tuple(chain.from_iterable(pods)),

@@ -50,7 +50,7 @@ SELF_SERVICE = (
         everywhere=True,
     ),
     *_each("foresail.dev", "selfservicepolicies schedulepolicies", "list watch", everywhere=True),
-    *_each("", "namespaces", "list watch", everywhere=True),
+    *_each("", "namespaces", "list watch patch", everywhere=True),
     *_each("", "persistentvolumeclaims", "list watch", everywhere=True),
     *_each("", "pods", "list", everywhere=True),
     *_each("authorization.k8s.io", "subjectaccessreviews", "create", everywhere=True),

@@ -21,6 +21,7 @@ from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.rows.tenant_locations import FINALIZER
+from foresail.tenancy.namespaces import NOT_LABELLED
 
 _CHECK_NAME = re.compile(r"check-[0-9a-f]{10}(-(?!evidence)[a-z]+)?")
 _ENDED = ("Completed", "PartiallyFailed", "Failed", "FailedValidation")
@@ -96,6 +97,17 @@ class Releases:
                 await self._release(family.kind, each, family.finalizer)
 
         await self._release_locations()
+        await self._remove_labels()
+
+    async def _remove_labels(self) -> None:
+        """Remove the labels by which admission policies select namespaces with self-service."""
+        for namespace in await self._listed(NAMESPACE):
+            labels = [key for key in NOT_LABELLED.by_key() if key in (namespace.metadata.labels or {})]
+            if labels:
+                if not self._dry_run:
+                    body = {"metadata": {"labels": dict.fromkeys(labels)}}
+                    await self._cluster.merged_if_same(NAMESPACE, namespace.key, body)
+                _report("released", NAMESPACE, namespace)
 
     async def _release_locations(self) -> None:
         for each in await self._listed(NON_ADMIN_LOCATION):

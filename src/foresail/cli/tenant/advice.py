@@ -185,6 +185,10 @@ ADVICE = {
         "Or ask a cluster administrator to install the admission policies",
     ),
     Reason.CHECKING_ACCESS: Advice("the operator is checking what the requester may create", _WAIT),
+    Reason.NAMESPACE_UNLABELLED: Advice(
+        "the operator has not labelled the namespace for admission yet, or someone removed the label",
+        "wait; the {word} then starts automatically. If this persists, ask a cluster administrator",
+    ),
     Reason.ALL_KINDS_ALLOWED: Advice("the requester may create everything in the backup", _WAIT),
     Reason.KINDS_LEFT_OUT: Advice(
         "the requester may not create or read some kinds, so they are left out",

@@ -76,4 +76,6 @@ def _undone(view: AdmissionView) -> Note:
         f"Someone else changed the labels of namespace {view.name}: {label} is missing or left over. The operator sets"
         " it again later; requests wait. Let the tool that manages the namespace ignore it."
     )
-    return Note(NAMESPACE, Key("", view.name), view.namespace.uid, Reason.NAMESPACE_UNLABELLED.value, text, Level.WARNING)
+    return Note(
+        NAMESPACE, Key("", view.name), view.namespace.uid, Reason.NAMESPACE_UNLABELLED.value, text, Level.WARNING
+    )

@@ -30,7 +30,9 @@ def row(labels: AdmissionLabels = NOT_LABELLED, *, is_terminating: bool = False)
     return NamespaceRow("uid", {"team": "red"}, is_terminating, labels)
 
 
-def view(labels: AdmissionLabels, actual: AdmissionLabels = NOT_LABELLED, last: LabelWrite | None = None) -> AdmissionView:
+def view(
+    labels: AdmissionLabels, actual: AdmissionLabels = NOT_LABELLED, last: LabelWrite | None = None
+) -> AdmissionView:
     return AdmissionView("red", row(actual), labels, last)
 
 
@@ -77,7 +79,9 @@ def test_while_a_policy_is_unreadable_nothing_becomes_allowed_and_no_label_is_re
 def test_a_policy_does_not_see_the_labels_so_it_cannot_select_by_them() -> None:
     labels = {"team": "red", KEYS[0]: "refused", KEYS[1]: "allowed"}
     found = namespace_row(Namespace(Metadata("red", uid="uid", labels=labels)))
-    assert found == NamespaceRow("uid", {"team": "red"}, is_terminating=False, admission=AdmissionLabels("refused", "allowed"))
+    assert found == NamespaceRow(
+        "uid", {"team": "red"}, is_terminating=False, admission=AdmissionLabels("refused", "allowed")
+    )
 
 
 def test_labels_are_set_changed_and_removed_and_nothing_is_written_if_they_are_right() -> None:
@@ -108,5 +112,7 @@ def test_another_decision_and_a_removal_much_later_are_written_at_once() -> None
 
 def test_the_label_that_is_missing_is_named() -> None:
     assert missing_label(row(), REFUSED) == "foresail.dev/velero-annotations=refused"
-    assert missing_label(row(AdmissionLabels("refused", "allowed")), REFUSED) == "foresail.dev/file-system-backup=refused"
+    assert (
+        missing_label(row(AdmissionLabels("refused", "allowed")), REFUSED) == "foresail.dev/file-system-backup=refused"
+    )
     assert missing_label(row(REFUSED), REFUSED) == ""

@@ -1,0 +1,94 @@
+"""What the doctor makes of the annotations that Velero acts on: whether they are refused, and where some are older."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from foresail.api.core import NAMESPACE, Namespace
+from foresail.api.marks import FILE_SYSTEM_LABEL, VELERO_ANNOTATIONS_LABEL
+from foresail.api.metadata import Metadata
+from foresail.api.pods import POD
+from foresail.api.policy import SelfServicePolicy
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.doctor.finding import Finding, good, problem, some, warning
+from foresail.plan import Key, Kind
+from foresail.selfservice.policy.admission import missing_label
+from foresail.selfservice.specs.annotations import backup_hook
+from foresail.tenancy.namespaces import NamespaceRow, namespace_row
+from foresail.tenancy.policies import REFUSED, admission_labels, policy_row
+
+BINDING = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
+_ANNOTATIONS = Key("", "foresail-velero-annotations")
+_MOST_PODS = 20_000
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether the policy is there, namespaces without its label, and pods with hooks from before it."""
+
+    is_enforced: bool
+    unlabelled: tuple[str, ...] = ()
+    hooked: tuple[str, ...] = ()  # namespace, name and annotation
+    is_complete: bool = True  # whether every pod was read
+
+
+async def read_admission(cluster: Cluster, policies: Sequence[SelfServicePolicy], never: Collection[str]) -> Admission:
+    """Read the binding, the labels of namespaces, and the metadata of at most 20,000 pods."""
+    is_enforced = await cluster.if_there(BINDING, _ANNOTATIONS, _Named) is not None
+    rows, refused, unlabelled = [policy_row(each) for each in policies], set[str](), list[str]()
+    async for page in cluster.metadata_pages(NAMESPACE):
+        for metadata in page:
+            row: NamespaceRow = namespace_row(Namespace(metadata))
+            labels = admission_labels(metadata.name, row.labels, rows, never)
+            if labels.velero_annotations == REFUSED:
+                refused.add(metadata.name)
+            if missing_label(row, labels) and not row.is_terminating:
+                unlabelled.append(metadata.name)
+    hooked, count = list[str](), 0
+    async for page in cluster.metadata_pages(POD):
+        count += len(page)
+        hooked += (_shown(pod) for pod in page if pod.namespace in refused and backup_hook(pod.annotations or {}))
+        if count >= _MOST_PODS:
+            break
+    return Admission(is_enforced, tuple(sorted(unlabelled)), tuple(hooked), is_complete=count < _MOST_PODS)
+
+
+def _shown(pod: Metadata) -> str:
+    return f"{pod.namespace}/{pod.name} ({backup_hook(pod.annotations or {})})"
+
+
+def annotations(seen: Admission | None) -> Iterator[Finding]:
+    """Report whether annotations that Velero acts on are refused, and which pods have such from before."""
+    if seen is None:
+        return
+    if not seen.is_enforced:
+        fix = (
+            "install the admission policies: foresail install --self-service, or helm upgrade foresail charts/foresail"
+        )
+        yield problem("annotations", "nothing refuses annotations that Velero acts on", fix)
+    if seen.unlabelled:
+        says = (
+            f"namespaces without the labels {VELERO_ANNOTATIONS_LABEL} and {FILE_SYSTEM_LABEL}: {some(seen.unlabelled)}"
+        )
+        fix = "requests there wait: check that the operator runs, and that no tool removes these labels"
+        yield warning("annotations", says, fix)
+    if seen.hooked:
+        says = f"Velero runs commands in pods that are older than self-service: {some(seen.hooked)}"
+        fix = "remove the annotation from the pod and its template; until then every Backup of the namespace runs it"
+        yield warning("annotations", says, fix)
+    elif seen.is_enforced and not seen.unlabelled:
+        read = "no pod has a backup hook" if seen.is_complete else f"none of the first {_MOST_PODS} pods has a hook"
+        yield good(
+            "annotations", f"annotations that Velero acts on are refused where tenants have self-service; {read}"
+        )
