@@ -49,6 +49,7 @@ class Reason(StrEnum):
     ACCESS_DENIED = "AccessDenied"
     VOLUME_NOT_BACKED_UP = "VolumeNotBackedUp"
     BACKUP_TOO_LARGE = "BackupTooLarge"
+    RESTORE_WITHDRAWN = "RestoreWithdrawn"
 
     WAITING = "Waiting"
     RUNNING = "Running"

@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from foresail.cli.console import kept, recent
+from foresail.cli.console import in_cluster, kept, recent
 from foresail.cli.console.kept import KeptList
-from foresail.kube import http_pool
 from foresail.kube.reflector import ListMetadata, Page
 from tests.unit.cli.test_console import everything
 from tests.unit.cli.test_console_in_cluster import ANN, BOB, Proxy, comes_true, pki, walk
@@ -227,7 +226,7 @@ def test_a_token_that_is_refused_drops_nothing_of_others(pki: Path) -> None:
     walk(pki, steps, {ANN: viewer(found)})
 
 
-@pytest.mark.parametrize(("where", "bound"), [(http_pool, "MOST_BYTES"), (kept.KeptCluster, "most_bytes")])
+@pytest.mark.parametrize(("where", "bound"), [(in_cluster, "MOST_ANSWER"), (kept.KeptCluster, "most_bytes")])
 def test_a_list_that_would_fill_the_memory_is_refused(
     pki: Path, monkeypatch: pytest.MonkeyPatch, where: object, bound: str
 ) -> None:

@@ -15,7 +15,9 @@ from foresail.cli.errors import CommandError, TooLargeError, UnauthorizedError, 
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.http import in_units
 from foresail.kube.http_direct import direct_http
+from foresail.kube.pages import read_pages
 from foresail.kube.reflector import Page
 from foresail.plan import Body, Key, Kind
 
@@ -23,7 +25,6 @@ T = TypeVar("T")
 MANAGER = "foresail-cli"
 """The field manager of the command line."""
 
-_PAGE = "500"
 _NO_SUCH_KIND = ("the server could not find the requested resource", "404 page not found")
 _NAME_ONE = "specify a kubeconfig with --kubeconfig or KUBECONFIG, and a context with --context"
 _NO_ANSWER = (Cause.UNREACHABLE, Cause.UNAUTHORIZED)
@@ -99,18 +100,14 @@ class Cluster:
 
     async def _pages(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[Page] | Failure:
         found, size = list[Page](), 0
-        parameters = {"limit": _PAGE, **selection}
-        while True:
-            page = await self._client.page(kind, namespace, parameters, Page)
+        async for page in read_pages(self._client, kind, namespace, Page, selection):
             if isinstance(page, Failure):
                 return page
             found.append(page)
             size += sum(len(memoryview(each)) for each in page.items or ())
             if self.most_bytes is not None and size > self.most_bytes:
-                raise too_large(kind, namespace, f"its objects have more than {self.most_bytes >> 20} MiB")
-            if not page.metadata.next_page:
-                return found
-            parameters["continue"] = page.metadata.next_page
+                raise too_large(kind, namespace, f"its objects have more than {in_units(self.most_bytes)}")
+        return found
 
     async def read(self, kind: Kind, key: Key, of: type[T]) -> T:
         """Return one object."""
@@ -238,6 +235,8 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
         return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}{doubt}")
     if failure.cause is Cause.NOT_FOUND:
         return _not_found(failure, kind, key)
+    if failure.cause is Cause.TOO_LARGE:
+        return too_large(kind, key.namespace, failure.message)
     if failure.cause in _NO_ANSWER:
         return _no_answer(failure)
     if failure.cause is Cause.ALREADY_EXISTS:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from foresail.cli.access.cluster import Cluster, too_large
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may
 from foresail.cli.threads import in_thread
 from foresail.kube.client import Client
 from foresail.kube.clock import steady
 from foresail.kube.failures import Failure
-from foresail.kube.http_pool import LargeAnswerError
 from foresail.kube.json_stream import LineSplitter
 from foresail.kube.reflector import Page, WatchLine
 from foresail.plan import Key, Kind
@@ -226,9 +225,3 @@ class KeptCluster(Cluster):
         if len(pages) > 1 and not selection:
             self._kept.keep((self._viewer, kind, namespace), self._client, pages, began)
         return items
-
-    async def _pages(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[Page] | Failure:
-        try:
-            return await super()._pages(kind, namespace, selection)
-        except LargeAnswerError as error:
-            raise too_large(kind, namespace, str(error)) from error

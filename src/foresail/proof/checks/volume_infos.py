@@ -2,6 +2,8 @@
 
 import msgspec
 
+from foresail.api.velero_files import volume_infos
+
 _FILES = "PodVolumeBackup"
 _GOOD = ("", "succeeded")
 
@@ -19,9 +21,8 @@ _infos = msgspec.json.Decoder(list[_Info] | None)
 
 def claims_with_files(file: bytes) -> tuple[tuple[str, str], ...] | None:
     """Return namespace and name of each claim with a file-system backup; None if the list is not of Velero's shape."""
-    try:
-        found = _infos.decode(file)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    infos = volume_infos(file, _infos)
+    if infos is None:
         return None
-    good = [each for each in found or () if each.method == _FILES and not each.skipped and each.result in _GOOD]
+    good = [each for each in infos if each.method == _FILES and not each.skipped and each.result in _GOOD]
     return tuple(sorted((each.namespace, each.name) for each in good))

@@ -12,6 +12,7 @@ import msgspec
 
 from foresail.api.instants import instant
 from foresail.api.marks import BACKUP_UID
+from foresail.api.policy import NO_MAXIMUM
 from foresail.plan import Action, Create, Key
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.observe import (
@@ -23,10 +24,11 @@ from foresail.selfservice.access.observe import (
     Checked,
     PodCheck,
     PodsChecked,
+    Recheck,
     SecretsCheck,
 )
 from foresail.selfservice.access.rules import Authorized, Options
-from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.policy.locations import location_named, owner_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
@@ -87,7 +89,7 @@ def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting |
 
 def is_quick(read: object) -> bool:
     """Whether a background read needs only the API server, so that the request keeps its turn meanwhile."""
-    return isinstance(read, PodCheck | SecretsCheck) or (isinstance(read, Check) and not read.list_url)
+    return isinstance(read, PodCheck | Recheck | SecretsCheck) or (isinstance(read, Check) and not read.list_url)
 
 
 def is_still_refused(view: RequestView) -> bool:
@@ -100,16 +102,15 @@ def is_still_refused(view: RequestView) -> bool:
         or policy is None
     ):
         return False
-    if condition.reason == Reason.INVALID_BACKUP_SPEC:
-        return True
-    rules = policy.spec.restore
-    if condition.reason == Reason.BACKUP_TOO_LARGE:
-        return view.is_by_requester or rules.volumes != "AsIs"
-    if condition.reason == Reason.VOLUME_NOT_BACKED_UP:
-        return rules.volumes != "AsIs"
-    if condition.reason == Reason.POLICY_VIOLATION:
-        return annotations.are_refused(policy)
-    return view.is_by_requester
+    rules, has_maximum = policy.spec.restore, policy.spec.restore.maximum_objects != NO_MAXIMUM
+    violates = has_maximum if view.family is RESTORES else annotations.are_refused(policy)
+    still: dict[str, bool] = {
+        Reason.INVALID_BACKUP_SPEC: True,
+        Reason.BACKUP_TOO_LARGE: view.is_by_requester or rules.volumes != "AsIs" or has_maximum,
+        Reason.VOLUME_NOT_BACKED_UP: rules.volumes != "AsIs",
+        Reason.POLICY_VIOLATION: violates,
+    }
+    return still.get(condition.reason, view.is_by_requester)
 
 
 # Restores that were denied: new access is noticed without watching RBAC
@@ -194,6 +195,8 @@ def _authorize_backup(
         text = f"Cannot read the pods of namespace {check.namespace}, the served kinds or the requester's access"
         message = _retried(text, found.problem)
         return Waiting(read=check, message=message) if now >= again else Waiting(wake_at=again, message=message)
+    if found.is_too_large:
+        return annotations.too_many_pods(check.namespace, policy)
     if found.pod:
         return annotations.hooked(found.pod, found.annotation, policy)
     return _checked_backup(view, spec, check, found)
@@ -255,7 +258,8 @@ def _authorize_restore(
 ) -> Authorized | Refused | Waiting:
     options = options_of(view, policy, spec)
     backup = view.source.velero if view.source is not None else None
-    if not options.is_by_requester and not options.checks_volumes:
+    most = policy.spec.restore.maximum_objects
+    if not options.is_by_requester and not options.checks_volumes and most == NO_MAXIMUM:
         return Authorized(spec)
     if backup is None:
         return Waiting()
@@ -264,7 +268,7 @@ def _authorize_restore(
     if read_result is not None and isinstance(read_result.query, Check) and isinstance(read_result.found, Checked):
         is_same = (read_result.query.backup_uid, read_result.query.options) == (backup.uid, options)
         if is_same and read_result.found.verdict is not None and now <= read_result.started + FRESH:
-            return access.authorized_spec(spec, read_result.found.verdict, options)
+            return _within(policy, spec, read_result.found.verdict, options)
         if is_same and read_result.found.is_too_large:
             return access.too_large(view.request.source)
         again = _next_attempt(known)
@@ -273,6 +277,14 @@ def _authorize_restore(
             return Waiting(wake_at=again, message=_retried(text, read_result.found.problem))
     waiting = None if known.has_contents else _files(view, backup, known, now)
     return waiting or Waiting(read=_check(known, backup, options))
+
+
+def _within(policy: PolicyRow, spec: dict[str, Any], verdict: access.Verdict, options: Options) -> Authorized | Refused:
+    made = access.authorized_spec(spec, verdict, options)
+    most = policy.spec.restore.maximum_objects
+    if isinstance(made, Refused) or most == NO_MAXIMUM or verdict.objects <= most:
+        return made
+    return access.too_many_objects(verdict.objects, policy)
 
 
 def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Options:
