@@ -50,9 +50,6 @@ class _Counted(msgspec.Struct):
 class Cluster:
     """A cluster, with the rights of the user's kubeconfig."""
 
-    most_bytes: int | None = None
-    """Of the objects of one list; None if they are not bounded."""
-
     def __init__(self, client: Client) -> None:
         self._client = client
 
@@ -103,11 +100,20 @@ class Cluster:
         async for page in read_pages(self._client, kind, namespace, Page, selection):
             if isinstance(page, Failure):
                 return page
-            found.append(page)
-            size += sum(len(memoryview(each)) for each in page.items or ())
-            if self.most_bytes is not None and size > self.most_bytes:
-                raise too_large(kind, namespace, f"its objects have more than {in_units(self.most_bytes)}")
+            found.append(self._kept_of(page))
+            size += sum(len(memoryview(each)) for each in found[-1].items or ())
+            most = self._most_bytes(namespace)
+            if most is not None and size > most:
+                raise too_large(kind, namespace, f"its objects have more than {in_units(most)}")
         return found
+
+    def _kept_of(self, page: Page) -> Page:
+        """Return what is kept of a page."""
+        return page
+
+    def _most_bytes(self, _namespace: str) -> int | None:
+        """Return how many bytes the objects of a list may have, in a namespace or in the cluster; None: any."""
+        return None
 
     async def read(self, kind: Kind, key: Key, of: type[T]) -> T:
         """Return one object."""
