@@ -99,11 +99,15 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the object with that UID, not a later one of the same name; an already deleted one counts as done."""
+    """Delete the object with that UID, not a later one of the same name; an already deleted one counts as done.
+
+    With a version, only if it has not changed since.
+    """
 
     kind: Kind
     key: Key
     uid: str
+    resource_version: str = ""
 
 
 Action = Create | Patch | JsonPatch | Apply | Delete

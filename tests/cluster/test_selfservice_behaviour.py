@@ -1,5 +1,6 @@
 """Findings about the life of requests, each reproduced by a tenant with the role `edit` on the real cluster."""
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -78,6 +79,24 @@ def test_finding_1_1_a_queued_restore_does_not_resurrect_its_namespace(served: C
     assert "buried" not in served.kubectl("get", "namespaces", "--output=jsonpath={.items[*].metadata.name}").split()
     said = ("get", "events", f"--namespace={VELERO}", "--output=jsonpath={.items[*].reason}")
     eventually(lambda: "NamespaceGone" in served.kubectl(*said).split(), 60)
+
+
+@pytest.mark.parametrize("gone", ["access", "policy"])
+def test_a_restore_that_velero_has_not_begun_is_withdrawn_with_its_requesters_access(
+    served: Cluster, eventually: Eventually, gone: str
+) -> None:
+    name = f"withdrawn-{gone}"
+    try:
+        queue_restore(served, name, eventually)
+        if gone == "policy":
+            served.kubectl("label", "namespace", name, "foresail.dev/self-service-")
+        else:
+            served.kubectl("delete", "rolebindings", "--all", f"--namespace={name}")
+        eventually(lambda: not of_namespace(served, "restores", name), 150)
+        left = served.kubectl("get", "nonadminrestore", "back", f"--namespace={name}", "--output=json")
+        assert condition(json.loads(left)["status"], "Succeeded")[:2] == ("False", "RestoreWithdrawn")
+    finally:
+        run_velero_again(served, name, eventually)
 
 
 def reason(tenant: Tenant, target: str) -> str:

@@ -27,6 +27,7 @@ _MEGABYTE = "x" * 1_000_000
 _PATCHES = 3  # each keeps the API server busy for seconds
 _REFUSED = 40
 _MOST_MEMORY = 20.0  # MiB
+_PODS, _MOST_PEAK = 60, 100.0  # of 1.3 MB each; MiB
 _EMPTY: dict[str, Any] = {"backupSpec": {}}
 _NO_PLACE = {"QuotaExceeded"}
 _FINAL = {"Completed", "PartiallyFailed", "Failed", "FailedValidation"}
@@ -68,6 +69,51 @@ def fill_the_memory_with_refused_specs(world: World) -> list[str]:
     for number in range(_REFUSED):
         world.admin.delete(path(NAB, HOSTILE, f"big-{number}"))
     return found
+
+
+@attack
+def fill_the_memory_with_pods(world: World) -> list[str]:
+    """Make the operator read pods of megabytes before a backup."""
+    before = world.memory("VmHWM")
+    finalizers = [f"{'.'.join(['d' * 60] * 4)}/{number:04}{'x' * 55}" for number in range(2_000)]
+    spec = {"containers": [{"name": "main", "image": "none"}], "nodeName": "nowhere"}
+    names = [f"fat-{number}" for number in range(_PODS)]
+    for name in names:
+        meta = {"name": name, "finalizers": finalizers}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        world.hostile.create("/api/v1/namespaces/" + HOSTILE + "/pods", body)
+    world.ask(NAB, "of-fat-pods", _EMPTY)
+    found = reason(world.decided(NAB, "of-fat-pods", seconds=120))
+    moved = world.memory("VmHWM") - before
+    for name in names:
+        target = f"/api/v1/namespaces/{HOSTILE}/pods/{name}"
+        world.admin.patch(target, {"metadata": {"finalizers": None}})
+        world.admin.delete(target, gracePeriodSeconds="0")
+    problems = [f"the operator's peak moved by {moved:.0f} MiB"] if moved > _MOST_PEAK else []
+    return problems + ([] if found == "PolicyViolation" else [f"the backup is {found}, not refused"])
+
+
+@attack
+def restore_after_access_is_gone(world: World) -> list[str]:
+    """Queue a restore in Velero, lose all access, and get the objects back when Velero goes on."""
+    space = "revoked"
+    world.cluster.apply(namespace(space), may_edit(space, "mallory"))
+    until(lambda: world.hostile.get(path(NAB, space)) is not None, 60, "the tenant may ask")
+    world.ask(NAB, "one", _EMPTY, space)
+    world.finished(NAB, "one", space)
+    world.ask(NAR, "first", {"restoreSpec": {"backupName": "one"}}, space)
+    world.finished(NAR, "first", space)
+    with world.velero_stopped():
+        world.ask(NAR, "late", {"restoreSpec": {"backupName": "one"}}, space)
+        until(lambda: _unfinished(world, "restores", space), 60, "Velero has the restore")
+        world.cluster.kubectl("delete", "rolebindings", "--all", f"--namespace={space}")
+        try:
+            until(lambda: not _unfinished(world, "restores", space), 150, "the restore is withdrawn")
+        except TimeoutError:
+            return ["the restore waits for Velero though its requester has no access"]
+        finally:
+            world.cluster.kubectl("delete", "namespace", space, "--wait=false")
+    return []
 
 
 def _answers_others(world: World, name: str) -> None:

@@ -295,10 +295,10 @@ class World:
                     held.setdefault(each.split("/")[1], set()).add(PurePosixPath(each).stem)
         return held
 
-    def memory(self) -> float:
-        """Return the operator's resident memory in MiB."""
+    def memory(self, of: str = "VmRSS") -> float:
+        """Return the operator's resident memory in MiB, or its peak (VmHWM)."""
         status = Path(f"/proc/{self.operator.pid}/status").read_text()
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(of)) / 1024
 
     @contextmanager
     def velero_stopped(self) -> Iterator[None]:

@@ -47,6 +47,7 @@ class Reviews:
     is_too_large: bool = False  # whether the lists in the bucket are
     asked: list[tuple[str, str, str]] = field(default_factory=list)  # verb, resource, namespace
     discovered: int = 0
+    lists: int = 0  # pages of pods
     read: list[Check] = field(default_factory=list)
 
     async def contents(self, wish: Check) -> Contents:
@@ -82,9 +83,19 @@ class Reviewer:
         return await self._visitor.get(kind, key, of)
 
     async def page(
-        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        parameters: Mapping[str, str],
+        of: type[T],
+        *,
+        metadata_only: bool = False,
+        most_bytes: int | None = None,
     ) -> T | Failure:
-        return await self._visitor.page(kind, namespace, parameters, of, metadata_only=metadata_only)
+        self._reviews.lists += 1
+        return await self._visitor.page(
+            kind, namespace, parameters, of, metadata_only=metadata_only, most_bytes=most_bytes
+        )
 
     async def discover(self, of: type[T]) -> T | Failure:
         self._reviews.discovered += 1

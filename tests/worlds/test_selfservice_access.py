@@ -347,6 +347,9 @@ def test_a_backup_with_too_many_objects_is_refused_while_the_policy_checks_acces
         assert refused(tenancy)[0] == "BackupTooLarge", "its volumes are still to be checked"
         policy(tenancy, restore={"authorization": "Policy", "volumes": "AsIs"})
         await tenancy.settle(30)
+        assert refused(tenancy)[0] == "BackupTooLarge", "its objects are still to be counted"
+        policy(tenancy, restore={"authorization": "Policy", "volumes": "AsIs", "maximumObjects": 1_000_000})
+        await tenancy.settle(30)
         velero_restore(tenancy)
 
     tell(story)
@@ -382,6 +385,70 @@ def test_a_pod_with_a_backup_hook_is_refused_unless_the_policy_allows_it(allowed
         status, reason, message = tenancy.condition(NAB, "Accepted", NON_ADMIN_BACKUP)
         assert (status, reason) == ("False", "PolicyViolation")
         assert "Pod web has annotation pre.hook.backup.velero.io/command" in message
+
+    tell(story)
+
+
+@pytest.mark.parametrize("rules", [{}, {"authorization": "Policy", "volumes": "AsIs"}])
+def test_a_restore_of_more_objects_than_the_policy_allows_is_refused(rules: dict[str, str]) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        policy(tenancy, restore=rules)
+        tenancy.reviews.held = Contents(kinds=(CONFIG_MAPS, PODS, DEPLOYMENTS), counts=(9_990, 8, 3))
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(30)
+        reason, message = refused(tenancy)
+        assert reason == "PolicyViolation"
+        assert "has 10,001 objects, and SelfServicePolicy default allows 10,000 (maximumObjects)" in message
+        reads = len(tenancy.reviews.read)
+        await tenancy.settle(1500)
+        assert len(tenancy.reviews.read) == reads
+        assert refused(tenancy)[0] == "PolicyViolation"
+        tenancy.edit(NAR, NON_ADMIN_RESTORE, restoreSpec={"backupName": NAB.name, "excludedResources": ["pods"]})
+        await tenancy.settle(30)
+        velero_restore(tenancy)
+
+    tell(story)
+
+
+@pytest.mark.parametrize(("most", "reads"), [(20_000, 1), (1_000_000, 0)])
+def test_a_policy_may_allow_more_objects_or_not_have_them_counted(most: int, reads: int) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        policy(tenancy, restore={"authorization": "Policy", "volumes": "AsIs", "maximumObjects": most})
+        tenancy.reviews.held = Contents(kinds=(CONFIG_MAPS,), counts=(20_000,))
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(5)
+        velero_restore(tenancy)
+        assert len(tenancy.reviews.read) == reads
+
+    tell(story)
+
+
+def test_pods_too_large_to_check_are_refused_once_and_not_read_again_at_each_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("foresail.selfservice.access.reader.MOST_POD_BYTES", 64 << 10)
+
+    async def story(tenancy: Tenancy) -> None:
+        for number in range(80):
+            body = {"metadata": {"name": f"fat-{number}", "finalizers": [f"foresail.dev/{'x' * 900}"]}, "spec": {}}
+            done(tenancy.world.create(POD, body, "tenant", "red"))
+        tenancy.back_up(NAB)
+        await tenancy.settle(30)
+        assert tenancy.made_for(NAB) is None
+        status, reason, message = tenancy.condition(NAB, "Accepted", NON_ADMIN_BACKUP)
+        assert (status, reason) == ("False", "PolicyViolation")
+        assert "pods of namespace red have more than 64 MiB of metadata" in message
+        lists = tenancy.reviews.lists
+        assert lists == 2, "the second page is the last that is read"
+        await tenancy.stop()
+        tenancy.start()
+        await tenancy.settle(300)
+        assert tenancy.reviews.lists == lists
+        tenancy.back_up(Key("red", "again"))
+        await tenancy.settle(30)
+        assert tenancy.reviews.lists == 2 * lists
 
     tell(story)
 

@@ -10,6 +10,7 @@ import msgspec
 
 from foresail.kube.client import decoder
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.http import MOST_BYTES
 from foresail.plan import Body, Key, Kind
 from tests.worlds.documents import Document
 from tests.worlds.roles import Role
@@ -57,11 +58,20 @@ class Visitor:
         return await self._ask(lambda: refusal or self.world.get(kind, key), of)
 
     async def page(
-        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        parameters: Mapping[str, str],
+        of: type[T],
+        *,
+        metadata_only: bool = False,
+        most_bytes: int | None = None,
     ) -> T | Failure:
         refusal = self._refusal("list", kind, namespace)
         return await self._ask(
-            lambda: refusal or self.world.page(kind, namespace, parameters, metadata_only=metadata_only), of
+            lambda: refusal or self.world.page(kind, namespace, parameters, metadata_only=metadata_only),
+            of,
+            most_bytes or MOST_BYTES,
         )
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
@@ -86,8 +96,10 @@ class Visitor:
             verb, kind, key, lambda: self.world.apply(kind, key, sent, self.manager, subresource), of
         )
 
-    async def delete(self, kind: Kind, key: Key, uid: str) -> Failure | None:
-        answer = await self._write("delete", kind, key, lambda: self.world.delete(kind, key, uid), msgspec.Raw)
+    async def delete(self, kind: Kind, key: Key, uid: str, resource_version: str = "") -> Failure | None:
+        answer = await self._write(
+            "delete", kind, key, lambda: self.world.delete(kind, key, uid, resource_version), msgspec.Raw
+        )
         return answer if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND else None
 
     async def stream(
@@ -147,7 +159,7 @@ class Visitor:
 
         return await self._ask(done, of)
 
-    async def _ask(self, do: Callable[[], Answer], of: type[T]) -> T | Failure:
+    async def _ask(self, do: Callable[[], Answer], of: type[T], most_bytes: int = MOST_BYTES) -> T | Failure:
         await self._travel()
         answer = do()
         sent = None if isinstance(answer, Failure) else msgspec.json.encode(answer)
@@ -155,6 +167,8 @@ class Visitor:
         if sent is None:
             assert isinstance(answer, Failure)
             return answer
+        if len(sent) > most_bytes:
+            return Failure(Cause.TOO_LARGE, f"the answer has more than {most_bytes} bytes", 200)
         try:
             return decoder(of).decode(sent)
         except msgspec.DecodeError as problem:

@@ -122,13 +122,17 @@ class World:
         new, owners = result
         return self._change(kind, key, self._limited(kind, old, new, subresource), owners)
 
-    def delete(self, kind: Kind, key: Key, uid: str = "") -> Answer:
+    def delete(self, kind: Kind, key: Key, uid: str = "", resource_version: str = "") -> Answer:
         """Delete an object, or mark it as going while finalizers hold it."""
         old = self.get(kind, key)
         if isinstance(old, Failure):
             return old
         if uid and uid != old["metadata"]["uid"]:
             message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
+            return failure(409, "Conflict", message)
+        if resource_version and resource_version != old["metadata"]["resourceVersion"]:
+            now = old["metadata"]["resourceVersion"]
+            message = f"Precondition failed: ResourceVersion in precondition: {resource_version}, in object meta: {now}"
             return failure(409, "Conflict", message)
         if not old["metadata"].get("finalizers") and kind != NAMESPACE:
             return self._remove(kind, key)

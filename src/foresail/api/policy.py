@@ -40,6 +40,9 @@ REFUSED_KINDS = (
 """Kinds that a restore leaves out by default, because they grant rights or lift limits."""
 
 ExistingResourcePolicy = Literal["none", "update"]
+NO_MAXIMUM = 1_000_000
+"""The value of `restore.maximumObjects` that sets no limit: the objects are not counted then."""
+
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 
@@ -197,6 +200,15 @@ class RestorePolicy(Wire, frozen=True):
             " AsIs: re-creates it as it was."
         ),
     ] = "BackedUp"
+    maximum_objects: Annotated[
+        int,
+        msgspec.Meta(
+            ge=1,
+            le=NO_MAXIMUM,
+            description="Objects of a backup that one restore may bring back: other restores wait until Velero has"
+            f" created them. {NO_MAXIMUM}: no limit.",
+        ),
+    ] = 10_000
     defaults: RestoreValues = RestoreValues()
     required: RestoreValues = RestoreValues()
     item_operation_timeout: Between = Bounds()

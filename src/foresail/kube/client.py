@@ -17,7 +17,7 @@ import msgspec
 from foresail import __version__
 from foresail.kube.connect import ConnectError, Connection
 from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, Status, failure, unreachable
-from foresail.kube.http import Answer, Http
+from foresail.kube.http import MOST_BYTES, Answer, Http, LargeAnswerError
 from foresail.kube.json_stream import decode
 from foresail.kube.limiter import RequestLimiter
 from foresail.kube.requests import Requests
@@ -43,6 +43,7 @@ _DRY_RUN = {"dryRun": "All"}
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML
 _ATTEMPTS = 5
 _LONGEST_WAIT = 30.0
+_MOST_OF_A_REFUSAL = 1 << 20
 _SECONDS = 30.0  # for a request and its answer; a watch has no such limit
 _encoder = msgspec.json.Encoder()
 
@@ -86,10 +87,12 @@ class Client:
         requests: Requests | None = None,
         tracer: "Tracer | None" = None,
         http: Http | None = None,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         _shrink_tls_buffers()
         self._connection = connection
         self._manager = manager
+        self._most_bytes = most_bytes  # of the body of one answer
         self._http = http or _pool(connection, tracer)
         self._requests = requests or Requests()
         self._host = urlsplit(connection.server).netloc
@@ -114,11 +117,18 @@ class Client:
         return await self._read(address(kind, key.namespace, key.name), {}, of)
 
     async def page(
-        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        parameters: Mapping[str, str],
+        of: type[T],
+        *,
+        metadata_only: bool = False,
+        most_bytes: int | None = None,
     ) -> T | Failure:
         """Read one page of a list, decoded into the given type."""
         accept = _METADATA_LIST if metadata_only else _JSON
-        return await self._read(address(kind, namespace), parameters, of, accept)
+        return await self._read(address(kind, namespace), parameters, of, accept, most_bytes)
 
     async def discover(self, of: type[T]) -> T | Failure:
         """Read the resources that the API server serves outside the core group, in one request."""
@@ -179,9 +189,12 @@ class Client:
         parameters = {"fieldManager": self._manager} | (_DRY_RUN if dry_run else {})
         return await self._write("PATCH", path, body, _APPLY, of, parameters)
 
-    async def delete(self, kind: Kind, key: Key, uid: str, *, dry_run: bool = False) -> Failure | None:
-        """Delete the object with that UID; None if it is being deleted or already deleted."""
-        body: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    async def delete(
+        self, kind: Kind, key: Key, uid: str, resource_version: str = "", *, dry_run: bool = False
+    ) -> Failure | None:
+        """Delete the object with that UID, and version if any; None if it is being deleted or already deleted."""
+        preconditions = {"uid": uid} | ({"resourceVersion": resource_version} if resource_version else {})
+        body: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
         if dry_run:
             body["dryRun"] = ["All"]  # with options in the body, the API server ignores those in the URL
         answer = await self._write("DELETE", address(kind, key.namespace, key.name), body, _JSON, msgspec.Raw)
@@ -246,10 +259,17 @@ class Client:
             await self._renew()  # the cluster's CA may have been replaced: the next request finds the new one
         return unreachable(problem)
 
-    async def _read(self, path: str, parameters: Mapping[str, str], of: type[T], accept: str = _JSON) -> T | Failure:
+    async def _read(
+        self,
+        path: str,
+        parameters: Mapping[str, str],
+        of: type[T],
+        accept: str = _JSON,
+        most_bytes: int | None = None,
+    ) -> T | Failure:
         # A read changes nothing, so it may be sent again after any failure.
         again = {Cause.TOO_MANY, Cause.UNREACHABLE, Cause.SERVER}
-        return await self._persist(lambda: self._once("GET", path, parameters, None, accept, of), again)
+        return await self._persist(lambda: self._once("GET", path, parameters, None, accept, of, most_bytes), again)
 
     async def _write(
         self,
@@ -287,7 +307,14 @@ class Client:
             await asyncio.sleep(min(wait, most) * random.uniform(1.0, 1.5))  # noqa: S311 - to spread, not to hide
 
     async def _once(
-        self, method: str, path: str, parameters: Mapping[str, str], data: bytes | None, content: str, of: type[T]
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, str],
+        data: bytes | None,
+        content: str,
+        of: type[T],
+        most_bytes: int | None = None,
     ) -> T | Failure:
         if refused := _refused_path(path):
             return refused
@@ -302,15 +329,21 @@ class Client:
                         self._limiter.recover()
                     if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                         return await _refusal(method, path, response)
-                    received = await response.read()
+                    received = await response.read(most_bytes or self._most_bytes)
+        except LargeAnswerError as problem:
+            return Failure(Cause.TOO_LARGE, f"{method} {path}: {problem}")
         except ConnectError as problem:
             return Failure(Cause.UNAUTHORIZED, str(problem))
         except self._http.errors as problem:
             return await self._unreachable(problem)
-        try:
-            return decode(decoder(of), received)
-        except msgspec.DecodeError as problem:
-            return Failure(Cause.UNREADABLE, f"{method} {path}: {problem}", response.status)
+        return _decoded(received, of, f"{method} {path}", response.status)
+
+
+def _decoded(received: bytes, of: type[T], request: str, status: int) -> T | Failure:
+    try:
+        return decode(decoder(of), received)
+    except msgspec.DecodeError as problem:
+        return Failure(Cause.UNREADABLE, f"{request}: {problem}", status)
 
 
 def _pool(connection: Connection, tracer: "Tracer | None") -> Http:
@@ -330,7 +363,10 @@ def _shrink_tls_buffers() -> None:
 
 
 async def _refusal(method: str, path: str, response: Answer) -> Failure:
-    received = await response.read()
+    try:
+        received = await response.read(_MOST_OF_A_REFUSAL)
+    except LargeAnswerError as problem:
+        received = str(problem).encode()
     if response.status < HTTPStatus.BAD_REQUEST:
         text = f"{method} {path}: redirect to {response.headers.get('Location')} not followed"
         return failure(response.status, "", text)

@@ -119,7 +119,7 @@ class Executor:
             case Apply():
                 return await client.apply(action.kind, action.key, _addressed(action, {}), _Answer, action.subresource)
             case Delete():
-                return await client.delete(action.kind, action.key, action.uid)
+                return await client.delete(action.kind, action.key, action.uid, action.resource_version)
             case _:
                 assert_never(action)
 

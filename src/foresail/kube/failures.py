@@ -20,6 +20,7 @@ class Cause(Enum):
     SERVER = "ServerError"
     UNREACHABLE = "Unreachable"
     UNREADABLE = "Unreadable"
+    TOO_LARGE = "TooLarge"  # the answer has more bytes than are read of it
     NOT_LEADING = "NotLeading"  # no request was sent: another replica may be writing
     OTHER = "Other"
 

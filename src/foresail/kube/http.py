@@ -9,6 +9,45 @@ from foresail.kube.server import Stream
 CONNECT_SECONDS = 5.0
 """Limit for a connection with its TLS handshake, without the lookup of the name."""
 
+MOST_BYTES = 16 << 20
+"""Limit for the body of one answer, as for one line of a watch: several times the largest object."""
+
+
+class LargeAnswerError(Exception):
+    """An answer has more bytes than are read of it."""
+
+
+class BoundedBody:
+    """Collects the pieces of a body, and raises when there are more bytes than allowed."""
+
+    __slots__ = ("_left", "_most", "_pieces")
+
+    def __init__(self, most: int, length: int | None = None) -> None:
+        self._pieces: list[bytes] = []
+        self._most = self._left = most
+        if length is not None and length > most:
+            raise self._error()
+
+    def add(self, piece: bytes) -> None:
+        """Add the next piece."""
+        self._left -= len(piece)
+        if self._left < 0:
+            self._pieces.clear()
+            raise self._error()
+        self._pieces.append(piece)
+
+    def whole(self) -> bytes:
+        """Return all pieces together."""
+        return b"".join(self._pieces)
+
+    def _error(self) -> LargeAnswerError:
+        return LargeAnswerError(f"the answer of the API server has more than {in_units(self._most)}")
+
+
+def in_units(count: int) -> str:
+    """Return a number of bytes in MiB, or in KiB if it is smaller."""
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
+
 
 class Answer(Protocol):
     """The head of an answer; leaving the context releases its connection."""
@@ -21,8 +60,8 @@ class Answer(Protocol):
     def headers(self) -> Mapping[str, str]:
         """The headers, by their canonical names."""
 
-    async def read(self) -> bytes:
-        """Read the whole body."""
+    async def read(self, most: int) -> bytes:
+        """Read the whole body; a LargeAnswerError if it has more than so many bytes."""
 
     async def __aenter__(self) -> Self: ...
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from aiohappyeyeballs import start_connection
 
 from foresail.kube.connect import Connection
-from foresail.kube.http import CONNECT_SECONDS
+from foresail.kube.http import CONNECT_SECONDS, BoundedBody
 
 _IDLE_SECONDS = 15.0  # then a connection is not used again, as with aiohttp: the server may be about to close it
 _NEXT_ADDRESS = 0.25
@@ -145,13 +145,13 @@ class DirectAnswer:
         self._is_reusable = head.is_kept_alive and self._left is not None
         self._has_chunk = False
 
-    async def read(self) -> bytes:
-        """Read the whole body."""
-        pieces = []
+    async def read(self, most: int) -> bytes:
+        """Read the whole body; a LargeAnswerError if it has more than so many bytes."""
+        body = BoundedBody(most, self._left)
         async with _guarded(self._until):
             while piece := await self.read_piece():
-                pieces.append(piece)
-        return b"".join(pieces)
+                body.add(piece)
+        return body.whole()
 
     async def read_piece(self) -> bytes:
         """Wait for the next piece of the body; empty at its end."""

@@ -9,30 +9,42 @@ from typing import Self
 import aiohttp
 
 from foresail.kube.connect import Connection
-from foresail.kube.http import CONNECT_SECONDS
+from foresail.kube.http import CONNECT_SECONDS, BoundedBody
 from foresail.kube.tracing import Tracer
 
-MOST_BYTES = 32 << 20
-"""Of one answer, where answers are bounded."""
 
+class PoolAnswer:
+    """The head of an answer, and its body up to a limit."""
 
-class LargeAnswerError(Exception):
-    """An answer has more bytes than are read of it."""
+    __slots__ = ("response",)
 
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
 
-class BoundedResponse(aiohttp.ClientResponse):
-    """An answer that is not read to its end if it is too large."""
+    @property
+    def status(self) -> int:
+        """The status code."""
+        return self.response.status
 
-    async def read(self) -> bytes:
-        """Read the whole body."""
-        pieces, size = [], 0
-        async for piece in self.content.iter_any():
-            size += len(piece)
-            if size > MOST_BYTES:
-                self.close()
-                raise LargeAnswerError(f"the answer of the API server has more than {MOST_BYTES >> 20} MiB")
-            pieces.append(piece)
-        return b"".join(pieces)
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers."""
+        return self.response.headers
+
+    async def read(self, most: int) -> bytes:
+        """Read the whole body; a LargeAnswerError if it has more than so many bytes."""
+        body = BoundedBody(most, self.response.content_length)
+        async for piece in self.response.content.iter_any():
+            body.add(piece)
+        return body.whole()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.response.__aexit__(kind, error, at)  # closes a connection whose answer was not read to its end
 
 
 class HttpPool:
@@ -40,10 +52,9 @@ class HttpPool:
 
     errors = (aiohttp.ClientError, OSError)
 
-    def __init__(self, connection: Connection, tracer: Tracer | None = None, *, is_bounded: bool = False) -> None:
+    def __init__(self, connection: Connection, tracer: Tracer | None = None) -> None:
         self._connection = connection
         self._session = aiohttp.ClientSession(
-            response_class=BoundedResponse if is_bounded else aiohttp.ClientResponse,
             connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
             cookie_jar=aiohttp.DummyCookieJar(),  # as kubectl: one of a proxy belongs to one identity
             auto_decompress=False,
@@ -62,10 +73,10 @@ class HttpPool:
         headers: Sequence[tuple[str, str]],
         data: bytes | None,
         seconds: float | None,
-    ) -> aiohttp.ClientResponse:
+    ) -> PoolAnswer:
         """Send a request, and return its answer when that begins."""
         to = self._connection
-        return await self._session.request(
+        response = await self._session.request(
             method,
             to.server + path,
             params=parameters,
@@ -78,10 +89,11 @@ class HttpPool:
             proxy=to.proxy or None,
             middlewares=() if data is None else (_send_once,),
         )
+        return PoolAnswer(response)
 
-    def stream(self, answer: aiohttp.ClientResponse) -> "Response":
+    def stream(self, answer: PoolAnswer) -> "Response":
         """Return the body of an answer as a watch."""
-        return Response(answer)
+        return Response(answer.response)
 
 
 class Response:

@@ -115,7 +115,7 @@ class WatchLine(msgspec.Struct):
     object: msgspec.Raw
 
 
-class ListMetadata(msgspec.Struct):
+class ListMetadata(msgspec.Struct, frozen=True):
     """The resourceVersion of a list, and the token of its next page."""
 
     resource_version: str = msgspec.field(default="", name="resourceVersion")

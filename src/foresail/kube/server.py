@@ -30,7 +30,14 @@ class Server(Protocol):
         """Read one object."""
 
     async def page(
-        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        parameters: Mapping[str, str],
+        of: type[T],
+        *,
+        metadata_only: bool = False,
+        most_bytes: int | None = None,
     ) -> T | Failure:
         """Read one page of a list, of whole objects or of their metadata."""
 
@@ -46,8 +53,8 @@ class Server(Protocol):
     async def apply(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
         """Declare our fields of an object; fields that someone else owns are a conflict."""
 
-    async def delete(self, kind: Kind, key: Key, uid: str) -> Failure | None:
-        """Delete the object with that UID; None if it is being deleted or already deleted."""
+    async def delete(self, kind: Kind, key: Key, uid: str, resource_version: str = "") -> Failure | None:
+        """Delete the object with that UID, and version if any; None if it is being deleted or already deleted."""
 
     async def stream(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from foresail.kube.clock import steady
 from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, unreachable
 from foresail.kube.json_stream import LineSplitter
+from foresail.kube.pages import MOST_PER_PAGE, smaller_page
 from foresail.kube.reflector import Page, Phase, Reflector
 from foresail.kube.server import Server, Stream
 
@@ -179,10 +180,15 @@ class Watch(Generic[Wire, Row]):
                     await asyncio.sleep(0)
 
     async def _list(self) -> Failure | None:
-        spec = self.reflector.spec
+        spec, limit = self.reflector.spec, MOST_PER_PAGE
         while self.reflector.phase is Phase.LISTING:
-            parameters, metadata_only = self.reflector.parameters, spec.metadata_only
-            page = await self._client.page(spec.kind, spec.namespace, parameters, Page, metadata_only=metadata_only)
+            parameters = {**self.reflector.parameters, "limit": str(limit)}
+            page = await self._client.page(
+                spec.kind, spec.namespace, parameters, Page, metadata_only=spec.metadata_only
+            )
+            if isinstance(page, Failure) and (smaller := smaller_page(limit, page)):
+                limit = smaller
+                continue
             if isinstance(page, Failure):
                 return page
             self._received = True

@@ -20,7 +20,16 @@ from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
-from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked, SecretsCheck, SecretsChecked
+from foresail.selfservice.access.observe import (
+    Check,
+    Checked,
+    PodCheck,
+    PodsChecked,
+    Recheck,
+    Rechecked,
+    SecretsCheck,
+    SecretsChecked,
+)
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.adoption import decide as adoption
 from foresail.selfservice.adoption.controller import Adoption
@@ -137,8 +146,8 @@ class SelfService:
         return self.background_reads.clock() if self.background_reads.clock is not None else None
 
     async def _read(
-        self, query: Wanted | Check | PodCheck | SecretsCheck | CredentialsCheck
-    ) -> Found | Checked | PodsChecked | SecretsChecked | CredentialsChecked:
+        self, query: Wanted | Check | PodCheck | Recheck | SecretsCheck | CredentialsCheck
+    ) -> Found | Checked | PodsChecked | Rechecked | SecretsChecked | CredentialsChecked:
         """Do one background read."""
         if isinstance(query, CredentialsCheck):
             return await (self._secrets or SecretReader(None)).run(query)

@@ -51,6 +51,7 @@ class Reason(StrEnum):
     VOLUME_NOT_BACKED_UP = "VolumeNotBackedUp"
     VOLUME_NOT_NEW = "VolumeNotNew"
     BACKUP_TOO_LARGE = "BackupTooLarge"
+    RESTORE_WITHDRAWN = "RestoreWithdrawn"
 
     WAITING = "Waiting"
     RUNNING = "Running"

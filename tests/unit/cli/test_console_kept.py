@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from foresail.cli.console import kept, recent
+from foresail.cli.console import in_cluster, kept, recent
 from foresail.cli.console.kept import KeptList
-from foresail.kube import http_pool
 from foresail.kube.reflector import ListMetadata, Page
 from tests.unit.cli.test_console import everything
 from tests.unit.cli.test_console_in_cluster import ANN, BOB, Proxy, comes_true, pki, walk
@@ -227,7 +226,7 @@ def test_a_token_that_is_refused_drops_nothing_of_others(pki: Path) -> None:
     walk(pki, steps, {ANN: viewer(found)})
 
 
-@pytest.mark.parametrize(("where", "bound"), [(http_pool, "MOST_BYTES"), (kept.KeptCluster, "most_bytes")])
+@pytest.mark.parametrize(("where", "bound"), [(in_cluster, "MOST_ANSWER"), (kept, "MOST_READ")])
 def test_a_list_that_would_fill_the_memory_is_refused(
     pki: Path, monkeypatch: pytest.MonkeyPatch, where: object, bound: str
 ) -> None:
@@ -244,6 +243,23 @@ def test_a_list_that_would_fill_the_memory_is_refused(
         found.end()
 
     walk(pki, steps, {ANN: viewer(found), BOB: {**everything(), NAMESPACES: listed(large)}})
+
+
+def test_what_no_page_shows_does_not_fill_the_memory(pki: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST_READ", 64 << 10)
+    found, fat = Long("shop", "team-a", "team-b"), named("team-c")
+    fat["metadata"] |= {
+        "finalizers": [f"a.b/{number}" for number in range(9_000)],
+        "managedFields": [{"x": "y" * 9_000}],
+    }
+
+    async def steps(proxy: Proxy) -> None:
+        answer = await Proxy(proxy.port, proxy.api, BOB).get("/namespaces")
+        assert "team-c" in answer.text
+
+    walk(pki, steps, {ANN: viewer(found), BOB: {**everything(), NAMESPACES: listed(fat)}})
+    page = kept.slimmed(Page(ListMetadata("7"), [msgspec.Raw(json.dumps(fat).encode())]))
+    assert [len(bytes(item)) < 1_000 for item in page.items or ()] == [True]
 
 
 def line(kind: str, name: str, version: str = "9", **labels: str) -> bytes:

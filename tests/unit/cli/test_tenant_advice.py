@@ -284,7 +284,13 @@ SENTENCES = {
         (
             "The backup contains more objects than the operator can check. Restore from a backup of fewer kinds "
             "(--include-resources). Or ask a cluster administrator to restore it, or to set "
-            "restore.authorization: Policy and restore.volumes: AsIs for namespace shop"
+            "restore.authorization: Policy, restore.volumes: AsIs and restore.maximumObjects: 1000000"
+        ),
+    ),
+    "RestoreWithdrawn": (
+        (
+            "The policy or the requester's access changed before Velero began the restore, so it was withdrawn. "
+            "Ask a cluster administrator for access to the kinds that the message names, and create another restore"
         ),
     ),
     "Waiting": ("Velero has not started it yet. Wait for it with foresail backup wait daily -n shop",),

@@ -49,7 +49,7 @@ class Canned:
                 try:
                     for _ in range(times):
                         async with await http.send("GET", path, {"limit": "1 & 2"}, headers, None, 10.0) as answer:
-                            found.append((answer.status, await answer.read()))
+                            found.append((answer.status, await answer.read(1 << 20)))
                         await asyncio.sleep(pause)
                 finally:
                     await http.close()

@@ -318,7 +318,7 @@ class Said429:
     status = 429
     headers: Mapping[str, str] = {"Retry-After": "20"}
 
-    async def read(self) -> bytes:
+    async def read(self, _: int) -> bytes:
         return json.dumps({"code": 429, "reason": "TooManyRequests", "message": "storage is (re)initializing"}).encode()
 
     async def __aenter__(self) -> Self:
@@ -336,7 +336,7 @@ class Said200(Said429):
     status = 200
     headers: Mapping[str, str] = {}
 
-    async def read(self) -> bytes:
+    async def read(self, _: int) -> bytes:
         return b'{"metadata": {"resourceVersion": "5"}, "items": []}'
 
 

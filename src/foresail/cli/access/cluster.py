@@ -16,15 +16,16 @@ from foresail.cli.errors import CommandError, TooLargeError, UnauthorizedError, 
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.http import in_units
 from foresail.kube.http_direct import direct_http
-from foresail.kube.reflector import Page
+from foresail.kube.pages import read_pages
+from foresail.kube.reflector import ListMetadata, Page
 from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")
 MANAGER = "foresail-cli"
 """The field manager of the command line."""
 
-_PAGE = "500"
 _NO_SUCH_KIND = ("the server could not find the requested resource", "404 page not found")
 _NAME_ONE = "specify a kubeconfig with --kubeconfig or KUBECONFIG, and a context with --context"
 _NO_ANSWER = (Cause.UNREACHABLE, Cause.UNAUTHORIZED)
@@ -47,24 +48,17 @@ class _Counted(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-class _Next(msgspec.Struct):
-    token: str = msgspec.field(default="", name="continue")
-
-
 class _Item(msgspec.Struct):
     metadata: Metadata
 
 
 class _Names(msgspec.Struct):
-    metadata: _Next = msgspec.field(default_factory=_Next)
+    metadata: ListMetadata = msgspec.field(default_factory=ListMetadata)
     items: list[_Item] | None = None
 
 
 class Cluster:
     """A cluster, with the rights of the user's kubeconfig."""
-
-    most_bytes: int | None = None
-    """Of the objects of one list; None if they are not bounded."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -113,30 +107,30 @@ class Cluster:
 
     async def _pages(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[Page] | Failure:
         found, size = list[Page](), 0
-        parameters = {"limit": _PAGE, **selection}
-        while True:
-            page = await self._client.page(kind, namespace, parameters, Page)
+        async for page in read_pages(self._client, kind, namespace, Page, selection):
             if isinstance(page, Failure):
                 return page
-            found.append(page)
-            size += sum(len(memoryview(each)) for each in page.items or ())
-            if self.most_bytes is not None and size > self.most_bytes:
-                raise too_large(kind, namespace, f"its objects have more than {self.most_bytes >> 20} MiB")
-            if not page.metadata.next_page:
-                return found
-            parameters["continue"] = page.metadata.next_page
+            found.append(self._kept_of(page))
+            size += sum(len(memoryview(each)) for each in found[-1].items or ())
+            most = self._most_bytes(namespace)
+            if most is not None and size > most:
+                raise too_large(kind, namespace, f"its objects have more than {in_units(most)}")
+        return found
+
+    def _kept_of(self, page: Page) -> Page:
+        """Return what is kept of a page."""
+        return page
+
+    def _most_bytes(self, _namespace: str) -> int | None:
+        """Return how many bytes the objects of a list may have, in a namespace or in the cluster; None: any."""
+        return None
 
     async def metadata_pages(self, kind: Kind, namespace: str = "") -> AsyncIterator[list[Metadata]]:
         """Yield the metadata of all objects of a kind page by page, so that only one is in memory."""
-        parameters = {"limit": _PAGE}
-        while True:
-            page = await self._client.page(kind, namespace, parameters, _Names, metadata_only=True)
+        async for page in read_pages(self._client, kind, namespace, _Names, metadata_only=True):
             if isinstance(page, Failure):
                 raise refusal(page, "list", kind, Key(namespace, ""))
             yield [item.metadata for item in page.items or ()]
-            if not page.metadata.token:
-                return
-            parameters["continue"] = page.metadata.token
 
     async def read(self, kind: Kind, key: Key, of: type[T]) -> T:
         """Return one object."""
@@ -264,6 +258,8 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
         return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}{doubt}")
     if failure.cause is Cause.NOT_FOUND:
         return _not_found(failure, kind, key)
+    if failure.cause is Cause.TOO_LARGE:
+        return too_large(kind, key.namespace, failure.message)
     if failure.cause in _NO_ANSWER:
         return _no_answer(failure)
     if failure.cause is Cause.ALREADY_EXISTS:

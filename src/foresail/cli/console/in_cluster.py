@@ -45,6 +45,9 @@ PROBES = ("/healthz", "/readyz")
 MOST_STREAMS, LONGEST_STREAM = 400, 300.0
 """Pages that all viewers follow at once, and for how many seconds: then the proxy checks the session again."""
 
+MOST_ANSWER = 4 << 20
+"""Bytes of one answer of the API server; a larger page of a list is read again in smaller ones."""
+
 MOST_HEADER = 32 << 10
 """Bytes of a header: a token with many groups is longer than the 8 KiB that are usual."""
 
@@ -72,7 +75,7 @@ class Viewers:
     def __init__(self, api: Anonymous, setup: Setup) -> None:
         self._api, self._setup = api, setup
         # Connections without an identity: every request has its own token. No viewer's objects fill the memory of all.
-        self._http = HttpPool(api.connection, is_bounded=True)
+        self._http = HttpPool(api.connection)
         self._known: dict[tuple[str, str], tuple[float, Reader]] = {}
         self._turns, self._kept = Turns(), Kept()
         self._timer: asyncio.TimerHandle | None = None
@@ -105,7 +108,7 @@ class Viewers:
             del self._known[key]
 
     def _made(self, token: str, namespace: str) -> Reader:
-        client = Client(self._api.with_token(token), manager=MANAGER, http=self._http)
+        client = Client(self._api.with_token(token), manager=MANAGER, http=self._http, most_bytes=MOST_ANSWER)
         wanted = replace(self._setup.wanted, namespace=namespace)
         viewer = _digest(token)
         cluster = KeptCluster(client, self._kept, viewer)

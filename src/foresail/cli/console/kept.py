@@ -6,21 +6,21 @@ A list that fits into one page is read each time: that is as cheap as asking whe
 import asyncio
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
-from foresail.cli.access.cluster import Cluster, too_large
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may
 from foresail.cli.threads import in_thread
 from foresail.kube.client import Client
 from foresail.kube.clock import steady
 from foresail.kube.failures import Failure
-from foresail.kube.http_pool import LargeAnswerError
-from foresail.kube.json_stream import LineSplitter
+from foresail.kube.json_stream import LineSplitter, decode
 from foresail.kube.reflector import Page, WatchLine
 from foresail.plan import Key, Kind
 
-MOST_READ = 48 << 20
+MOST_READ, MOST_READ_OF_NAMESPACE = 24 << 20, 4 << 20
 """Bytes of JSON of one list; tenants choose how large their objects are, and all viewers share the memory."""
 
 MOST_BYTES, MOST_LISTS = 32 << 20, 64
@@ -57,9 +57,28 @@ class _Named(msgspec.Struct):
     metadata: _Metadata
 
 
+_LARGE = 8 << 10
+_LONGEST_LINE = 4 << 20
+_NOT_SHOWN = ("finalizers", "managedFields")
+_document = msgspec.json.Decoder(dict[str, Any])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _named = msgspec.json.Decoder(_Named)
 _line = msgspec.json.Decoder(WatchLine)
+
+
+def slimmed(page: Page) -> Page:
+    """Return a page without what no page shows of large objects, and without the memory of its answer."""
+    items = [_slim(item) if len(memoryview(item)) > _LARGE else item.copy() for item in page.items or ()]
+    return Page(page.metadata, items)
+
+
+def _slim(item: msgspec.Raw) -> msgspec.Raw:
+    document = decode(_document, item)
+    metadata = document.get("metadata")
+    if isinstance(metadata, dict):
+        for name in _NOT_SHOWN:
+            metadata.pop(name, None)
+    return msgspec.Raw(msgspec.json.encode(document))
 
 
 class KeptList:
@@ -88,7 +107,9 @@ class KeptList:
         if found.type != "BOOKMARK":
             key = Key(metadata.namespace, metadata.name)
             before = self._changes.get(key) or b""
-            after = self._changes[key] = None if found.type == "DELETED" else bytes(found.object)
+            large = len(memoryview(found.object)) > _LARGE
+            kept = _slim(found.object) if large else found.object
+            after = self._changes[key] = None if found.type == "DELETED" else bytes(kept)
             self.size += len(after or b"") - len(before)
         return not self.is_worn
 
@@ -188,7 +209,7 @@ async def _follow(found: KeptList, client: Client, kind: Kind, namespace: str, f
             stream = await client.stream(kind, namespace, parameters)
         if isinstance(stream, Failure):
             return
-        lines = LineSplitter()
+        lines = LineSplitter(_LONGEST_LINE)
         async with stream, asyncio.timeout(SECONDS + _GRACE):
             found.is_followed = True
             while chunk := await stream.read():
@@ -200,8 +221,6 @@ async def _follow(found: KeptList, client: Client, kind: Kind, namespace: str, f
 class KeptCluster(Cluster):
     """The cluster with one viewer's token; what is kept is used only after the API server has allowed the list."""
 
-    most_bytes = MOST_READ
-
     def __init__(self, client: Client, kept: Kept, viewer: str) -> None:
         super().__init__(client)
         self._kept, self._viewer = kept, viewer
@@ -209,6 +228,12 @@ class KeptCluster(Cluster):
     def forget(self) -> None:
         """Drop what is kept: the viewer has changed something, and sees it at once."""
         self._kept.forget(self._viewer)
+
+    def _kept_of(self, page: Page) -> Page:
+        return slimmed(page)
+
+    def _most_bytes(self, namespace: str) -> int | None:
+        return MOST_READ_OF_NAMESPACE if namespace else MOST_READ
 
     async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
         label = selection.get("labelSelector", "")
@@ -226,9 +251,3 @@ class KeptCluster(Cluster):
         if len(pages) > 1 and not selection:
             self._kept.keep((self._viewer, kind, namespace), self._client, pages, began)
         return items
-
-    async def _pages(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[Page] | Failure:
-        try:
-            return await super()._pages(kind, namespace, selection)
-        except LargeAnswerError as error:
-            raise too_large(kind, namespace, str(error)) from error

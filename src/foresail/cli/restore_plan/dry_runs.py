@@ -13,6 +13,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.pages import read_pages
 from foresail.kube.reflector import Page
 from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.decide import Observed, World, question, question_again
@@ -166,18 +167,14 @@ class DryRuns:
         if not await may(self._caller, "list", kind, namespace):
             return None
         found: list[Document] = []
-        parameters = {"limit": "500"}
-        while True:
-            async with self._limit:
-                page = await self._client.page(kind, namespace, parameters, Page)
-            if isinstance(page, Failure):
-                return None
-            for raw in page.items or ():
-                body: Document = msgspec.json.decode(raw)
-                found.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
-            if not page.metadata.next_page:
-                return found
-            parameters["continue"] = page.metadata.next_page
+        async with self._limit:
+            async for page in read_pages(self._client, kind, namespace, Page):
+                if isinstance(page, Failure):
+                    return None
+                for raw in page.items or ():
+                    body: Document = msgspec.json.decode(raw)
+                    found.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
+        return found
 
     async def _namespace(self, name: str) -> Document | None:
         """Return a namespace; None if it does not exist, and an empty one if the caller may not read it."""

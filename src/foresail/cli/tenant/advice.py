@@ -211,7 +211,11 @@ ADVICE = {
     Reason.BACKUP_TOO_LARGE: Advice(
         "the backup contains more objects than the operator can check",
         "restore from a backup of fewer kinds (--include-resources). Or ask a cluster administrator to restore it, or "
-        "to set restore.authorization: Policy and restore.volumes: AsIs for namespace {namespace}",
+        "to set restore.authorization: Policy, restore.volumes: AsIs and restore.maximumObjects: 1000000",
+    ),
+    Reason.RESTORE_WITHDRAWN: Advice(
+        "the policy or the requester's access changed before Velero began the restore, so it was withdrawn",
+        f"{_ASK_FOR_ACCESS}, and create another restore",
     ),
     Reason.WAITING: Advice("Velero has not started it yet", _WAIT),
     Reason.RUNNING: Advice("Velero is working on it", _WAIT),

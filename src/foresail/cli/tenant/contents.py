@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
+from foresail.api.velero_files import MOST_BYTES
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
 from foresail.cli.tenant.files import Access, File, access_of, read_file
-from foresail.cli.tenant.held import MOST_BYTES, Change, HeldKind, changes, held_kinds, is_compared
+from foresail.cli.tenant.held import Change, HeldKind, changes, held_kinds, is_compared
 from foresail.cli.tenant.live import list_objects, listable
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.threads import in_thread

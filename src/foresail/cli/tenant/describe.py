@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from foresail.api.velero_files import MOST_BYTES
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.objects import document
@@ -15,7 +16,7 @@ from foresail.cli.tenant.files import Access, File, access_of, read_file
 from foresail.cli.tenant.get import until
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
-from foresail.cli.tenant.volumes import MOST_BYTES, volume_infos, volumes_text
+from foresail.cli.tenant.volumes import volume_infos, volumes_text
 from foresail.kube.clock import now
 from foresail.selfservice.downloads.decide import HAS_FILES
 from foresail.selfservice.families import BACKUPS, Family

@@ -7,16 +7,12 @@ import msgspec
 
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
+from foresail.api.velero_files import MOST_KINDS, named_lists
 from foresail.selfservice.access.discovery import ApiResource, is_name_of
 
-MOST_BYTES = 16 << 20
-"""The largest list that is read, unpacked: some 200,000 objects."""
-
-_MOST_KINDS = 2000
 _INCLUDED = ("includedResources", "includedNamespaceScopedResources")
 _EXCLUDED = ("excludedResources", "excludedNamespaceScopedResources")
 _NOT_COMPARED = frozenset({("", "Event"), ("events.k8s.io", "Event")})  # they come and go by themselves
-_list = msgspec.json.Decoder(dict[str, list[str]])
 
 
 class HeldKind(msgspec.Struct, frozen=True, order=True):
@@ -59,11 +55,8 @@ GONE, NEW = "gone", "new"
 
 def held_kinds(namespace: str, resources: bytes) -> list[HeldKind] | None:
     """Return the kinds of a backup of one namespace with their objects; None if the list is not of Velero's shape."""
-    try:
-        lists = _list.decode(resources)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
-    if len(lists) > _MOST_KINDS:
+    lists = named_lists(resources)
+    if lists is None or len(lists) > MOST_KINDS:
         return None
     found = (_held(namespace, title, names) for title, names in lists.items())
     return sorted(each for each in found if each.names)

@@ -10,15 +10,12 @@ from foresail.api.metadata import Metadata
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.tenant.held import LiveObject
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.pages import read_pages
+from foresail.kube.reflector import ListMetadata
 from foresail.plan import Kind
 from foresail.selfservice.access.discovery import CORE, ApiResource, api_resources
 
 _AT_ONCE = 8
-_PAGE = "500"
-
-
-class _Rest(msgspec.Struct, frozen=True):
-    token: str = msgspec.field(default="", name="continue")
 
 
 class _Object(msgspec.Struct, frozen=True):
@@ -26,7 +23,7 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 class _Page(msgspec.Struct, frozen=True):
-    metadata: _Rest = _Rest()
+    metadata: ListMetadata = ListMetadata()
     items: tuple[_Object, ...] | None = None
 
 
@@ -75,15 +72,11 @@ async def list_objects(
 
 async def _list(cluster: Cluster, namespace: str, kind: Kind) -> tuple[LiveObject, ...] | Failure:
     found: list[LiveObject] = []
-    parameters = {"limit": _PAGE}
-    while True:
-        page = await cluster.client.page(kind, namespace, parameters, _Page, metadata_only=True)
+    async for page in read_pages(cluster.client, kind, namespace, _Page, metadata_only=True):
         if isinstance(page, Failure):
             return page
         found += [LiveObject(each.metadata.name, each.metadata.labels or {}) for each in page.items or ()]
-        if not page.metadata.token:
-            return tuple(found)
-        parameters["continue"] = page.metadata.token
+    return tuple(found)
 
 
 def _cause(failure: Failure, resource: ApiResource, namespace: str) -> str:

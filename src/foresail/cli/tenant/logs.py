@@ -6,6 +6,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable
 from typing import TextIO
 
+from foresail.api.velero_files import MOST_BYTES
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.output.messages import interruptible
 from foresail.cli.tenant.files import Access, File, access_of, pieces_of, read_file
@@ -13,7 +14,6 @@ from foresail.cli.tenant.results import as_lines
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.plan import Key
 from foresail.selfservice.families import Family
-from foresail.selfservice.results.file import MOST_BYTES
 
 _LONGEST_LOG = 1 << 30
 

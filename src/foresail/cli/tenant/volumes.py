@@ -2,10 +2,9 @@
 
 import msgspec
 
+from foresail.api import velero_files
 from foresail.cli.output.table import table
 
-MOST_BYTES = 16 << 20
-_MOST_VOLUMES = 10_000
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
 
@@ -76,13 +75,10 @@ _infos = msgspec.json.Decoder(list[VolumeInfo] | None)
 
 def volume_infos(namespace: str, file: bytes) -> list[VolumeInfo] | None:
     """Return the volumes of a namespace; None if the file is not of Velero's shape."""
-    try:
-        found = _infos.decode(file) or []
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    infos = velero_files.volume_infos(file, _infos)
+    if infos is None:
         return None
-    if len(found) > _MOST_VOLUMES:
-        return None
-    own = [each for each in found if namespace in (each.pvc_namespace, each.pod_volume.pod_namespace)]
+    own = [each for each in infos if namespace in (each.pvc_namespace, each.pod_volume.pod_namespace)]
     return sorted(own, key=lambda each: each.claim)
 
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 import msgspec
 
 from foresail.api.restore_check import SANDBOX_NAME
+from foresail.api.velero_files import named_lists
 from foresail.proof.checks.kinds import (
     COMPLETED_ARE_SKIPPED,
     NETWORK_GROUPS,
@@ -22,10 +23,6 @@ from foresail.proof.checks.kinds import (
 )
 from foresail.proof.checks.reasons import Problem, Reason
 
-MOST_BYTES = 16 << 20
-"""The largest file that is read, unpacked: some 200,000 objects."""
-
-_MOST_COMMAS = 200_000
 _DEFINITIONS = "apiextensions.k8s.io/v1/CustomResourceDefinition"
 _CLAIMS = "v1/PersistentVolumeClaim"
 _VOLUMES = "v1/PersistentVolume"
@@ -38,7 +35,6 @@ _LONGEST_ENDING = 3
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # Velero reads `*` as all
 
 Lists = dict[str, list[str]]
-_lists = msgspec.json.Decoder(Lists)
 
 
 class Item(msgspec.Struct, frozen=True, order=True):
@@ -88,11 +84,8 @@ class Contents(msgspec.Struct, frozen=True):
 
 def lists_of(file: bytes) -> Lists | None:
     """Return names by kind; None if the file is not of Velero's shape."""
-    if file.count(b",") > _MOST_COMMAS:
-        return None
-    try:
-        found = _lists.decode(file)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    found = named_lists(file)
+    if found is None:
         return None
     too_long = any(len(name) > 2 * _LONGEST_NAME + 20 for names in found.values() for name in names)
     return None if too_long or any(len(kind) > 2 * _LONGEST_NAME for kind in found) else found

@@ -19,12 +19,6 @@ class PodWire(msgspec.Struct, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class PodList(msgspec.Struct, frozen=True):
-    """The pods of a namespace."""
-
-    items: list[PodWire] | None = None
-
-
 class PodRow(Keyed, frozen=True):
     """A pod in a sandbox."""
 

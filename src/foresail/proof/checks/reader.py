@@ -11,9 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from foresail.api.authorization import Discovery
+from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
 from foresail.kube.failures import Failure
-from foresail.proof.checks.contents import MOST_BYTES, contents_of
+from foresail.proof.checks.contents import contents_of
 from foresail.proof.checks.judge import judge
 from foresail.proof.checks.kinds import Served, served_kinds
 from foresail.proof.checks.observe import Files, FilesFound

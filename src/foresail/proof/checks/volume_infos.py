@@ -2,6 +2,8 @@
 
 import msgspec
 
+from foresail.api.velero_files import volume_infos
+
 _FILES, _SNAPSHOT = "PodVolumeBackup", "CSISnapshot"
 _GOOD = ("", "succeeded")
 Place = tuple[str, str]
@@ -33,11 +35,10 @@ _infos = msgspec.json.Decoder(list[_Info] | None)
 
 def saved_claims(file: bytes) -> SavedClaims | None:
     """Return the claims whose data can be restored into a sandbox; None if the list is not of Velero's shape."""
-    try:
-        found = _infos.decode(file)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    infos = volume_infos(file, _infos)
+    if infos is None:
         return None
-    good = [each for each in found or () if not each.skipped and each.result in _GOOD]
+    good = [each for each in infos if not each.skipped and each.result in _GOOD]
     return SavedClaims(
         tuple(sorted(each.place for each in good if each.method == _FILES)),
         tuple(sorted(each.place for each in good if each.method == _SNAPSHOT and each.is_moved)),

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from foresail.api.velero_files import volume_infos
+
 
 class _PodVolume(msgspec.Struct, rename="camel"):
     pod_name: str = ""
@@ -32,9 +34,8 @@ _infos = msgspec.json.Decoder(list[_Info] | None)
 
 def read_volumes(file: bytes) -> Volumes | None:
     """Return what the file says; None if it is not in Velero's format."""
-    try:
-        infos = _infos.decode(file) or []
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    infos = volume_infos(file, _infos)
+    if infos is None:
         return None
     pods = [each.pvb_info for each in infos if each.pvb_info is not None]
     return Volumes(

@@ -4,15 +4,12 @@ Velero stores both beside a backup: the names of all objects by kind, and how ea
 backup never changes, so they are read once. The files come from a bucket and may hold anything.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
-MOST_BYTES = 16 << 20
-"""The largest file that is read, unpacked: some 200,000 objects."""
+from foresail.api.velero_files import MOST_VOLUMES, names_in, raw_lists, volume_infos
 
-_MOST_KINDS = 2000
-_MOST_VOLUMES = 10_000
 _LONGEST_KIND = 384  # a group of 253 characters, a version and a kind of 63
 _LONGEST_NAME = 253  # of an object
 _PER_NAME = 100  # what Python stores beside the characters of a name
@@ -45,6 +42,8 @@ class Contents(msgspec.Struct, frozen=True):
 
     kinds: tuple[ContentKind, ...] = ()
     """The kinds with objects in the tenant's namespace."""
+    counts: tuple[int, ...] = ()
+    """How many objects the namespace has of each of these kinds."""
     cluster_kinds: tuple[ContentKind, ...] = ()
     volumes: tuple[VolumeRow, ...] = ()
     copied: tuple[str, ...] = ()
@@ -56,6 +55,11 @@ class Contents(msgspec.Struct, frozen=True):
         kinds = sum(len(each.group) + len(each.kind) + _PER_NAME for each in (*self.kinds, *self.cluster_kinds))
         copied = sum(len(claim) + _PER_NAME for claim in self.copied)
         return kinds + copied + sum(len(each.name) + len(each.claim) + _PER_NAME for each in self.volumes)
+
+    def objects(self, kinds: Collection[ContentKind]) -> int:
+        """Return how many objects the namespace has of some kinds."""
+        counted = dict(zip(self.kinds, self.counts, strict=False))
+        return sum(counted.get(kind, 0) for kind in kinds)
 
 
 class _VolumeDetails(msgspec.Struct, rename="camel"):
@@ -71,28 +75,25 @@ class _VolumeInfo(msgspec.Struct, rename="camel"):
     pv_info: _VolumeDetails | None = None
 
 
-_lists = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_names = msgspec.json.Decoder(list[str])
 _infos = msgspec.json.Decoder(list[_VolumeInfo] | None)
 
 
 def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Contents | None:
     """Return the contents of a backup of one namespace; None if the files are not of Velero's shape."""
-    try:
-        lists = _lists.decode(resources)
-        infos = _infos.decode(volumes) or [] if volumes is not None else []
-        names = _names.decode(lists[_VOLUMES]) if _VOLUMES in lists else []
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
-    if len(lists) > _MOST_KINDS or len(names) > _MOST_VOLUMES or len(infos) > _MOST_VOLUMES:
+    lists = raw_lists(resources)
+    infos = volume_infos(volumes, _infos) if volumes is not None else []
+    names = names_in(lists[_VOLUMES], MOST_VOLUMES) if lists is not None and _VOLUMES in lists else []
+    if lists is None or infos is None or names is None:
         return None
     claims = (each.pvc_name for each in infos)
     if _longest(lists) > _LONGEST_KIND or _longest(names) > _LONGEST_NAME or _longest(claims) > _LONGEST_NAME:
         return None
     here, elsewhere = f'"{namespace}/'.encode(), b"/"
     found = {_kind(each): bytes(raw) for each, raw in lists.items()}
+    own = sorted((kind, count) for kind, raw in found.items() if (count := raw.count(here)))
     return Contents(
-        kinds=tuple(sorted(kind for kind, raw in found.items() if here in raw)),
+        kinds=tuple(kind for kind, _ in own),
+        counts=tuple(count for _, count in own),
         cluster_kinds=tuple(sorted(kind for kind, raw in found.items() if elsewhere not in raw)),
         volumes=tuple(sorted(_as_they_were(names, infos))),
         copied=tuple(sorted({each.pvc_name for each in infos if each.backup_method == _FILES})),

@@ -30,6 +30,19 @@ class Checked(msgspec.Struct, frozen=True):
     is_too_large: bool = False  # the backup is too large to check
 
 
+class Recheck(msgspec.Struct, frozen=True):
+    """The question whether the requester of a waiting restore may still create the kinds that Velero was given."""
+
+    options: Options
+
+
+class Rechecked(msgspec.Struct, frozen=True):
+    """The kinds that the requester may no longer create, or why there is no answer."""
+
+    denied: tuple[str, ...] = ()
+    problem: str = ""
+
+
 class SecretsCheck(msgspec.Struct, frozen=True):
     """The question whether a user may read the Secrets of a namespace."""
 
@@ -67,6 +80,7 @@ class PodsChecked(msgspec.Struct, frozen=True):
     cluster_scoped: tuple[str, ...] = ()  # named kinds without a namespace
     secrets_readers: frozenset[SecretsCheck] = frozenset()  # those asked about who may read them
     volume_policies: str = ""  # what is wrong with them
+    is_too_large: bool = False  # the metadata of the pods is too large to check
 
 
 class SecretsChecked(msgspec.Struct, frozen=True):
@@ -83,4 +97,4 @@ class AccessView(msgspec.Struct, frozen=True):
     files: tuple[DownloadRequestRow, ...] = ()
     authority: str = ""
     reserved: frozenset[str] = frozenset()  # namespaces whose ServiceAccounts are never requesters
-    read_result: ReadResult[Check | PodCheck, Checked | PodsChecked] | None = None
+    read_result: ReadResult[Check | PodCheck | Recheck, Checked | PodsChecked | Rechecked] | None = None

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from math import inf
 from typing import Protocol, TypeVar
 
@@ -13,12 +13,15 @@ from foresail.api.authorization import SUBJECT_ACCESS_REVIEW, Discovery, Review
 from foresail.api.core import CONFIG_MAP, ConfigMap
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
+from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.pages import PageReader, PageSize, read_pages
+from foresail.kube.reflector import Page
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.cache import ContentsCache
-from foresail.selfservice.access.contents import MOST_BYTES, Contents, contents_of
+from foresail.selfservice.access.contents import ContentKind, Contents, contents_of
 from foresail.selfservice.access.discovery import (
     BUILT_IN,
     ApiResource,
@@ -26,9 +29,19 @@ from foresail.selfservice.access.discovery import (
     cluster_scoped_names,
     unserved_names,
 )
-from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked, SecretsCheck, SecretsChecked
+from foresail.selfservice.access.observe import (
+    Check,
+    Checked,
+    PodCheck,
+    PodsChecked,
+    Recheck,
+    Rechecked,
+    SecretsCheck,
+    SecretsChecked,
+)
 from foresail.selfservice.access.rules import Options, Question, Verdict
 from foresail.selfservice.specs import annotations, file_system
+from foresail.selfservice.specs.annotations import MOST_POD_BYTES
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -39,12 +52,12 @@ _NEW_KINDS_SECONDS = 10.0  # how often discovery is read again at most because o
 _AT_ONCE = 8  # access reviews of one restore
 _DENIED_SECONDS = 60.0
 _MOST_DENIED = 4096
-_PODS_PER_PAGE = "500"
+_PODS = PageSize(50, 4 << 20)  # several namespaces are read at once
 _NOT_VELEROS = "Velero's list of its contents is unreadable; create a new backup"
 _NO_ANSWER = "the API server did not answer"
 
 
-class ApiServer(Protocol):
+class ApiServer(PageReader, Protocol):
     """The requests to the API server."""
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
@@ -53,29 +66,26 @@ class ApiServer(Protocol):
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
         """Read one object."""
 
-    async def page(
-        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
-    ) -> T | Failure:
-        """Read one page of a list."""
-
     async def discover(self, of: type[T]) -> T | Failure:
         """Read which resources are served outside the core group."""
-
-
-class _ListMetadata(msgspec.Struct, frozen=True):
-    token: str = msgspec.field(default="", name="continue")
 
 
 class _Pod(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
-class _Pods(msgspec.Struct, frozen=True):
-    metadata: _ListMetadata = _ListMetadata()
-    items: tuple[_Pod, ...] | None = None  # null if there is none
-
-
+_pod = msgspec.json.Decoder(_Pod)
 Read = Callable[[Check], Awaitable[Contents]]
+
+
+Query = Check | PodCheck | Recheck | SecretsCheck
+Answer = Checked | PodsChecked | Rechecked | SecretsChecked
+_ANSWERS: dict[type[Query], Callable[..., Answer]] = {
+    Check: Checked,
+    PodCheck: PodsChecked,
+    Recheck: Rechecked,
+    SecretsCheck: SecretsChecked,
+}
 
 
 class NotAnsweredError(Exception):
@@ -106,24 +116,10 @@ class AccessReader:
         """Forget the contents of a backup that was deleted."""
         self._contents.discard(backup_uid)
 
-    async def run(self, check: Check | PodCheck | SecretsCheck) -> Checked | PodsChecked | SecretsChecked:
+    async def run(self, check: Query) -> Answer:
         """Run one check; a failure is a result too."""
         try:
-            if isinstance(check, SecretsCheck):
-                return SecretsChecked(await self._may_read_secrets(check))
-            if isinstance(check, PodCheck):
-                found = await self._refused_pod(check) if check.checks_pods else PodsChecked()
-                unserved, cluster_scoped = await self._named(check.kinds)
-                readers = frozenset([each for each in check.secrets if await self._may_read_secrets(each)])
-                return msgspec.structs.replace(
-                    found,
-                    unserved=unserved,
-                    cluster_scoped=cluster_scoped,
-                    secrets_readers=readers,
-                    volume_policies=await self._volume_policies(check.volume_policies),
-                )
-            contents = await self._contents_for(check)
-            return Checked() if check.list_url else Checked(await self._verdict(contents, check))
+            return await self._run(check)
         except TooLargeError:
             return Checked(is_too_large=True)
         except (NotAnsweredError, DownloadError) as error:
@@ -131,9 +127,29 @@ class AccessReader:
         except Exception as error:  # noqa: BLE001 - whatever one backup does to us must not end the work on others
             _log.warning("access check failed: %s", type(error).__name__)
             problem = "internal error, see the operator's log"
-        if isinstance(check, SecretsCheck):
-            return SecretsChecked(problem=problem)
-        return PodsChecked(problem=problem) if isinstance(check, PodCheck) else Checked(problem=problem)
+        return _ANSWERS[type(check)](problem=problem)
+
+    async def _run(self, check: Query) -> Answer:
+        match check:
+            case Recheck(options):
+                may = await self._reviewed(access.handed_over(options.included), options, is_repeat=False)
+                return Rechecked(tuple(name for name, is_allowed in may.items() if not is_allowed))
+            case SecretsCheck():
+                return SecretsChecked(await self._may_read_secrets(check))
+            case PodCheck():
+                checked = await self._refused_pod(check) if check.checks_pods else PodsChecked()
+                unserved, cluster_scoped = await self._named(check.kinds)
+                readers = frozenset([each for each in check.secrets if await self._may_read_secrets(each)])
+                return msgspec.structs.replace(
+                    checked,
+                    unserved=unserved,
+                    cluster_scoped=cluster_scoped,
+                    secrets_readers=readers,
+                    volume_policies=await self._volume_policies(check.volume_policies),
+                )
+            case Check():
+                contents = await self._contents_for(check)
+                return Checked() if check.list_url else Checked(await self._verdict(contents, check))
 
     # The contents of a backup
 
@@ -154,7 +170,12 @@ class AccessReader:
         names = [each.name for each in asked]
         if not options.is_by_requester:
             risky = access.volumes_at_risk(contents, names, options)
-            return Verdict(tuple(names), volumes=risky, copied=access.copied(contents, names))
+            return Verdict(
+                tuple(names),
+                volumes=risky,
+                copied=access.copied(contents, names),
+                objects=_objects(contents, asked, names),
+            )
         extra = {one.name: one for rest in along.values() for one in rest if one.name not in names}
         may = await self._reviewed((*asked, *extra.values()), options, is_repeat=check.is_repeat)
         allowed, denied = access.allowed_resources(asked, may, along)
@@ -163,7 +184,9 @@ class AccessReader:
         is_known_denied = check.is_repeat and self._is_denied(volumes, options)
         if risky and not is_known_denied and await self._may(volumes, options):
             risky = ()
-        return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky, access.copied(contents, allowed))
+        objects = _objects(contents, asked, allowed)
+        copied = access.copied(contents, allowed)
+        return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky, copied, objects)
 
     async def _reviewed(
         self, resources: tuple[ApiResource, ...], options: Options, *, is_repeat: bool
@@ -234,19 +257,22 @@ class AccessReader:
     # What the pods carry
 
     async def _refused_pod(self, check: PodCheck) -> PodsChecked:
-        token = ""
-        while True:
-            parameters = {"limit": _PODS_PER_PAGE, **({"continue": token} if token else {})}
-            page = _answer(await self._connected().page(POD, check.namespace, parameters, _Pods, metadata_only=True))
-            for each in page.items or ():
+        """Return the first pod that Velero must not back up; tenants choose how large and how many pods are."""
+        left, server = MOST_POD_BYTES, self._connected()
+        async for page in read_pages(server, POD, check.namespace, Page, metadata_only=True, size=_PODS):
+            if isinstance(page, Failure) and page.cause is Cause.TOO_LARGE:
+                return PodsChecked(is_too_large=True)
+            for raw in _answer(page).items or ():
+                left -= len(memoryview(raw))
+                if left < 0:
+                    return PodsChecked(is_too_large=True)
+                pod = _pod.decode(raw).metadata
                 annotation = annotations.refused_on_pod(
-                    each.metadata.annotations or {}, hooks=check.checks_hooks, files=check.checks_files
+                    pod.annotations or {}, hooks=check.checks_hooks, files=check.checks_files
                 )
                 if annotation is not None:
-                    return PodsChecked(each.metadata.name, annotation)
-            token = page.metadata.token
-            if not token:
-                return PodsChecked()
+                    return PodsChecked(pod.name, annotation)
+        return PodsChecked()
 
     async def _volume_policies(self, key: Key | None) -> str:
         """Return how the volume policies of a ConfigMap leave room for file-system backup; empty if they do not."""
@@ -261,6 +287,13 @@ class AccessReader:
         if self._server is None:
             raise NotAnsweredError(_NO_ANSWER)
         return self._server
+
+
+def _objects(contents: Contents, asked: Iterable[ApiResource], names: Collection[str]) -> int:
+    """Return how many objects of a backup are of the named resources."""
+    return contents.objects(
+        [ContentKind(resource.group, resource.kind) for resource in asked if resource.name in names]
+    )
 
 
 def _answer(answer: T | Failure) -> T:

@@ -11,10 +11,12 @@ from typing import Any
 
 import msgspec
 
-from foresail.selfservice.access.contents import MOST_BYTES, ContentKind, Contents, VolumeRow
+from foresail.api.velero_files import MOST_BYTES
+from foresail.selfservice.access.contents import ContentKind, Contents, VolumeRow
 from foresail.selfservice.access.discovery import BUILT_IN, CORE, ApiResource, is_name_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, EVERYTHING
+from foresail.tenancy.policies import PolicyRow
 
 CLAIMS, PODS, VOLUMES = "persistentvolumeclaims", "pods", "persistentvolumes"
 _ACCOUNTS, _SECRETS = "serviceaccounts", "secrets"
@@ -62,6 +64,7 @@ class Verdict(msgspec.Struct, frozen=True):
     unserved: tuple[str, ...] = ()
     volumes: tuple[VolumeRow, ...] = ()  # would be re-created as they were, and the requester may not create volumes
     copied: tuple[str, ...] = ()  # the claims into which Velero would write files; empty for a volume without one
+    objects: int = 0  # of the allowed kinds
 
 
 class Authorized(msgspec.Struct, frozen=True):
@@ -118,6 +121,12 @@ def needs_discovery(contents: Contents) -> bool:
     """Whether a backup contains a kind that differs between clusters."""
     known = {ContentKind(each.group, each.kind) for each in (*CORE, *BUILT_IN)}
     return not known.issuperset((*contents.kinds, *contents.cluster_kinds))
+
+
+def handed_over(names: Iterable[str]) -> tuple[ApiResource, ...]:
+    """Return the resources of a restore that Velero has, without those that come with claims and were not asked."""
+    parts = (name.partition(".") for name in names if name not in COME_WITH_CLAIMS)
+    return tuple(ApiResource(group, plural, "") for plural, _, group in parts)
 
 
 def questions(resource: ApiResource, options: Options) -> list[Question]:
@@ -286,6 +295,13 @@ def no_kind_of_a_namespace(names: Collection[str], no_secrets_for: str = "") -> 
     return Refused(
         Reason.INVALID_BACKUP_SPEC, f"{text}. Include namespaced kinds; volumes are backed up with their claims"
     )
+
+
+def too_many_objects(count: int, policy: PolicyRow) -> Refused:
+    """Refuse a restore that would keep Velero's only restore worker for too long."""
+    most = policy.spec.restore.maximum_objects
+    text = f"The restore has {count:,} objects, and SelfServicePolicy {policy.name} allows {most:,} (maximumObjects)"
+    return Refused(Reason.POLICY_VIOLATION, f"{text}; include fewer kinds, or ask a cluster administrator to raise it")
 
 
 def too_large(backup: str) -> Refused:

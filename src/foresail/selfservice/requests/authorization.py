@@ -13,6 +13,7 @@ import msgspec
 
 from foresail.api.instants import instant
 from foresail.api.marks import BACKUP_UID
+from foresail.api.policy import NO_MAXIMUM
 from foresail.plan import Action, Create, Key
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.observe import (
@@ -24,10 +25,11 @@ from foresail.selfservice.access.observe import (
     Checked,
     PodCheck,
     PodsChecked,
+    Recheck,
     SecretsCheck,
 )
 from foresail.selfservice.access.rules import Authorized, Options
-from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.policy.locations import location_named, owner_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
@@ -99,7 +101,7 @@ def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting |
 
 def is_quick(read: object) -> bool:
     """Whether a background read needs only the API server, so that the request keeps its turn meanwhile."""
-    return isinstance(read, PodCheck | SecretsCheck) or (isinstance(read, Check) and not read.list_url)
+    return isinstance(read, PodCheck | Recheck | SecretsCheck) or (isinstance(read, Check) and not read.list_url)
 
 
 def is_still_refused(view: RequestView) -> bool:
@@ -112,17 +114,16 @@ def is_still_refused(view: RequestView) -> bool:
         or policy is None
     ):
         return False
-    if condition.reason in (Reason.INVALID_BACKUP_SPEC, Reason.VOLUME_NOT_NEW):
-        return True
-    rules = policy.spec.restore
-    if condition.reason == Reason.BACKUP_TOO_LARGE:
-        return view.is_by_requester or rules.volumes != "AsIs"
-    if condition.reason == Reason.VOLUME_NOT_BACKED_UP:
-        return rules.volumes != "AsIs"
-    if condition.reason == Reason.POLICY_VIOLATION:
-        refuses_annotations = view.family is BACKUPS and annotations.are_refused(policy)
-        return refuses_annotations or file_system.is_refused(policy)
-    return view.is_by_requester
+    rules, has_maximum = policy.spec.restore, policy.spec.restore.maximum_objects != NO_MAXIMUM
+    violates = has_maximum if view.family is RESTORES else annotations.are_refused(policy)
+    still: dict[str, bool] = {
+        Reason.INVALID_BACKUP_SPEC: True,
+        Reason.VOLUME_NOT_NEW: True,
+        Reason.BACKUP_TOO_LARGE: view.is_by_requester or rules.volumes != "AsIs" or has_maximum,
+        Reason.VOLUME_NOT_BACKED_UP: rules.volumes != "AsIs",
+        Reason.POLICY_VIOLATION: violates or file_system.is_refused(policy),
+    }
+    return still.get(condition.reason, view.is_by_requester)
 
 
 # Restores that were denied: new access is noticed without watching RBAC
@@ -215,11 +216,18 @@ def _authorize_backup(
         text = f"Cannot read the pods of namespace {check.namespace}, the served kinds or the requester's access"
         message = _retried(text, found.problem)
         return Waiting(read=check, message=message) if now >= again else Waiting(wake_at=again, message=message)
+    return _refused_pods(check, found, policy) or _checked_backup(view, spec, check, found)
+
+
+def _refused_pods(check: PodCheck, found: PodsChecked, policy: PolicyRow) -> Refused | None:
+    """Return why Velero must not back the pods of the namespace up; None if it may."""
+    if found.is_too_large:
+        return annotations.too_many_pods(check.namespace, policy)
     if found.pod:
         return annotations.refused_pod(found.pod, found.annotation, policy)
     if found.volume_policies and check.volume_policies is not None:
         return file_system.chosen_by_volume_policy(check.volume_policies.name, found.volume_policies, policy)
-    return _checked_backup(view, spec, check, found)
+    return None
 
 
 def _administrators_volume_policies(view: RequestView, spec: dict[str, Any]) -> Key | None:
@@ -284,7 +292,8 @@ def _authorize_restore(
 ) -> Authorized | Refused | Waiting:
     options = options_of(view, policy, spec)
     backup = view.source.velero if view.source is not None else None
-    if not options.is_by_requester and not options.checks_volumes:
+    most = policy.spec.restore.maximum_objects
+    if not options.is_by_requester and not options.checks_volumes and most == NO_MAXIMUM:
         copied = view.copied if access.may_restore_pods(options) else ()
         return _refused_files(view, policy, copied, restores_claims=True) or Authorized(spec)
     if backup is None:
@@ -297,7 +306,7 @@ def _authorize_restore(
             verdict = read_result.found.verdict
             copied = (*verdict.copied, *(view.copied if access.PODS in verdict.allowed else ()))
             refused = _refused_files(view, policy, copied, restores_claims=access.CLAIMS in verdict.allowed)
-            return refused or access.authorized_spec(spec, verdict, options)
+            return refused or _within(policy, spec, verdict, options)
         if is_same and read_result.found.is_too_large:
             return access.too_large(view.request.source)
         again = _next_attempt(known)
@@ -314,6 +323,14 @@ def _refused_files(
     """Return why Velero must not write the files of the backup into pods; None if it may, or there are none."""
     claims = [claim.name for claim in view.claims]
     return file_system.refused_restore(view.request.source, copied, claims, policy, restores_claims=restores_claims)
+
+
+def _within(policy: PolicyRow, spec: dict[str, Any], verdict: access.Verdict, options: Options) -> Authorized | Refused:
+    made = access.authorized_spec(spec, verdict, options)
+    most = policy.spec.restore.maximum_objects
+    if isinstance(made, Refused) or most == NO_MAXIMUM or verdict.objects <= most:
+        return made
+    return access.too_many_objects(verdict.objects, policy)
 
 
 def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Options:

@@ -117,7 +117,7 @@ def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> 
     status = msgspec.structs.replace(
         before,
         phase=forward(before.phase, CREATED),
-        velero=Copy(name, name, view.velero_namespace, mirror, spec),
+        velero=Copy(name, name, view.velero_namespace, mirror, spec if family is BACKUPS else "{}"),
         position=shown_position(before.position, view.position.number),
         transfers=view.transfers,
         volumes=view.volumes,

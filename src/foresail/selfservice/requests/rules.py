@@ -181,15 +181,33 @@ def _restore_spec(
     view: RequestView, tenant: dict[str, Any], policy: PolicyRow, now: datetime
 ) -> dict[str, Any] | Refused:
     """Return the spec of the Velero Restore, or why there is none."""
-    request, backup = view.request, view.source.velero if view.source else None
-    found = restore_spec(tenant, request.key.namespace, backup.key.name if backup else "", policy)
-    found = found if isinstance(found, Refused) else annotations.removed(found, policy)
-    if isinstance(found, Refused):
-        return found
-    over = None if has_nacuuid(request) else over_restore_quota(policy, view.stored, view.active)
+    made = _by_policy(view, tenant, policy)
+    if isinstance(made, Refused):
+        return made
+    over = None if has_nacuuid(view.request) else over_restore_quota(policy, view.stored, view.active)
     shut = _unknown_location(view) or not_restorable(view.source_location, policy)
-    made = limited(found, policy) if view.is_from_own_location else found
     return _requester_problem(view) or _not_restorable(view, now) or shut or over or made
+
+
+def _by_policy(view: RequestView, tenant: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero Restore that a policy allows, or why there is none."""
+    backup = view.source.velero if view.source else None
+    made = restore_spec(tenant, view.request.key.namespace, backup.key.name if backup else "", policy)
+    made = made if isinstance(made, Refused) else annotations.removed(made, policy)
+    return limited(made, policy) if not isinstance(made, Refused) and view.is_from_own_location else made
+
+
+def restore_spec_today(view: RequestView) -> dict[str, Any] | Refused:
+    """Return what the policy of today makes of a restore that Velero already has, or why there is nothing."""
+    policy = view.policy
+    if policy is None:
+        return no_policy(view.request.key.namespace)
+    try:
+        tenant: dict[str, Any] = msgspec.json.decode(view.request.spec or "{}", type=dict[str, Any])
+    except RecursionError:
+        return {}  # it was accepted with that depth
+    made = _by_policy(view, tenant, policy)
+    return made if isinstance(made, Refused) else not_restorable(view.source_location, policy) or made
 
 
 def _unknown_location(view: RequestView) -> Refused | None:

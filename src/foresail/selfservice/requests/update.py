@@ -1,13 +1,14 @@
 """A request that has its Velero object: mirror it, notice that it was deleted, and remove old restores."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import msgspec
 
 from foresail.plan import Delete, Plan
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests import build, outcome, rules
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests import build, outcome, rules, withdrawal
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plans import (
     created_status,
@@ -28,6 +29,21 @@ from foresail.selfservice.rows.velero import VeleroRow
 
 
 def update_from_velero(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
+    """Mirror Velero's status; a restore that waits is withdrawn when it is no longer allowed."""
+    if view.family is BACKUPS or not row.is_waiting or row.is_terminating:
+        return _mirror(view, row, now)
+    if withdrawal.is_withdrawn(view):
+        return Plan()  # its deletion is not observed yet
+    judged = withdrawal.judge(view, row, now)
+    if isinstance(judged, Refused):
+        return withdrawal.withdraw(view, row, judged, now)
+    plan = _mirror(view, row, now)
+    wakes = [at for at in (plan.wake_at, judged.wake_at) if at is not None]
+    reads = (judged.read,) if judged.read is not None else ()
+    return replace(plan, wake_at=min(wakes, default=None), reads=reads, subject=subject_of(view))
+
+
+def _mirror(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
     """Mirror Velero's status; a distant queue position is written later."""
     before = view.request.status
     after = created_status(view, row.mirror, row.spec, now)

@@ -5,13 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, download, trusting
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.requests.status import FALSE, SUCCEEDED
 from foresail.selfservice.results.decide import FAILED
-from foresail.selfservice.results.file import MOST_BYTES, lines_about
+from foresail.selfservice.results.file import lines_about
 from foresail.selfservice.results.observe import Found, ResultsView, Wanted
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.requests import RequestRow

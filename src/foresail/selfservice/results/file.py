@@ -9,7 +9,6 @@ import re
 
 import msgspec
 
-MOST_BYTES = 16 << 20
 MOST_LINES = 10
 _LONGEST_LINE = 1024
 _MOST_OF_VELERO = 1000  # lines of its own part that are gone through

@@ -18,7 +18,7 @@ from foresail.api.nonadmin import SYNCED_FROM, Condition
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.rows.text import LONGEST_NAME, interned, up_to
-from foresail.selfservice.rows.velero import Counts
+from foresail.selfservice.rows.velero import Counts, glimpse
 
 LARGEST_SPEC = 16 << 10
 """Bytes of JSON that a request's spec may have.
@@ -73,7 +73,7 @@ class RequestRow(Keyed, frozen=True, gc=False):
     is_to_be_deleted: bool  # spec.deleteBackup
     is_to_be_forced: bool  # spec.forceDeleteBackup
     source: str  # of a restore, the NonAdminBackup
-    spec: str  # what the tenant asks for, as it came; empty if it is oversized or Velero's object was made
+    spec: str  # what the tenant asks for, as it came; empty if it is oversized or no longer judged
     status: Status
     requester: str = ""  # the user who asked; empty if no admission policy recorded it
     requester_groups: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         is_to_be_deleted=bool(spec.delete_backup),
         is_to_be_forced=bool(spec.force_delete_backup),
         source=up_to(LONGEST_NAME, source or ""),
-        spec="" if is_oversized or status.phase in ("Created", "Deleting") else bytes(asked).decode(),
+        spec="" if is_oversized or _has_begun(status, is_backup=is_backup) else bytes(asked).decode(),
         status=_status(status, is_backup=is_backup),
         requester=requester,
         requester_groups=groups,
@@ -128,6 +128,13 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         adopted=(meta.labels or {}).get(SYNCED_FROM, "") if is_backup else "",
         adopted_uid=annotations.get(ADOPTED, "") if is_backup else "",
     )
+
+
+def _has_begun(status: nonadmin.RequestStatus, *, is_backup: bool) -> bool:
+    """Whether Velero's object was made; of a restore, whether Velero has begun it, for until then it is judged."""
+    if status.phase != "Created" or is_backup:
+        return status.phase in ("Created", "Deleting")
+    return glimpse(copy_of(status.velero_restore).mirror).phase not in velero.WAITING
 
 
 def requester_of(annotations: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:

@@ -55,9 +55,10 @@ class VeleroRow(Keyed, frozen=True, gc=False):
     queue_position: int
     expires: datetime | None
     mirror: str
-    spec: str
+    spec: str  # of a Restore only while it waits
     source: str = ""  # of a Restore, the Velero Backup that it is made from
     is_scheduled: bool = False  # of a Backup, whether a Schedule made it
+    version: str = ""  # of one that waits: its resourceVersion
     reopened: str = ""  # of a Backup, the UID of the refused deletion for which Velero was made to end it once more
     claim: Claim | None = None  # of a Backup that Velero's sync brought, or that an administrator gives to its tenant
 
@@ -134,9 +135,10 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         queue_position=status.queue_position,
         expires=status.expiration,
         mirror=_without_position(wire.status) if status.queue_position else interned(wire.status),
-        spec=interned(wire.spec) if family is BACKUPS else "{}",
+        spec=interned(wire.spec) if family is BACKUPS or status.phase in velero.WAITING else "{}",
         source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name or ""),
         is_scheduled=velero.SCHEDULE_LABEL in (meta.labels or {}),
+        version=meta.resource_version if status.phase in velero.WAITING else "",
         reopened=annotations.get(REOPENED, ""),
         claim=_claim(meta, status) if family is BACKUPS else None,
     )

@@ -16,6 +16,9 @@ from foresail.tenancy.policies import PolicyRow
 MODIFIER = "foresail-remove-velero-annotations"
 """The ConfigMap in Velero's namespace with the resource modifier; the chart creates it."""
 
+MOST_POD_BYTES = 64 << 20
+"""Metadata of a namespace's pods that is read before a backup: 3,000 pods with 21 KiB each."""
+
 _BACKUP_HOOK = re.compile(r"(?:[a-z]+\.)?hook\.backup\.velero\.io/.*")
 
 
@@ -46,6 +49,13 @@ def refused_on_pod(annotations: Mapping[str, str], *, hooks: bool, files: bool) 
     """Return the annotation by which a pod makes Velero run a command or copy its files; None if there is none."""
     hook = backup_hook(annotations) if hooks else None
     return hook or (file_system_annotation(annotations) if files else None)
+
+
+def too_many_pods(namespace: str, policy: PolicyRow) -> Refused:
+    """Return why a namespace is not backed up whose pods are too large to check."""
+    text = f"The pods of namespace {namespace} have more than {MOST_POD_BYTES >> 20} MiB of metadata, the most that"
+    more = f"SelfServicePolicy {policy.name} checks for hooks; shrink or delete pods, then create the backup again"
+    return Refused(Reason.POLICY_VIOLATION, f"{text} {more}")
 
 
 def refused_pod(pod: str, annotation: str, policy: PolicyRow) -> Refused:

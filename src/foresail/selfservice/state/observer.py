@@ -10,6 +10,7 @@ from foresail.kube.background_reads import BackgroundReads
 from foresail.plan import Key
 from foresail.selfservice.access.observe import PREFIXES, AccessView
 from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.families import RESTORES
 from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.queue.window import WindowView
@@ -65,7 +66,7 @@ class Observer:
             request=request,
             velero_namespace=cluster.velero_namespace,
             namespace=namespace,
-            policy=cluster.policy(key.namespace) if _needs_policy(request) else None,
+            policy=cluster.policy(key.namespace) if _needs_policy(request) or _waits_in_velero(family, row) else None,
             velero=row,
             deletion=cluster.deletions.get(at) if is_backup else None,
             source=None if is_backup else cluster.source(request),
@@ -84,10 +85,12 @@ class Observer:
             position=_reported_position(family, request, at, now),
         )
         view = self._with_turn(family, name, view, now)
-        if request.status.phase not in (CREATED, DELETING):
+        is_pending = request.status.phase not in (CREATED, DELETING)
+        if is_pending or _waits_in_velero(family, row):
+            view = msgspec.structs.replace(view, access=self._access_to(family.key(key), view.source))
+        if is_pending:
             missing = missing_label(namespace, cluster.admission_labels(key.namespace, namespace)) if namespace else ""
-            access = self._access_to(family.key(key), view.source)
-            view = msgspec.structs.replace(view, access=access, missing_label=missing)
+            view = msgspec.structs.replace(view, missing_label=missing)
             view = view if is_backup else self._with_copies(view)
         return self._with_claims(family, view) if is_backup and data_incomplete.is_newly_complete(view) else view
 
@@ -181,6 +184,11 @@ def _position(family: FamilyState, request: RequestRow, at: Key) -> int | None:
     if not window.is_bounded:
         return queue.last if rules.has_nacuuid(request) else None
     return queue.last + window.queue.rank(request.key.namespace, (request.created, at.name))
+
+
+def _waits_in_velero(family: FamilyState, row: VeleroRow | None) -> bool:
+    """Whether a restore may still be withdrawn."""
+    return family.family is RESTORES and row is not None and row.is_waiting
 
 
 def _needs_policy(request: RequestRow) -> bool:

@@ -25,6 +25,8 @@ def test_the_kinds_of_the_namespace_are_kept_and_those_of_others_are_not() -> No
     found = contents_of("shop", json.dumps(LISTS).encode(), b"[]")
     assert found is not None
     assert found.kinds == (ContentKind("", "ConfigMap"), ContentKind("apps", "Deployment"))
+    assert found.counts == (2, 1)
+    assert found.objects(found.kinds) == 3
     assert found.cluster_kinds == (ContentKind("", "Namespace"), ContentKind("", "PersistentVolume"))
 
 

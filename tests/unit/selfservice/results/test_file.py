@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.api.nonadmin import Condition
+from foresail.api.velero_files import MOST_BYTES
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
@@ -16,7 +17,7 @@ from foresail.selfservice.requests.outcome import kept
 from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition
 from foresail.selfservice.results.cause import MOST_BYTES as MOST_OF_A_MESSAGE
 from foresail.selfservice.results.cause import explained, reported_cause, unreadable
-from foresail.selfservice.results.file import MOST_BYTES, MOST_LINES, Lines, is_about, lines_about, tidy
+from foresail.selfservice.results.file import MOST_LINES, Lines, is_about, lines_about, tidy
 
 KEY = Key("shop", "daily")
 SAID = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "Backup partially failed: 2 errors")
