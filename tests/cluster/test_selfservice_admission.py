@@ -423,7 +423,7 @@ def of_tenant(kind: str, namespace: str = "guarded", **spec: Any) -> dict[str, A
 @pytest.fixture(scope="module")
 def thief(guarded: Cluster, eventually: Eventually) -> Tenant:
     """Somebody with the operator's token, once the API server fences it."""
-    found = Tenant(guarded.service_account_kubeconfig(VELERO, "foresail"), VELERO)
+    found = Tenant(guarded.service_account_kubeconfig(VELERO, "foresail-self-service"), VELERO)
     eventually(lambda: refusal(found, "create", "--dry-run=server", body=velero_object("Backup", {})), 60)
     return found
 

@@ -19,7 +19,7 @@ _RECORD = {
 
 
 def _operator(world: World) -> Caller:
-    return account(world.cluster, VELERO, "foresail")
+    return account(world.cluster, VELERO, "foresail-self-service")
 
 
 def _made(world: World, plural: str, specs: dict[str, dict[str, Any]], **metadata: object) -> list[str]:

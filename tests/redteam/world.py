@@ -56,7 +56,7 @@ TREASURE = "treasure"
 OLD = "old"
 """The hostile tenant's backup of everything that was in the namespace before self-service came."""
 
-OPERATOR = f"system:serviceaccount:{VELERO}:foresail"
+OPERATOR = f"system:serviceaccount:{VELERO}:foresail-self-service"
 EXCEPTIONS = "policyexceptions"
 RESTORE_CHECKS = "restorechecks"
 _GROUPS = {
@@ -538,7 +538,7 @@ def reads(name: str, secret: str) -> tuple[Json, Json]:
         "kind": "RoleBinding",
         "metadata": meta,
         "roleRef": {"apiGroup": group, "kind": "Role", "name": label},
-        "subjects": [{"kind": "ServiceAccount", "namespace": VELERO, "name": "foresail"}],
+        "subjects": [{"kind": "ServiceAccount", "namespace": VELERO, "name": "foresail-self-service"}],
     }
     return role, bound
 

@@ -19,7 +19,14 @@ from foresail.selfservice.rows.locations import NACUUID_LABEL, ORIGIN_NAME, ORIG
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.tenant_locations import FINALIZER, ApprovalRow
 from foresail.selfservice.specs.credentials import Credentials
-from foresail.selfservice.specs.location import CREDENTIALS_KEY, READ_ONLY, READ_WRITE, access_patch, velero_location
+from foresail.selfservice.specs.location import (
+    CREDENTIALS_KEY,
+    READ_ONLY,
+    READ_WRITE,
+    REGISTRY,
+    access_patch,
+    velero_location,
+)
 from foresail.tenancy.namespaces import NamespaceRow
 
 _FINALIZERS = "/metadata/finalizers"
@@ -67,7 +74,7 @@ def show_request(
 def create_location(view: LocationView, namespace: NamespaceRow, spec: BackupStorageLocationSpec) -> Create:
     """Return the creation of the Velero location: read-only, and without a Secret yet."""
     name = nacuuid(view.location)
-    labels = {**_labels(view), "openshift.io/oadp-registry": "False"}
+    labels = {**_labels(view), REGISTRY: "False"}
     body = {"metadata": {"labels": labels}, "spec": velero_location(spec, name, READ_ONLY)}
     return Create(velero.LOCATION, _key(view), body, record(view, namespace))
 
