@@ -41,6 +41,7 @@ def install(
     contents: bool = False,
     locations: bool = False,
     checks: bool = False,
+    hooks: bool = False,
 ) -> None:
     """Install both charts with self-service on."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
@@ -50,6 +51,7 @@ def install(
         "selfService.downloadContents": contents,
         "selfService.locations.enabled": locations,
         "proof.restoreChecks": checks,
+        "selfService.hooks": hooks,
     }
     switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
     stamped = SELF_SERVICE if sets_requester(cluster) else _UNSTAMPED

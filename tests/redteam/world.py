@@ -439,7 +439,7 @@ def attacked(folder: Path) -> Iterator[World]:
     """Build the cluster with everybody in it, and take it down when the block ends."""
     with Cluster.create("redteam", Options(velero="velero", nodes=1), owned=True) as cluster:
         _before_self_service(cluster)
-        tenants.install(cluster, locations=True, checks=True)
+        tenants.install(cluster, schedules=True, locations=True, checks=True, hooks=True)
         for name, spec in POLICIES.items():
             cluster.apply(_policy(name, _with_servers(cluster, name, spec)))
         admin = Caller(cluster.server, cluster.site.admin_trust)

@@ -17,8 +17,14 @@ SCHEDULES, SELF_SERVICE, PRIMERS, CHECKS, CONSOLE = (
     f"foresail-{each}" for each in ("schedules", "self-service", "primers", "checks", "console")
 )
 NIGHTLY, HOOKED, UNLISTED = "nightly", "hooked", "unlisted"
+OLD_RUN = "nightly-20250101000000-0123abcd"
+"""A run of the administrator's Schedule that exists."""
+
 UID = "0123abcd-0123-4123-8123-0123456789ab"
-UUID = "0123abcd-0123-5123-8123-0123456789ab"
+UOLD_RUN = "nightly-20250101000000-0123abcd"
+"""A run of the administrator's Schedule that exists."""
+
+UID = "0123abcd-0123-5123-8123-0123456789ab"
 RUN = "0123456789"
 SANDBOX = f"foresail-check-{RUN}-0123ab"
 IMAGE, PAUSE = "foresail:test", "pause:test"
@@ -145,7 +151,7 @@ def location(name: str = LOCATION, namespace: str = SHOP) -> Json:
         "accessMode": "ReadOnly",
         "backupSyncPeriod": "0s",
     }
-    annotations = record("nabsl", namespace, "mine")
+    annotations = {**record("nabsl", namespace, "mine"), "foresail.dev/credentials": "keys"}
     return made("BackupStorageLocation", name, _V1, spec, labels=labels, annotations=annotations)
 
 
@@ -444,7 +450,7 @@ def controls() -> list[Write]:
         Write(SELF_SERVICE, "delete", _OADP, "nonadminrestores", SHOP, "back"),
         _patch(SELF_SERVICE, _OADP, "nonadminrestores/status", (SHOP, "back"), {"status": {"phase": "Created"}}),
         _patch(SELF_SERVICE, _OADP, "nonadminschedules", (SHOP, "nightly"), {"spec": {"skipImmediately": None}}),
-        _patch(SELF_SERVICE, _OADP, "nonadminschedules/status", (SHOP, "nightly"), {"status": {"phase": "Enabled"}}),
+        _patch(SELF_SERVICE, _OADP, "nonadminschedules/status", (SHOP, "nightly"), {"status": {"phase": "Created"}}),
         Write(SELF_SERVICE, "delete", _OADP, "nonadmindownloadrequests", SHOP, "log"),
         _patch(SELF_SERVICE, _OADP, "nonadmindownloadrequests/status", (SHOP, "log"), {"status": {"phase": "Created"}}),
         _create(SELF_SERVICE, "backupstoragelocations", VELERO, location(f"{SHOP}-new-{UUID}")),

@@ -10,6 +10,7 @@ from tests.stolen_token.bodies import (
     HOOKS,
     IMAGE,
     NIGHTLY,
+    OLD_RUN,
     OTHER,
     OTHERS_LOCATION,
     SCHEDULES,
@@ -57,13 +58,12 @@ _BACKUP_FIELDS: dict[str, list[object]] = {
     "excludedClusterScopedResources": [[]],
     "hooks": [HOOKS, _ANYWHERE, {"resources": [{"name": "x", "includedNamespaces": [SHOP], "pre": [_EXEC]}]}],
     "resourcePolicy": [{"kind": "configmap", "name": "administrators"}],
-    "storageLocation": [OTHERS_LOCATION],
+    "storageLocation": [OTHERS_LOCATION, "default"],
     "metadata": [{"labels": {"velero.io/schedule-name": NIGHTLY}}],
     "defaultVolumesToRestic": [True],
 }
 _HARMLESS_BACKUP_FIELDS: dict[str, list[object]] = {
     "snapshotVolumes": [False],
-    "storageLocation": ["default"],
     "labelSelector": [{"matchLabels": {"a": "b"}}],
     "orderedResources": [{"pods": f"{SHOP}/a"}],
     "uploaderConfig": [{"parallelFilesUpload": 2}],
@@ -328,13 +328,13 @@ def _changed_locations(control: Write) -> Iterator[Write]:
 
 
 def _changed_schedules(control: Write) -> Iterator[Write]:
-    template = {"includedNamespaces": ["*"]}
+    template = {"includedNamespaces": ["kube-system"]}
     for field, value in (("schedule", "* * * * *"), ("paused", False), ("template", template)):
         yield replace(control, body={"spec": {field: value}}, shape=f"changing spec.{field}")
 
 
 def _changed_backups(control: Write) -> Iterator[Write]:
-    yield replace(control, name=f"{NIGHTLY}-20260101000000-{UID[:8]}", shape="of the administrator's backup")
+    yield replace(control, name=OLD_RUN, shape="of the administrator's backup")
     yield replace(control, body={"status": {"phase": "Completed"}}, shape="changing the phase")
 
 
@@ -361,7 +361,7 @@ def _locations(control: Write) -> Iterator[Write]:
         ("at another endpoint", {"config": {"checksumAlgorithm": "", "s3Url": "https://thief.example.com"}}),
     ):
         yield _with(control, change, shape)
-    for name in (SYSTEM, "kube-system", VELERO):
+    for name in (SYSTEM, "kube-system", VELERO, OTHER):
         body = location(f"{name}-new-{UUID}", name)
         yield replace(control, name=body["metadata"]["name"], body=body, shape=f"for namespace {name}")
 
@@ -377,7 +377,7 @@ def _bindings(control: Write) -> Iterator[Write]:
 
 
 _FOREIGN = {
-    "backups": (VELERO, f"{NIGHTLY}-20260101000000-{UID[:8]}"),
+    "backups": (VELERO, OLD_RUN),
     "restores": (VELERO, "administrators"),
     "deletebackuprequests": (VELERO, "administrators"),
     "downloadrequests": (VELERO, "administrators"),

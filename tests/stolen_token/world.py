@@ -47,7 +47,16 @@ def robbed(name: str) -> Iterator[Cluster]:
         cluster.kubectl(*apply, text=_rendered("foresail", VALUES))
         for each in _objects():
             cluster.kubectl(*apply, text=json.dumps(each))
+        cluster.kubectl(*apply, text=json.dumps(copied_credentials(cluster)))
         yield cluster
+
+
+def copied_credentials(cluster: Cluster) -> b.Json:
+    """Return the copy of a tenant's credentials, which its location owns: without it, Kubernetes would delete it."""
+    body = b.secret()
+    owner = cluster.get("backupstoragelocations.velero.io", b.LOCATION, f"--namespace={b.VELERO}")
+    body["metadata"]["ownerReferences"][0]["uid"] = owner["metadata"]["uid"]
+    return _placed(body, b.VELERO)
 
 
 def _namespaces() -> Iterator[b.Json]:
@@ -65,7 +74,7 @@ def _objects() -> Iterator[b.Json]:
     for name, hooks in ((b.NIGHTLY, {}), (b.HOOKED, {"hooks": b.HOOKS}), (b.UNLISTED, {"hooks": b.HOOKS})):
         spec = {"schedule": "0 1 * * *", "template": {"includedNamespaces": ["*"], **hooks}, "paused": True}
         yield _placed(b.made("Schedule", name, "velero.io/v1", spec), b.VELERO)
-    yield _placed(b.run_of(b.NIGHTLY), b.VELERO)
+    yield _placed(b.run_of(b.NIGHTLY), b.VELERO, b.OLD_RUN)
     yield _placed(b.tenants_backup(), b.VELERO)
     restore = b.tenants_restore(b.TENANTS)
     yield _placed(restore, b.VELERO)
@@ -74,7 +83,6 @@ def _objects() -> Iterator[b.Json]:
         yield _placed(body, b.VELERO, b.TENANTS)
         yield _placed({**body, "metadata": {"name": "administrators"}}, b.VELERO)
     yield _placed(b.location(), b.VELERO)
-    yield _placed(b.secret(), b.VELERO)
     yield _placed(b.approval(), b.VELERO)
     yield _placed({**b.approval(), "metadata": {"name": "administrators"}}, b.VELERO)
     yield from _requests()
@@ -82,7 +90,18 @@ def _objects() -> Iterator[b.Json]:
     yield from _checked()
 
 
+def _grant() -> Iterator[b.Json]:
+    """Let self-service read the one Secret of a tenant, as `foresail location grant` does."""
+    rbac = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["keys"], "verbs": ["get"]}]
+    yield _placed({**b.made("Role", "grant", f"{rbac}/v1"), "rules": rules}, b.SHOP)
+    subjects = [{"kind": "ServiceAccount", "name": b.SELF_SERVICE, "namespace": b.VELERO}]
+    ref = {"apiGroup": rbac, "kind": "Role", "name": "grant"}
+    yield _placed({**b.made("RoleBinding", "grant", f"{rbac}/v1"), "roleRef": ref, "subjects": subjects}, b.SHOP)
+
+
 def _requests() -> Iterator[b.Json]:
+    yield from _grant()
     oadp = "oadp.openshift.io/v1alpha1"
     yield _placed(b.made("NonAdminBackup", "daily", oadp, {"backupSpec": {}}), b.SHOP)
     yield _placed(b.made("NonAdminRestore", "back", oadp, {"restoreSpec": {"backupName": "daily"}}), b.SHOP)
@@ -112,7 +131,7 @@ def _held() -> Iterator[b.Json]:
     yield _placed({**b.made("PodTemplate", "foreign", "v1"), **template}, b.SHOP)
     buffer = {"podTemplateRef": {"name": "foreign"}, "replicas": 1}
     yield _placed(b.made("CapacityBuffer", "foreign", "autoscaling.x-k8s.io/v1beta1", buffer), b.SHOP)
-    primer = {"cronJobRef": {"name": "report"}, "warmUp": "5m"}
+    primer = {"cronJob": "report", "warmUp": "5m"}
     yield _placed(b.made("Primer", "warm", "foresail.dev/v1alpha1", primer), b.SHOP)
 
 

@@ -107,8 +107,8 @@ def all_of(*expressions: str) -> str:
 # Conditions that several accounts share
 
 COMMON = {
-    "kind": 'request.subResource == "" ? request.resource.resource'
-    ' : request.resource.resource + "/" + request.subResource',
+    "kind": 'has(request.subResource) && request.subResource != ""'
+    ' ? request.resource.resource + "/" + request.subResource : request.resource.resource',
     "metadata": "object == null ? {} : object.metadata",
     "labels": "object == null ? {} : object.metadata.?labels.orValue({})",
     "annotations": "object == null ? {} : object.metadata.?annotations.orValue({})",
@@ -182,7 +182,8 @@ def events(kind: Kind) -> Rule:
 
 def lease(kind: Kind, name: str) -> Rule:
     """Return the rule for the Lease; RBAC says which one may be changed."""
-    is_own = all_of(f"{NAME} == {quoted(name)}", only("variables.metadata", METADATA), f"{LABELS} == {{}}")
+    plainly = (only("variables.metadata", METADATA), f"{LABELS} == {{}}", f"{ANNOTATIONS} == {{}}")
+    is_own = all_of(f"{NAME} == {quoted(name)}", *plainly)
     return Rule(kind, CREATE, (Condition(is_own, f"it creates no Lease but {name}"),))
 
 

@@ -45,6 +45,9 @@ REQUEST_HASH = "foresail.dev/request-hash"
 SUSPENDED = "foresail.dev/suspended"
 """On such a location that is read-only because it is not approved or not allowed any more: the reason."""
 
+CREDENTIALS = "foresail.dev/credentials"
+"""On a Velero BackupStorageLocation of a tenant: the tenant's Secret, which the operator must be allowed to read."""
+
 REFRESH = "refresh.foresail.dev/credentials"
 """On a NonAdminBackupStorageLocation, by its owner: any new value makes the operator read the Secret at once."""
 

@@ -27,8 +27,10 @@ from foresail.api.fence import (
     same,
     unchanged,
     value,
+    words,
 )
 from foresail.api.marks import (
+    FIRE,
     JOB_VARIABLE,
     NOT_BACKED_UP,
     PRIMER_LABEL,
@@ -63,9 +65,12 @@ _OF_POD = (*_USER, "fsGroup", "fsGroupChangePolicy", "supplementalGroups", "supp
 _OF_CONTAINER = (*_USER, "allowPrivilegeEscalation", "capabilities", "readOnlyRootFilesystem")
 
 
+_EACH = "dyn(each)"  # CEL would infer one type for all values of a container
+
+
 def _pod(spec: str, image: str, *, runs: bool = False) -> tuple[Condition, ...]:
     """Return that a pod only holds room: one image of ours, no token, no rights, no volumes but images."""
-    context = value("each", "securityContext", "{}")
+    context = value(_EACH, "securityContext", "{}")
     harmless = all_of(
         only("each", (*_CONTAINER, *(("command", "env") if runs else ()))),
         f"each.image == {image}",
@@ -74,10 +79,10 @@ def _pod(spec: str, image: str, *, runs: bool = False) -> tuple[Condition, ...]:
         f'{value(context, "capabilities", "{}")} == {{"drop": ["ALL"]}}',
     )
     command = all_of(
-        'each[?"command"].orValue([]).size() == variables.holdCommand.size() + 1',
-        'variables.holdCommand.all(word, word in each[?"command"].orValue([]))',
-        'each[?"command"].orValue([]).exists_one(word, word.matches("^[0-9]+$"))',
-        'each[?"command"].orValue([]).all(word, word in variables.holdCommand || word.matches("^[0-9]+$"))',
+        'dyn(each)[?"command"].orValue([]).size() == variables.holdCommand.size() + 1',
+        'variables.holdCommand.all(word, word in dyn(each)[?"command"].orValue([]))',
+        'dyn(each)[?"command"].orValue([]).exists_one(word, word.matches("^[0-9]+$"))',
+        'dyn(each)[?"command"].orValue([]).all(word, word in variables.holdCommand || word.matches("^[0-9]+$"))',
         f"{value('each', 'env', '[]')}.all(variable, variable.name == {quoted(JOB_VARIABLE)} && "
         f"{only('variable', ('name', 'valueFrom'))})",
     )
@@ -112,6 +117,7 @@ def _pod(spec: str, image: str, *, runs: bool = False) -> tuple[Condition, ...]:
 _CLASS = Condition(
     f"{value(SPEC, 'priorityClassName')} == variables.priorityClass", "a placeholder has the lowest priority"
 )
+_MARKS = (PRIMER_UID, TARGET_UID, FIRE)
 _OWNED = (
     Condition(only("variables.metadata", ("name", "namespace", "uid", "creationTimestamp", "generation",
         "managedFields", "labels", "annotations", "ownerReferences")), "it writes no other metadata"),
@@ -122,7 +128,9 @@ _OWNED = (
             f"{quoted(PRIMER_LABEL)} in {LABELS}",
             f'{value(LABELS, NOT_BACKED_UP)} == "true"',
             has_all(ANNOTATIONS, (PRIMER_UID, TARGET_UID)),
+            f'{LABELS}.all(key, key == {quoted(NOT_BACKED_UP)} || !key.contains("velero.io/"))',
             f'{ANNOTATIONS}.all(key, !key.contains("velero.io/") && !key.contains("apparmor"))',
+            f'{ANNOTATIONS}.all(key, key in {words(_MARKS)} || (!key.startsWith("foresail.dev/") && !key.startsWith("openshift.io/oadp-")))',
         ),
         "it creates only what is recorded as held for a Primer",
     ),
@@ -172,7 +180,15 @@ FENCE = Fence(
         ),
         Rule(CRON_JOB, DELETE, (_OWN,)),
         Rule(CRON_JOB, UPDATE, (*unchanged(annotations=(WARM_UP_STATUS,)), UNCHANGED_SPEC)),
-        Rule(POD_TEMPLATE, CREATE, (*_OWNED, *_pod(_TEMPLATE, "variables.pauseImage"))),
+        Rule(
+            POD_TEMPLATE,
+            CREATE,
+            (
+                *_OWNED,
+                Condition(f'!("priorityClassName" in {_TEMPLATE})', "a PodTemplate has no priority"),
+                *_pod(_TEMPLATE, "variables.pauseImage"),
+            ),
+        ),
         Rule(POD_TEMPLATE, DELETE, (_OWN,)),
         Rule(
             _BUFFER,

@@ -96,6 +96,7 @@ _MAPPING = value(SPEC, "namespaceMapping", "{}")
 _INCLUDED = value(SPEC, "includedNamespaces", "[]")
 _KINDS = value(SPEC, "includedResources", "[]")
 _EXCLUDED = value(SPEC, "excludedResources", "[]")
+_OWN_MODIFIER = f'{{"kind": "ConfigMap", "name": string({NAME}) + "-modifiers"}}'
 _INSIDE = '[{"podSelector": {}}]'
 
 _RESTORE = (
@@ -125,7 +126,7 @@ _RESTORE = (
             f'!{_KINDS}.exists(each, each.contains("*"))',
             f"{words(left_out(has_data=True))}.all(each, each in {_EXCLUDED})",
             f"(variables.allowsData || {words(left_out(has_data=False))}.all(each, each in {_EXCLUDED}))",
-            f'{SPEC}[?"resourceModifier"].orValue({{}}) == {{"kind": "ConfigMap", "name": {NAME} + "-modifiers"}}',
+            f"{value(SPEC, 'resourceModifier', '{}')} == {_OWN_MODIFIER}",
         ),
         "it restores listed kinds with its own modifier, without cluster-scoped objects, and volumes only for data",
     ),
@@ -206,6 +207,7 @@ _PODS = (
     ),
     Condition(
         all_of(
+            f'!{value(SPEC, "priorityClassName")}.startsWith("system-")',
             f'!("initContainers" in {SPEC})',
             f'!("hostNetwork" in {SPEC})',
             f"{SPEC}.containers.size() == 1",

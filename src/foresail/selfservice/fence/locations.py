@@ -25,7 +25,7 @@ from foresail.api.fence import (
     value,
     words,
 )
-from foresail.api.marks import NAMESPACE_UID, ORPHANED, REQUEST_HASH, REQUEST_UID, REQUESTER, SUSPENDED
+from foresail.api.marks import CREDENTIALS, NAMESPACE_UID, ORPHANED, REQUEST_HASH, REQUEST_UID, REQUESTER, SUSPENDED
 from foresail.api.specs import BackupStorageLocationSpec, ObjectStorageLocation
 from foresail.selfservice.fence.names import OURS, is_of, labels
 from foresail.selfservice.rows.locations import NACUUID_LABEL, ORIGIN_NAME, ORIGIN_NAMESPACE
@@ -46,9 +46,17 @@ _NAMED = Condition(
 )
 _STORAGE = value(SPEC, "objectStorage", "{}")
 _PREFIX = value(_STORAGE, "prefix")
+_GRANTED = (
+    f"authorizer.group('').resource('secrets').namespace(variables.origin).name({value(ANNOTATIONS, CREDENTIALS)})"
+    ".check('get').allowed()"
+)
 _NEW_LOCATION = (
     plain("spec"),
-    _RECORDED,
+    Condition(
+        all_of(only(ANNOTATIONS, (*_RECORD, CREDENTIALS)), has_all(ANNOTATIONS, (*_RECORD, CREDENTIALS))),
+        "it is recorded as a request of a tenant, with no other annotations",
+    ),
+    Condition(_GRANTED, "it makes locations only for tenants who let it read their Secret: foresail location grant"),
     _REACHABLE,
     _NAMED,
     Condition(labels(NACUUID_LABEL, (REGISTRY,)), "it has no labels but its own"),
@@ -69,7 +77,7 @@ _NEW_LOCATION = (
         all_of(
             f"!{value(SPEC, 'default', 'false')}",
             f'{value(SPEC, "backupSyncPeriod")} == "0s"',
-            f'{SPEC}[?"credential"].orValue({{}}) == {{"name": {NAME}, "key": {quoted(CREDENTIALS_KEY)}}}',
+            f'{SPEC}[?"credential"].orValue({{}}) == {{"name": string({NAME}), "key": {quoted(CREDENTIALS_KEY)}}}',
         ),
         "no location is the default one, is synced by Velero, or has other credentials than its own",
     ),
@@ -89,6 +97,7 @@ _SECRET = (
     Condition(
         all_of(
             only("object", ("apiVersion", "kind", "metadata", "type", "data")),
+            only("variables.metadata", (*METADATA, "ownerReferences", "resourceVersion")),
             'object.type == "Opaque"',
             only("object.?data.orValue({})", (CREDENTIALS_KEY,)),
             "variables.owners.size() == 1",

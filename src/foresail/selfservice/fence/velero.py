@@ -253,6 +253,7 @@ _DOWNLOAD = Rule(
                         *(RESTORES.origin_namespace, RESTORES.origin_name),
                     ),
                 ),
+                f"{words((REQUEST_UID, BACKUP_UID))}.exists(key, key in {ANNOTATIONS})",
                 only(LABELS, (*nonadmin.LABELS, DOWNLOAD_LABEL, BACKUPS.nacuuid_label, RESTORES.nacuuid_label)),
             ),
             "it writes no other fields of a DownloadRequest",

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from foresail.api import core, nonadmin, velero
-from foresail.api.marks import NAMESPACE_UID, ORPHANED, REQUEST_HASH, REQUEST_UID, REQUESTER, SUSPENDED
+from foresail.api.marks import CREDENTIALS, NAMESPACE_UID, ORPHANED, REQUEST_HASH, REQUEST_UID, REQUESTER, SUSPENDED
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.plan import Apply, Body, Create, Delete, JsonPatch, Key, Patch
@@ -75,7 +75,9 @@ def create_location(view: LocationView, namespace: NamespaceRow, spec: BackupSto
     """Return the creation of the Velero location: read-only, and without a Secret yet."""
     name = nacuuid(view.location)
     labels = {**_labels(view), REGISTRY: "False"}
-    body = {"metadata": {"labels": labels}, "spec": velero_location(spec, name, READ_ONLY)}
+    secret = {CREDENTIALS: spec.credential.name or ""} if spec.credential is not None else {}
+    metadata = {"labels": labels, "annotations": secret}
+    body = {"metadata": metadata, "spec": velero_location(spec, name, READ_ONLY)}
     return Create(velero.LOCATION, _key(view), body, record(view, namespace))
 
 
