@@ -21,10 +21,7 @@ OLD_RUN = "nightly-20250101000000-0123abcd"
 """A run of the administrator's Schedule that exists."""
 
 UID = "0123abcd-0123-4123-8123-0123456789ab"
-UOLD_RUN = "nightly-20250101000000-0123abcd"
-"""A run of the administrator's Schedule that exists."""
-
-UID = "0123abcd-0123-5123-8123-0123456789ab"
+UUID = "0123abcd-0123-5123-8123-0123456789ab"
 RUN = "0123456789"
 SANDBOX = f"foresail-check-{RUN}-0123ab"
 IMAGE, PAUSE = "foresail:test", "pause:test"

@@ -118,6 +118,7 @@ _CLASS = Condition(
     f"{value(SPEC, 'priorityClassName')} == variables.priorityClass", "a placeholder has the lowest priority"
 )
 _MARKS = (PRIMER_UID, TARGET_UID, FIRE)
+_NOT_RESERVED = '(!key.startsWith("foresail.dev/") && !key.startsWith("openshift.io/oadp-"))'
 _OWNED = (
     Condition(only("variables.metadata", ("name", "namespace", "uid", "creationTimestamp", "generation",
         "managedFields", "labels", "annotations", "ownerReferences")), "it writes no other metadata"),
@@ -130,7 +131,7 @@ _OWNED = (
             has_all(ANNOTATIONS, (PRIMER_UID, TARGET_UID)),
             f'{LABELS}.all(key, key == {quoted(NOT_BACKED_UP)} || !key.contains("velero.io/"))',
             f'{ANNOTATIONS}.all(key, !key.contains("velero.io/") && !key.contains("apparmor"))',
-            f'{ANNOTATIONS}.all(key, key in {words(_MARKS)} || (!key.startsWith("foresail.dev/") && !key.startsWith("openshift.io/oadp-")))',
+            f"{ANNOTATIONS}.all(key, key in {words(_MARKS)} || {_NOT_RESERVED})",
         ),
         "it creates only what is recorded as held for a Primer",
     ),

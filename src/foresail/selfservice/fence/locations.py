@@ -5,6 +5,7 @@ from foresail.api.fence import (
     ANNOTATIONS,
     CREATE,
     DELETE,
+    METADATA,
     NAME,
     OLD_ANNOTATIONS,
     OLD_SPEC,
