@@ -21,8 +21,8 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
-  runtime-kills takeover selfservice-kills selfservice-queue restore-authorization hostile-load redteam bench-admission api-server-starts chart-upgrade soak lock ci
+  crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
+  runtime-kills takeover selfservice-kills selfservice-queue restore-authorization hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ format: setup ## let ruff rewrite what it can
 
 crds: setup ## render the definitions of our kinds from their types into charts/foresail-crds
 	$(BIN)/python -m foresail.api.crds charts/foresail-crds/templates
+
+fences: setup ## render the fences of the ServiceAccounts from what the operator writes into charts/foresail
+	$(BIN)/python -m foresail.operator.fences charts/foresail/templates
 
 manifests: setup ## render the charts with Helm into what `foresail install` applies
 	$(BIN)/python -m testbed build helm
@@ -260,6 +263,9 @@ api-server-starts: setup cluster-build ## start the API server STARTS=30 times u
 
 redteam: setup cluster-build ## attack self-service on a real cluster as a hostile tenant; the last line is JSON: minutes
 	$(BIN)/python -m tests.redteam
+
+stolen-token: setup cluster-build ## try every write of each of our tokens on a real cluster; the last line is JSON: minutes
+	$(BIN)/python -m tests.stolen_token
 
 primer-kills: setup cluster-build ## kill the operator 100 times while warm-ups are due: no placeholder twice, none orphaned
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_primers_kills.py

@@ -13,7 +13,8 @@ from typing import Any
 
 from bench.arrivals import Arrivals
 from bench.figures import Bounds, verdict
-from bench.operator import USER, operator
+from bench.operator import SELF_SERVICE_USER as USER
+from bench.operator import operator
 from bench.selfservice.world import FLAGS, create_namespaces, install_policy, tenant, world
 from bench.silence import silence_of
 from bench.writing import create_all

@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.processes import Process, free_port
+from foresail.api.marks import SCHEDULES_LEASE, SELF_SERVICE_LEASE
 from testbed import Cluster
 from tests.cluster.operators import lease_of
 
-NAMESPACE, ACCOUNT = "velero", "foresail"
+NAMESPACE, ACCOUNT = "velero", SCHEDULES_LEASE
 _LEADER = "leader_election_master_status"
 _EVENTS, _EVENT_PAUSE = "foresail_events", 10.0
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+SELF_SERVICE_USER = f"system:serviceaccount:{NAMESPACE}:{SELF_SERVICE_LEASE}"
 
 
 class Operator(Process):

@@ -24,6 +24,7 @@ BLANKS = {
     "image.repository": "FORESAIL-IMAGE",
     "image.tag": "TAG",
     "primers.pauseImage": "PAUSE-IMAGE",
+    "schedules.withHooks": "{schedule.with.hooks}",
     "selfService.requesterStamp": "Always",
     "selfService.locations.enabled": "true",
     "monitoring.rules": "true",

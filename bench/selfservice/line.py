@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from bench.arrivals import Arrivals, Event
-from bench.operator import USER, operator
+from bench.operator import SELF_SERVICE_USER as USER
+from bench.operator import operator
 from bench.selfservice.speed import at_once, writes_per_request
 from bench.selfservice.world import (
     FLAGS,

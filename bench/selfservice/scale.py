@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bench import MeasurementError, etcd
-from bench.operator import NAMESPACE, USER, operator
+from bench.operator import NAMESPACE, operator
+from bench.operator import SELF_SERVICE_USER as USER
 from bench.reading import streamed
 from bench.selfservice.speed import arrivals_of_requests
 from bench.selfservice.world import FLAGS, administrator, create_namespaces, in_line, request, velero_says, world

@@ -14,7 +14,7 @@ from bench import MeasurementError
 from bench.operator import NAMESPACE
 from bench.soak.seen import Held, Made, Said, Seen
 from foresail.api import pods, velero
-from foresail.api.marks import FIRE, OPERATORS_LEASE, PRIMER_LABEL, REQUEST_UID, SCHEDULE_UID, SLOT, TARGET_UID
+from foresail.api.marks import FIRE, PRIMER_LABEL, REQUEST_UID, SCHEDULE_UID, SELF_SERVICE_LEASE, SLOT, TARGET_UID
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
@@ -130,7 +130,7 @@ _SOURCES = (
     _Source(pods.POD, "", {"labelSelector": f"{PRIMER_LABEL},!batch.kubernetes.io/job-name"}, _note_placeholder),
     _Source(EVENT, "", {}, _note_event),
     _Source(velero.LOCATION, NAMESPACE, {}, _note_location),
-    _Source(LEASE, NAMESPACE, {"fieldSelector": f"metadata.name={OPERATORS_LEASE}"}, _note_lease),
+    _Source(LEASE, NAMESPACE, {"fieldSelector": f"metadata.name={SELF_SERVICE_LEASE}"}, _note_lease),
 )
 
 

@@ -10,24 +10,34 @@ from bench import MeasurementError
 from bench.operator import Operator
 from bench.soak.program import Numbers
 from bench.soak.seen import Life
+from foresail.api.marks import LEASES, SELF_SERVICE_LEASE
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE, SELF_SERVICE_POLICY
 from testbed import Cluster, Options
 from testbed.build import program
 from testbed.charts import CHARTS
 
-FLAGS = ("--self-service", "--primers", "--primer-pause-image=pause")
+FLAGS = (f"--lease-name={SELF_SERVICE_LEASE}", "--self-service", "--primers", "--primer-pause-image=pause")
 _SWITCHES = (
     "selfService.enabled=true,selfService.requesterStamp=Always,"
     "primers.enabled=true,primers.pauseImage=pause,replicas=0"
 )
-# In a cluster primers run apart. Here one process has everything, so that what it holds and does is seen in one place.
-_PRIMERS_TOO = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRoleBinding",
-    "metadata": {"name": "soak-primers"},
-    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "foresail-primers"},
-    "subjects": [{"kind": "ServiceAccount", "name": "foresail", "namespace": "velero"}],
-}
+# In a cluster each capability runs apart, behind a fence. Here one process has everything, so that what it holds and
+# does is seen in one place; so it has all roles, and the fences of single capabilities are away.
+_ROLES = (("ClusterRole", "foresail-primers"), ("ClusterRole", "foresail-schedules"), ("Role", "foresail-schedules"))
+_FENCES = tuple(f"{name}-fence" for name in LEASES)
+
+
+def _too(kind: str, role: str) -> dict[str, object]:
+    """Return the binding by which the one process has another role too."""
+    api = "rbac.authorization.k8s.io"
+    place = {"namespace": "velero"} if kind == "Role" else {}
+    return {
+        "apiVersion": f"{api}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": {"name": f"soak-{role}", **place},
+        "roleRef": {"apiGroup": api, "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": SELF_SERVICE_LEASE, "namespace": "velero"}],
+    }
 
 
 @contextmanager
@@ -38,10 +48,12 @@ def world(numbers: Numbers) -> Iterator[Cluster]:
         _install(cluster, "foresail-crds")
         cluster.wait_for_kinds()
         _install(cluster, "foresail", f"--set={_SWITCHES}")
-        cluster.apply(_PRIMERS_TOO)
+        for kind, role in _ROLES:
+            cluster.apply(_too(kind, role))
+        cluster.kubectl("delete", "validatingadmissionpolicybindings", "--ignore-not-found", *_FENCES)
         spec = {"namespaceSelector": {"matchLabels": {OPT_IN_LABEL: OPT_IN_VALUE}}}
-        kind = {"apiVersion": SELF_SERVICE_POLICY.api_version, "kind": SELF_SERVICE_POLICY.name}
-        cluster.apply({**kind, "metadata": {"name": "soak"}, "spec": spec})
+        policy = {"apiVersion": SELF_SERVICE_POLICY.api_version, "kind": SELF_SERVICE_POLICY.name}
+        cluster.apply({**policy, "metadata": {"name": "soak"}, "spec": spec})
         yield cluster
 
 

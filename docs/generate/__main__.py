@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from docs.generate import chart, commands, help_texts, kinds, licences, metrics, reasons, settings
+from docs.generate import chart, commands, help_texts, kinds, licences, metrics, reasons, settings, stolen_tokens
 
 FOLDER = Path(__file__).parents[1] / "reference" / "generated"
 PAGES = {
@@ -12,6 +12,7 @@ PAGES = {
     "metrics.md": metrics.page,
     "reasons.md": reasons.page,
     "settings.md": settings.page,
+    "stolen-tokens.md": stolen_tokens.page,
 }
 
 

@@ -92,7 +92,7 @@ def _surroundings(at: datetime) -> dict[str, Any]:
         f"/api/v1/namespaces?limit=500&labelSelector={quote(CHECK_LABEL, safe='')}": listed(),
         "/api/v1/events": listed(),
         f"{VELERO}/deletebackuprequests": listed(),
-        **{f"{leases}/{each}": named(each, "velero", spec=held) for each in ("foresail", "foresail-primers")},
+        **{f"{leases}/{each}": named(each, "velero", spec=held) for each in ("foresail-schedules", "foresail-primers")},
         "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.0"},
     }
 

@@ -35,8 +35,8 @@ class Kubelet:
 
     @property
     def operator(self) -> Operator | None:
-        """The operator of everything but primers."""
-        return self._operators.get("foresail")
+        """The operator of Schedules."""
+        return self._operators.get("foresail-schedules")
 
     @property
     def runs_any(self) -> bool:
@@ -49,7 +49,7 @@ class Kubelet:
         if velero != self._velero:
             self._cluster.fault.restart("velero")
             self._velero = velero
-        for name in ("foresail", "foresail-primers"):
+        for name in ("foresail-schedules", "foresail-self-service", "foresail-primers"):
             self._look_at(name)
         self._report_pods()
 

@@ -8,13 +8,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from foresail.api.marks import SCHEDULES_LEASE, SELF_SERVICE_LEASE
 from testbed import Cluster
 from testbed.build import program
 from tests.cluster.speaking import Speaking
 
 CHART = Path(__file__).parents[2] / "charts" / "foresail"
-USER = "system:serviceaccount:velero:foresail"
+USER = f"system:serviceaccount:velero:{SCHEDULES_LEASE}"
+SELF_SERVICE_USER = f"system:serviceaccount:velero:{SELF_SERVICE_LEASE}"
 PRIMERS_USER = "system:serviceaccount:velero:foresail-primers"
+SELF_SERVICE = ("--schedules=false", "--self-service", "--heed-schedules")
+"""The flags of self-service beside an operator of Schedules."""
+
 _LEASE = "--lease-name="
 _READY_SECONDS = 180.0  # on a machine that does much else beside it
 
@@ -27,15 +32,16 @@ def install(cluster: Cluster) -> None:
 
 
 def lease_of(flags: Sequence[str]) -> str:
-    """Return the Lease that flags name, whose name the chart gives to the ServiceAccount too."""
-    return next((flag.removeprefix(_LEASE) for flag in flags if flag.startswith(_LEASE)), "foresail")
+    """Return the Lease that flags name or mean, whose name the chart gives to the ServiceAccount too."""
+    otherwise = SELF_SERVICE_LEASE if "--schedules=false" in flags else SCHEDULES_LEASE
+    return next((flag.removeprefix(_LEASE) for flag in flags if flag.startswith(_LEASE)), otherwise)
 
 
 class Operator(Speaking):
     """One replica, always under the same name: killed and started again as often as a test likes."""
 
     def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
-        super().__init__(folder / ("operator.log" if lease_of(flags) == "foresail" else f"{lease_of(flags)}.log"))
+        super().__init__(folder / ("operator.log" if lease_of(flags) == SCHEDULES_LEASE else f"{lease_of(flags)}.log"))
         self._command = [
             sys.executable, "-m", "foresail", "operator", "run",
             f"--kubeconfig={cluster.service_account_kubeconfig('velero', lease_of(flags))}",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.api.marks import REQUESTER
+from foresail.api.marks import REQUESTER, SELF_SERVICE_LEASE
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
@@ -41,6 +41,7 @@ def install(
     contents: bool = False,
     locations: bool = False,
     checks: bool = False,
+    hooks: bool = False,
 ) -> None:
     """Install both charts with self-service on."""
     install_kinds(cluster)
@@ -49,6 +50,7 @@ def install(
         "selfService.downloadContents": contents,
         "selfService.locations.enabled": locations,
         "proof.restoreChecks": checks,
+        "selfService.hooks": hooks,
     }
     switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
     stamped = SELF_SERVICE if sets_requester(cluster) else _UNSTAMPED
@@ -73,7 +75,7 @@ def foresail(cluster: Cluster, *words: str) -> str:
 @contextmanager
 def operator(cluster: Cluster, log: Path, behind: float = 0, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Run the operator as the chart's ServiceAccount until the block ends, maybe with a clock that is behind."""
-    kubeconfig = cluster.service_account_kubeconfig(VELERO, "foresail")
+    kubeconfig = cluster.service_account_kubeconfig(VELERO, SELF_SERVICE_LEASE)
     program = ["tests.cluster.late_clock", str(behind)] if behind else ["foresail"]
     command = [sys.executable, "-m", *program, "operator", "run", f"--kubeconfig={kubeconfig}"]
     command += ["--port=0", "--host=127.0.0.1", "--identity=tested", "--schedules=false", "--self-service", *flags]

@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 from foresail import __version__
+from foresail.api.marks import LEASES
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, definitions, operators
 from testbed import Cluster, TestbedError, charts
 from testbed.build import program
 from tests.cluster import monitoring
-from tests.cluster.operators import CHART, PRIMERS_USER, USER
+from tests.cluster.operators import CHART, PRIMERS_USER, SELF_SERVICE_USER, USER
 from tests.cluster.test_selfservice_api import may
 
 SHIPPED = Path(__file__).parents[2] / "src" / "foresail" / "manifests"
@@ -67,7 +68,7 @@ SWITCHES = [
         "extraArgs={--log-level=debug}",
         "extraEnv[0].name=ZONE",
         "extraEnv[0].value=b",
-        "serviceAccount.annotations.role=arn",
+        "schedules.serviceAccount.annotations.role=arn",
         "podSecurityContext.fsGroup=2000",
         "securityContext.runAsUser=2000",
         "revisionHistoryLimit=1",
@@ -194,7 +195,7 @@ def test_a_platform_team_places_labels_and_extends_the_pods() -> None:
     spec = found["spec"]
     assert list(spec["affinity"]) == ["nodeAffinity"]
     assert list(usual["spec"]["affinity"]) == ["podAntiAffinity"]
-    selector = {"app.kubernetes.io/name": "foresail", "app.kubernetes.io/instance": "foresail"}
+    selector = {"app.kubernetes.io/name": "foresail-schedules", "app.kubernetes.io/instance": "foresail"}
     assert spec["topologySpreadConstraints"][0]["labelSelector"] == {"matchLabels": selector}
     assert spec["securityContext"] == {**usual["spec"]["securityContext"], "fsGroup": 2000}
     (container,) = spec["containers"]
@@ -207,13 +208,14 @@ def test_a_platform_team_places_labels_and_extends_the_pods() -> None:
 
 def test_a_label_of_a_team_cannot_take_the_place_of_one_that_the_selector_needs() -> None:
     name = pods("podLabels.app\\.kubernetes\\.io/name=mine")["metadata"]["labels"]["app.kubernetes.io/name"]
-    assert name == "foresail"
+    assert name == "foresail-schedules"
 
 
 def test_an_account_of_somebody_else_is_used_and_not_made() -> None:
-    found = objects("serviceAccount.create=false", "serviceAccount.name=theirs")
+    found = objects("schedules.serviceAccount.create=false", "schedules.serviceAccount.name=theirs")
     assert [each for each in found if each["kind"] == "ServiceAccount"] == []
-    assert pods("serviceAccount.create=false", "serviceAccount.name=theirs")["spec"]["serviceAccountName"] == "theirs"
+    theirs = pods("schedules.serviceAccount.create=false", "schedules.serviceAccount.name=theirs")
+    assert theirs["spec"]["serviceAccountName"] == "theirs"
     bound = [subject["name"] for each in found if each["kind"] == "RoleBinding" for subject in each["subjects"]]
     assert set(bound) == {"theirs"}
 
@@ -382,19 +384,19 @@ def test_finding_9_the_namespace_of_the_operator_reaches_it() -> None:
 
 
 OFF = ("schedules.enabled=false",)
-BOTH = {"foresail", "foresail-primers"}
 
 
 @pytest.mark.parametrize(
     ("switches", "names"),
     [
-        ((), {"foresail"}),
-        (PRIMERS, BOTH),
+        ((), {"foresail-schedules"}),
+        (PRIMERS, {"foresail-schedules", "foresail-primers"}),
         ((*PRIMERS, *OFF), {"foresail-primers"}),
-        ((*PRIMERS, *OFF, "selfService.enabled=true"), BOTH),
+        ((*PRIMERS, *OFF, "selfService.enabled=true"), {"foresail-self-service", "foresail-primers"}),
+        ((*PRIMERS, "selfService.enabled=true", "proof.restoreChecks=true"), {*LEASES}),
     ],
 )
-def test_finding_9_primers_run_apart_with_their_own_account_lease_and_selectors(
+def test_finding_9_each_capability_runs_apart_with_its_own_account_lease_and_selectors(
     switches: tuple[str, ...], names: set[str]
 ) -> None:
     found = objects(*switches, "monitoring.serviceMonitor=true")
@@ -405,11 +407,18 @@ def test_finding_9_primers_run_apart_with_their_own_account_lease_and_selectors(
         name, pod = each["metadata"]["name"], each["spec"]["template"]
         words = set(pod["spec"]["containers"][0]["args"])
         assert pod["spec"]["serviceAccountName"] == name
-        assert {f"--lease-name={name}", f"--primers={str(name != 'foresail').lower()}"} <= words
-        assert name == "foresail" or {"--schedules=false", "--self-service=false"} <= words
+        assert f"--lease-name={name}" in words
+        on = [each for each in ("schedules", "self-service", "primers", "restore-checks") if f"--{each}=true" in words]
+        assert on == [name.removeprefix("foresail-").replace("checks", "restore-checks")]
+        assert name == "foresail-schedules" or "--schedules=false" in words
     for each in (each for each in found if each["kind"] in kinds):
         assert f"app.kubernetes.io/name': '{each['metadata']['name']}'" in repr(each)
         assert len(set(re.findall(r"app.kubernetes.io/name': '([^']+)'", repr(each)))) == 1, "it finds its own alone"
+
+
+def test_without_any_capability_the_chart_refuses() -> None:
+    done = helm("template", "foresail", str(CHART), "--set=schedules.enabled=false")
+    assert "nothing is enabled" in done.stderr
 
 
 def test_finding_9_only_the_account_of_primers_is_bound_to_their_role() -> None:
@@ -419,9 +428,11 @@ def test_finding_9_only_the_account_of_primers_is_bound_to_their_role() -> None:
         for subject in each["subjects"]:
             bound.setdefault(subject["name"], set()).add(each["roleRef"]["name"])
     assert bound["warm"] == {"foresail-primers", "foresail-primers-leadership"}
-    assert not bound["foresail"] & bound["warm"]
+    assert not any(names & bound["warm"] for account, names in bound.items() if account != "warm")
     roles = {each["metadata"]["name"]: each["rules"] for each in found if each["kind"] in {"Role", "ClusterRole"}}
-    makes_pods = [rule for name in bound["foresail"] for rule in roles[name] if "pods" in rule["resources"]]
+    makes_pods = [
+        rule for name in bound["foresail-self-service"] for rule in roles[name] if "pods" in rule["resources"]
+    ]
     assert all("create" not in rule["verbs"] for rule in makes_pods)
     assert not [rule for name in bound["warm"] for rule in roles[name] if "velero.io" in rule["apiGroups"]]
 
@@ -434,6 +445,7 @@ def test_finding_9_either_token_is_of_no_use_for_the_work_of_the_other(prepared:
     try:
         makes = [f"{verb} {kind}" for kind in ("pods", "cronjobs.batch") for verb in ("create", "delete")]
         by_primers = [*makes, "patch primers.foresail.dev/status"]
+        by_schedules = ["create backups.velero.io velero", "patch schedules.velero.io velero"]
         by_main = [
             *(
                 f"{verb} {kind}.velero.io velero"
@@ -441,12 +453,16 @@ def test_finding_9_either_token_is_of_no_use_for_the_work_of_the_other(prepared:
                 for verb in ("get", "list", "create")
             ),
             *(f"create {kind}.velero.io velero" for kind in ("deletebackuprequests", "downloadrequests")),
-            "patch schedules.velero.io velero",
             "patch nonadminbackups.oadp.openshift.io",
         ]
         in_velero = [f"{each} velero" for each in by_primers]
-        assert may(prepared, USER, by_main) == dict.fromkeys(by_main, True)
-        assert may(prepared, USER, by_primers + in_velero) == dict.fromkeys(by_primers + in_velero, False)
+        assert may(prepared, SELF_SERVICE_USER, by_main) == dict.fromkeys(by_main, True)
+        assert may(prepared, USER, by_schedules) == dict.fromkeys(by_schedules, True)
+        not_theirs = ["create restores.velero.io velero", "create downloadrequests.velero.io velero", by_main[-1]]
+        assert may(prepared, USER, not_theirs) == dict.fromkeys(not_theirs, False)
+        assert not may(prepared, SELF_SERVICE_USER, by_schedules[1:])[by_schedules[1]]
+        for user in (USER, SELF_SERVICE_USER):
+            assert may(prepared, user, by_primers + in_velero) == dict.fromkeys(by_primers + in_velero, False)
         assert may(prepared, PRIMERS_USER, by_primers) == dict.fromkeys(by_primers, True)
         foreign = [*by_main, "patch leases.coordination.k8s.io velero", "get secrets velero"]
         assert may(prepared, PRIMERS_USER, foreign) == dict.fromkeys(foreign, False)
@@ -476,6 +492,6 @@ def test_primers_create_pods_in_the_namespaces_of_the_list_alone(prepared: Clust
 
 
 def test_finding_9_one_account_for_both_is_refused() -> None:
-    words = [f"--set={each}" for each in (*PRIMERS, "primers.serviceAccount.name=foresail")]
+    words = [f"--set={each}" for each in (*PRIMERS, "primers.serviceAccount.name=foresail-schedules")]
     done = helm("template", "foresail", str(CHART), *words)
-    assert "primers.serviceAccount.name: must differ" in done.stderr
+    assert "schedules.serviceAccount.name: must differ from primers.serviceAccount.name" in done.stderr

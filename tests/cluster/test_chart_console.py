@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from foresail.api.marks import LEASES
 from foresail.cli.main import main
 from testbed import Cluster
 from tests.cluster.operators import CHART
@@ -50,10 +51,10 @@ def test_its_account_has_no_rights_and_no_token_reaches_the_pod() -> None:
 
 
 def test_the_account_of_an_operator_is_refused() -> None:
-    for name in ("foresail", "foresail-primers", "foresail-checks"):
+    for name in LEASES:
         words = [f"--set={each}" for each in (*ON, f"console.serviceAccount.name={name}")]
         done = helm("template", "foresail", str(CHART), *words)
-        assert "console.serviceAccount.name: must differ" in done.stderr
+        assert "must differ from console.serviceAccount.name" in done.stderr
 
 
 @pytest.mark.parametrize(

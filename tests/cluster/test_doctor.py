@@ -40,7 +40,7 @@ def test_without_an_operator_it_says_that_nobody_runs_the_schedules_and_with_one
 ) -> None:
     cluster = schedule_cluster
     clear(cluster)  # what other tests left may never run
-    cluster.kubectl("delete", "lease", "foresail", "--namespace=velero", "--ignore-not-found")
+    cluster.kubectl("delete", "lease", "foresail-schedules", "--namespace=velero", "--ignore-not-found")
     code, found, _ = doctor(cluster.kubeconfig)
     assert code == 1
     assert grades(found, "schedules") == {"problem"}

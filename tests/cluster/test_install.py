@@ -134,7 +134,7 @@ def test_a_first_install_that_does_not_run_leaves_the_schedules_to_velero_and_na
     with kubelet(cluster, tmp_path):
         done = foresail(cluster, "install", BROKEN, "--timeout=30s")
         assert done.returncode == 1
-        assert "Deployment velero/foresail is not rolled out: pod foresail-" in done.stderr
+        assert "Deployment velero/foresail-schedules is not rolled out: pod foresail-" in done.stderr
         assert "ErrImagePull: no such image; Velero still runs the Schedules" in done.stderr
         assert OFF not in arguments(cluster)
         assert foresail(cluster, "uninstall", "--crds", "--confirm").returncode == 0
@@ -151,7 +151,7 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
     with kubelet(cluster, tmp_path) as played:
         rehearsed = foresail(cluster, "install", IMAGE, "--dry-run", "--self-service", "--monitoring")
         assert rehearsed.returncode == 0, rehearsed.stderr
-        assert "ServiceMonitor velero/foresail" in rehearsed.stdout
+        assert "ServiceMonitor velero/foresail-schedules" in rehearsed.stdout
         assert "1 Schedule: each can run, and none changes meaning" in rehearsed.stderr
         assert_self_service_stays_off_beside_the_other_controller(cluster)
         assert left(cluster) == []
@@ -287,7 +287,7 @@ def assert_refused_while_somebody_else_keeps_velero(cluster: Cluster) -> None:
     assert 'configuration:\n      disableControllers: ""' in refused.stdout
     assert "nothing was removed" in refused.stderr
     assert "--leave-schedules-stopped" in refused.stderr
-    assert cluster.get("deployment", "foresail", "--namespace=velero")
+    assert cluster.get("deployment", "foresail-self-service", "--namespace=velero")
 
 
 def assert_schedules_go_back_to_velero_and_the_rest_stays(cluster: Cluster) -> None:
@@ -295,8 +295,9 @@ def assert_schedules_go_back_to_velero_and_the_rest_stays(cluster: Cluster) -> N
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     back = lines.index("changed     Deployment velero/velero: Velero's schedule controller is on")
-    [own] = [index for index, line in enumerate(lines) if line.startswith("changed     Deployment velero/foresail: ")]
-    assert "spec.template.spec.containers[0].args" in lines[own], "the fields that changed"
+    own = lines.index("deleted     Deployment velero/foresail-schedules")
+    [other] = [line for line in lines if line.startswith("changed     Deployment velero/foresail-self-service: ")]
+    assert "spec.template.spec.containers[0].args" in other, "the fields that changed: no Schedules to heed"
     assert back < own < lines.index("deleted     Role velero/foresail-schedules")
     assert OFF not in arguments(cluster)
     assert OBSERVED not in show(cluster, "nightly")["metadata"].get("annotations", {})
@@ -323,7 +324,7 @@ def alarms(rule: dict[str, Any], folder: Path, leader: str, minutes: int) -> boo
     """Ask Prometheus' own tool whether the alert fires so many minutes after the leader showed these figures."""
     (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": rule["spec"]["groups"]}))
     asked = {"eval_time": f"{minutes}m", "alertname": UNATTENDED, "exp_alerts": []}
-    series = [{"series": 'leader_election_master_status{name="foresail"}', "values": leader}]
+    series = [{"series": 'leader_election_master_status{name="foresail-schedules"}', "values": leader}]
     case = {"interval": "1m", "input_series": series, "alert_rule_test": [asked]}
     cases = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [case]}
     (folder / "cases.yaml").write_text(yaml.safe_dump(cases))
@@ -341,7 +342,7 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
         eventually(lambda: played.operator is not None and played.operator.said("became leader"), 180)
         assert played.operator is not None
         operator = played.operator
-        eventually(lambda: operator.figures()['leader_election_master_status{name="foresail"}'] == 1, 60)
+        eventually(lambda: operator.figures()['leader_election_master_status{name="foresail-schedules"}'] == 1, 60)
         refused = foresail(cluster, "install", IMAGE)
         assert refused.returncode == 1
         assert "created by Helm (release foresail in namespace velero)" in refused.stderr
@@ -424,7 +425,7 @@ def test_where_helm_manages_velero_the_change_is_shown_and_the_installation_cont
 
         stopped = foresail(cluster, "uninstall", "--dry-run", "--leave-schedules-stopped")
         assert stopped.returncode == 0, stopped.stderr
-        assert "deleted     Deployment velero/foresail" in stopped.stdout
+        assert "deleted     Deployment velero/foresail-schedules" in stopped.stdout
         assert "foresail-unattended" not in stopped.stdout, "it says that nobody runs the Schedules"
 
         typed = Typed(reader, "Remove it", tmp_path / "uninstall.log")

@@ -48,7 +48,11 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
         administrator.type("helm install foresail-crds charts/foresail-crds -n velero")
         administrator.type(f"helm install foresail charts/foresail -n velero --set {VALUES}")
     apart = ("--lease-name=foresail-primers", "--schedules=false", "--primers", "--primer-pause-image=pause@sha256:0")
-    with operators.running(cluster, folder, "--self-service"), operators.running(cluster, folder, *apart):
+    with (
+        operators.running(cluster, folder),
+        operators.running(cluster, folder, *operators.SELF_SERVICE),
+        operators.running(cluster, folder, *apart),
+    ):
         yield cluster
 
 

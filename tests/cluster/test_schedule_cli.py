@@ -93,7 +93,7 @@ def foresail(velero_cluster: Cluster) -> Foresail:
         rule("velero.io", ["backupstoragelocations"], "list"),
         rule("velero.io", ["volumesnapshotlocations"], "get"),
         rule("apps", ["deployments"], "list"),
-        {**rule("coordination.k8s.io", ["leases"], "get"), "resourceNames": ["foresail"]},
+        {**rule("coordination.k8s.io", ["leases"], "get"), "resourceNames": ["foresail-schedules"]},
     ]
     return Foresail(namespaced_admin(velero_cluster, "ann", *rules))
 
@@ -466,7 +466,7 @@ def operator(velero_cluster: Cluster) -> Iterator[None]:
         [helm, "template", "foresail", chart, "--namespace", "velero"], capture_output=True, text=True, check=True
     )
     velero_cluster.kubectl("apply", "--filename=-", text=rendered.stdout)
-    kubeconfig = velero_cluster.service_account_kubeconfig("velero", "foresail")
+    kubeconfig = velero_cluster.service_account_kubeconfig("velero", "foresail-schedules")
     words = ["operator", "run", f"--kubeconfig={kubeconfig}", "--identity=tested", "--host=127.0.0.1", "--port=0"]
     with subprocess.Popen([sys.executable, "-m", "foresail", *words], stderr=subprocess.DEVNULL) as running:
         try:

@@ -139,7 +139,7 @@ def tenant(installed: Cluster, eventually: Callable[[Callable[[], object], float
 
 @pytest.fixture(scope="module")
 def operator(installed: Cluster) -> Operator:
-    return Operator(installed.service_account_kubeconfig("velero", "foresail"))
+    return Operator(installed.service_account_kubeconfig("velero", "foresail-self-service"))
 
 
 # The definitions

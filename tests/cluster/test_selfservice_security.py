@@ -243,7 +243,7 @@ def test_A1_a_label_that_names_anothers_backup_is_refused_at_apply(ann: Tenant) 
 
 def test_A1_even_where_such_a_label_stands_it_comes_to_nothing(served: Cluster, ann: Tenant) -> None:
     """The label is put there by the one identity that may, as a mistake of ours would."""
-    ours, thief = served.service_account_kubeconfig(VELERO, "foresail"), Key(ann.namespace, "thief")
+    ours, thief = served.service_account_kubeconfig(VELERO, "foresail-self-service"), Key(ann.namespace, "thief")
     ann.kubectl("create", "--filename=-", body=manifest(NAB, "thief", {"backupSpec": {"includedNamespaces": ["x"]}}))
     label = {"metadata": {"labels": {SYNCED_FROM: ADMINS}}}
     assert written_by_operator(ours, NON_ADMIN_BACKUP, thief, label) is None

@@ -10,7 +10,7 @@ from foresail.api.instants import instant
 from foresail.api.velero import AFTER_THE_QUEUE, SCHEDULE_LABEL, TERMINAL
 from foresail.kube.clock import now
 from testbed import Cluster
-from tests.cluster.operators import running
+from tests.cluster.operators import SELF_SERVICE, running
 from tests.cluster.schedules import FULL, schedule
 from tests.cluster.tenants import API, VELERO, Eventually, Tenant, arrive, condition, create, install, of_namespace
 
@@ -21,13 +21,14 @@ LATEST = datetime.max.replace(tzinfo=now().tzinfo)
 
 @pytest.fixture(scope="module")
 def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Velero with both charts, its schedule controller off, and the operator with Schedules and self-service."""
+    """Velero with both charts, its schedule controller off, and the operators of Schedules and self-service."""
     cluster = own_velero_cluster
     cluster.restart_velero("schedule")
     install(cluster, schedules=True)
     for name in (CROWD, OTHERS):
         set_quotas(cluster, name, {"active": MANY})
-    with running(cluster, tmp_path_factory.mktemp("operator"), "--self-service"):
+    folder = tmp_path_factory.mktemp("operator")
+    with running(cluster, folder), running(cluster, folder, *SELF_SERVICE):
         yield cluster
 
 

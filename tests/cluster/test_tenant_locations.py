@@ -291,7 +291,7 @@ def test_the_spec_of_an_accepted_location_does_not_change_and_none_is_the_defaul
 
 
 def test_the_operator_s_token_reads_and_writes_no_other_secret_and_no_other_location(served: Cluster) -> None:
-    kubeconfig = served.service_account_kubeconfig(VELERO, "foresail")
+    kubeconfig = served.service_account_kubeconfig(VELERO, "foresail-self-service")
     token = Tenant(kubeconfig, VELERO)
     with pytest.raises(AssertionError, match="cannot get resource"):
         token.kubectl("get", "secret", "cloud-credentials")

@@ -15,7 +15,7 @@ OUTAGE_SECONDS = 60
 
 def delete_leader(cluster: Cluster) -> None:
     """Delete the operator's pod that holds the Lease, without a grace period."""
-    lease = cluster.get("lease", "foresail", "--namespace=velero")
+    lease = cluster.get("lease", "foresail-self-service", "--namespace=velero")
     cluster.kubectl("delete", "pod", lease["spec"]["holderIdentity"].split("_")[0], *_AT_ONCE)
 
 

@@ -76,5 +76,5 @@ def test_both_charts_are_pushed_installed_upgraded_and_removed(cluster: Cluster,
 
 def deployed(cluster: Cluster) -> tuple[str, int]:
     """Return the operator's image and how many replicas it has."""
-    spec = cluster.get("deployment", "foresail", "--namespace=velero")["spec"]
+    spec = cluster.get("deployment", "foresail-schedules", "--namespace=velero")["spec"]
     return spec["template"]["spec"]["containers"][0]["image"], spec["replicas"]

@@ -88,7 +88,7 @@ def take_the_operators_token(world: World) -> list[str]:
     return _let_through(
         **{
             name: world.hostile.create(path("serviceaccounts", VELERO, name, "token"), spec)
-            for name in ("foresail", "velero")
+            for name in ("foresail-self-service", "foresail-schedules", "velero")
         }
     )
 
@@ -228,7 +228,7 @@ def bind_a_stronger_role(world: World) -> list[str]:
 @controlled_attack
 def run_a_pod_beside_velero(world: World) -> list[str]:
     """Create a pod in Velero's namespace with the operator's ServiceAccount, and one at home with its name."""
-    spec = {"serviceAccountName": "foresail", "containers": [{"name": "x", "image": "x"}]}
+    spec = {"serviceAccountName": "foresail-self-service", "containers": [{"name": "x", "image": "x"}]}
     return _let_through(pod=world.hostile.create(f"{path('pods', VELERO)}?dryRun=All", body_of("Pod", "x", spec)))
 
 

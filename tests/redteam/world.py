@@ -59,7 +59,7 @@ TREASURE = "treasure"
 OLD = "old"
 """The hostile tenant's backup of everything that was in the namespace before self-service came."""
 
-OPERATOR = f"system:serviceaccount:{VELERO}:foresail"
+OPERATOR = f"system:serviceaccount:{VELERO}:foresail-self-service"
 EXCEPTIONS = "policyexceptions"
 RESTORE_CHECKS = "restorechecks"
 _GROUPS = {
@@ -445,7 +445,7 @@ def attacked(folder: Path) -> Iterator[World]:
     """Build the cluster with everybody in it, and take it down when the block ends."""
     with Cluster.create("redteam", Options(velero="velero", nodes=1), owned=True) as cluster:
         _before_self_service(cluster)
-        tenants.install(cluster, locations=True, checks=True)
+        tenants.install(cluster, schedules=True, locations=True, checks=True, hooks=True)
         for name, spec in POLICIES.items():
             cluster.apply(_policy(name, _with_servers(cluster, name, spec)))
         admin = Caller(cluster.server, cluster.site.admin_trust)
@@ -545,7 +545,7 @@ def reads(name: str, secret: str) -> tuple[Json, Json]:
         "kind": "RoleBinding",
         "metadata": meta,
         "roleRef": {"apiGroup": group, "kind": "Role", "name": label},
-        "subjects": [{"kind": "ServiceAccount", "namespace": VELERO, "name": "foresail"}],
+        "subjects": [{"kind": "ServiceAccount", "namespace": VELERO, "name": "foresail-self-service"}],
     }
     return role, bound
 

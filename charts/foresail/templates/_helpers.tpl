@@ -1,25 +1,34 @@
-{{/* The Deployments, each also the name of its Lease: primers may create pods in all namespaces, and restore checks may
-create sandboxes, so each of them runs apart. */}}
+{{/* The Deployments, each also the name of its Lease and of its fence: one for each capability, so that no token has the
+rights of two. */}}
 {{- define "foresail.deployments" -}}
-{{- $found := list -}}
-{{- if or .Values.schedules.enabled .Values.selfService.enabled (not (or .Values.primers.enabled .Values.proof.restoreChecks)) -}}
-{{- $found = append $found "foresail" -}}
+{{- $names := list -}}
+{{- if .Values.schedules.enabled -}}{{- $names = append $names "foresail-schedules" -}}{{- end -}}
+{{- if .Values.selfService.enabled -}}{{- $names = append $names "foresail-self-service" -}}{{- end -}}
+{{- if .Values.primers.enabled -}}{{- $names = append $names "foresail-primers" -}}{{- end -}}
+{{- if .Values.proof.restoreChecks -}}{{- $names = append $names "foresail-checks" -}}{{- end -}}
+{{- if not $names -}}
+{{- fail "nothing is enabled: set schedules.enabled, selfService.enabled, primers.enabled or proof.restoreChecks" -}}
 {{- end -}}
-{{- if .Values.primers.enabled -}}{{- $found = append $found "foresail-primers" -}}{{- end -}}
-{{- if .Values.proof.restoreChecks -}}{{- $found = append $found "foresail-checks" -}}{{- end -}}
-{{ join " " $found }}
+{{ join " " $names }}
+{{- end }}
+
+{{/* The values of a Deployment's ServiceAccount. */}}
+{{- define "foresail.accountValues" -}}
+{{- $values := .root.Values -}}
+{{- get (dict "foresail-schedules" $values.schedules "foresail-self-service" $values.selfService "foresail-primers" $values.primers "foresail-checks" $values.proof "foresail-console" $values.console) .name | dig "serviceAccount" dict | toYaml -}}
 {{- end }}
 
 {{/* The ServiceAccount of a Deployment: each has its own. */}}
 {{- define "foresail.account" -}}
-{{- $primers := .root.Values.primers.serviceAccount.name -}}
-{{- $checks := .root.Values.proof.serviceAccount.name -}}
-{{- if eq $primers .root.Values.serviceAccount.name -}}
-{{- fail "primers.serviceAccount.name: must differ from serviceAccount.name, or both may do everything" -}}
-{{- else if has $checks (list $primers .root.Values.serviceAccount.name) -}}
-{{- fail "proof.serviceAccount.name: must differ from the other two ServiceAccounts, or it may do everything" -}}
+{{- $taken := dict -}}
+{{- range $field, $values := dict "schedules" .root.Values.schedules "selfService" .root.Values.selfService "primers" .root.Values.primers "proof" .root.Values.proof "console" .root.Values.console -}}
+{{- $name := $values.serviceAccount.name -}}
+{{- if hasKey $taken $name -}}
+{{- fail (printf "%s.serviceAccount.name: must differ from %s.serviceAccount.name, or either token has the rights of both" $field (get $taken $name)) -}}
 {{- end -}}
-{{ get (dict "foresail" .root.Values.serviceAccount.name "foresail-primers" $primers "foresail-checks" $checks) .name }}
+{{- $_ := set $taken $name $field -}}
+{{- end -}}
+{{ (include "foresail.accountValues" . | fromYaml).name }}
 {{- end }}
 
 {{/* What every object of a Deployment is found by. A selector cannot be changed later, so the names differ. */}}
@@ -65,13 +74,17 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
   verbs: [create, delete] # of CapacityBuffers
 {{- end }}
 
-{{/* As whom the API server knows the operator, and Velero. */}}
+{{/* As whom the API server knows a Deployment of ours, self-service, and Velero. */}}
+{{- define "foresail.userOf" -}}
+system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "foresail.account" . }}
+{{- end }}
+
 {{- define "foresail.user" -}}
-system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
+{{ include "foresail.userOf" (dict "root" . "name" "foresail-self-service") }}
 {{- end }}
 
 {{- define "foresail.checksUser" -}}
-system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.proof.serviceAccount.name }}
+{{ include "foresail.userOf" (dict "root" . "name" "foresail-checks") }}
 {{- end }}
 
 {{- define "foresail.veleroUser" -}}
@@ -167,4 +180,44 @@ request.resource.group in ["", "apps", "batch"] && request.resource.resource in 
 {{ . }}.?spec.?jobTemplate.?metadata.?annotations.orValue({}),
 {{ . }}.?spec.?jobTemplate.?spec.?template.?metadata.?annotations.orValue({})]
 : [{{ . }}.?metadata.?annotations.orValue({})]
+{{- end }}
+
+{{/* The Schedules whose runs may have hooks, as a CEL list: those that the values name or, if none are named and there
+is an API server to ask, those that have hooks now. */}}
+{{- define "foresail.schedulesWithHooks" -}}
+{{- $names := list -}}
+{{- if kindIs "slice" .Values.schedules.withHooks -}}
+{{- $names = .Values.schedules.withHooks -}}
+{{- else if .Capabilities.APIVersions.Has "velero.io/v1/Schedule" -}}
+{{- range (lookup "velero.io/v1" "Schedule" .Values.veleroNamespace "").items -}}
+{{- if dig "spec" "template" "hooks" "resources" list . -}}
+{{- $names = append $names .metadata.name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ toJson $names }}
+{{- end }}
+
+{{/* The namespaces without self-service, as a CEL list. */}}
+{{- define "foresail.excludedNamespaces" -}}
+{{ concat .Values.selfService.excludedNamespaces (list "kube-*" .Values.veleroNamespace .Release.Namespace) | uniq | toJson }}
+{{- end }}
+
+{{/* The last value of a flag in primers.flags, or what holds without it. */}}
+{{- define "foresail.primerFlag" -}}
+{{- $flag := printf "--primer-%s=" .flag -}}
+{{- $text := .otherwise -}}
+{{- range .root.Values.primers.flags -}}
+{{- if hasPrefix $flag . -}}{{- $text = trimPrefix $flag . -}}{{- end -}}
+{{- end -}}
+{{ $text }}
+{{- end }}
+
+{{/* The command of primer CronJobs, as a CEL list. */}}
+{{- define "foresail.holdCommand" -}}
+{{- $words := list -}}
+{{- range .Values.primers.flags -}}
+{{- if hasPrefix "--primer-hold-command=" . -}}{{- $words = append $words (trimPrefix "--primer-hold-command=" .) -}}{{- end -}}
+{{- end -}}
+{{ $words | default (list "foresail" "hold") | toJson }}
 {{- end }}

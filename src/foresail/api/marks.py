@@ -49,6 +49,9 @@ REQUEST_HASH = "foresail.dev/request-hash"
 SUSPENDED = "foresail.dev/suspended"
 """On such a location that is read-only because it is not approved or not allowed any more: the reason."""
 
+CREDENTIALS = "foresail.dev/credentials"
+"""On a Velero BackupStorageLocation of a tenant: the tenant's Secret, which the operator must be allowed to read."""
+
 REFRESH = "refresh.foresail.dev/credentials"
 """On a NonAdminBackupStorageLocation, by its owner: any new value makes the operator read the Secret at once."""
 
@@ -94,11 +97,15 @@ WARM_UP_STATUS = "foresail.dev/warm-up-status"
 JOB_VARIABLE = "FORESAIL_JOB"
 """A variable in pods of primer CronJobs: the name of their Job, from which `foresail hold` derives its time."""
 
-OPERATORS_LEASE = "foresail"
-"""The name of the Lease that the leader holds."""
-
+SCHEDULES_LEASE = "foresail-schedules"
+SELF_SERVICE_LEASE = "foresail-self-service"
 PRIMERS_LEASE = "foresail-primers"
-"""The name of the Lease of primers, which run in their own Deployment."""
+CHECKS_LEASE = "foresail-checks"
+LEASES = (SCHEDULES_LEASE, SELF_SERVICE_LEASE, PRIMERS_LEASE, CHECKS_LEASE)
+"""The Lease of each capability, and the name of its Deployment and ServiceAccount: each runs in its own."""
+
+RETIRED_LEASE = "foresail"
+"""The Lease and the Deployment in which earlier versions ran Schedules and self-service together."""
 
 CHECK_LABEL = "foresail.dev/restore-check"
 """On every object of a RestoreCheck: the UID of the RestoreCheck. On a namespace: it is a sandbox."""
@@ -124,6 +131,3 @@ CANARY_CLOSED, CANARY_REACHED = 40, 41
 
 CHECK_NOW = "foresail.dev/check-now"
 """On a RestoreCheck, by its owner: any new value starts a check."""
-
-CHECKS_LEASE = "foresail-checks"
-"""The name of the Lease of RestoreChecks, which run in their own Deployment."""

@@ -4,7 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE
+from foresail.api.marks import CHECKS_LEASE, LEASES
 from foresail.cli.errors import UnreachableError, UsageError
 from foresail.cli.options.booleans import add_switch
 from foresail.cli.options.parser import examples
@@ -55,9 +55,9 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     )
     where.add_argument(
         "--lease-name",
-        default=OPERATORS_LEASE,
         metavar="NAME",
-        help=f"the Lease, one for all replicas with the same capabilities (default: {OPERATORS_LEASE})",
+        help="the Lease, one for all replicas with the same capabilities (default: that of the first one that is on:"
+        f" {', '.join(LEASES)})",
     )
     where.add_argument(
         "--identity",
@@ -94,6 +94,12 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         help="a label or annotation that Backups do not copy from their Schedule, or a prefix such as example.com/*;"
         " may be repeated, and replaces the default list",
     )
+    schedules.add_argument(
+        "--schedules-with-hooks",
+        type=_names,
+        metavar="NAMES",
+        help="the Schedules whose runs may have hooks, with commas between them (default: all)",
+    )
     tenants = run.add_argument_group("self-service")
     tenants.add_argument(
         "--self-service-window",
@@ -109,6 +115,9 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the same for tenants' Restores (default: 1)",
     )
+    heed = "hand over no tenant's backup that would still run at the next slot of a Schedule that another process runs"
+    add_switch(tenants, "--heed-schedules", heed, default=False)
+    _add_limits(tenants)
     own = "let policies allow tenants buckets of their own; needs selfService.locations.enabled of the chart"
     add_switch(tenants, "--tenant-locations", own, default=False)
     allowed = "serve RestoreChecks in tenants' namespaces, as policies allow; needs --restore-checks"
@@ -145,6 +154,39 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         default="info",
         choices=["debug", "info", "warning", "error"],
         help="minimum level to log (%(default)s)",
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(each for each in text.split(",") if each)
+
+
+def _add_limits(tenants: "argparse._ArgumentGroup") -> None:
+    """Add what the chart lets policies allow: the API server refuses the operator anything beyond it."""
+    add_switch(tenants, "--self-service-hooks", "let policies allow hooks", default=True)
+    update = "let policies allow existingResourcePolicy: update"
+    add_switch(tenants, "--self-service-update-existing", update, default=True)
+    for flag, meaning, otherwise in (
+        ("--self-service-resource-policies", "ConfigMaps that policies may allow as resourcePolicy", "any"),
+        ("--self-service-resource-modifiers", "ConfigMaps that policies may allow as resourceModifier", "any"),
+        ("--self-service-namespaces", "namespaces that may have self-service, by name or prefix (team-*)", "all"),
+        ("--self-service-excluded-namespaces", "namespaces that never have it, by name or prefix", "none"),
+        ("--tenant-location-endpoints", "endpoints of tenants' buckets", "any that a policy allows"),
+    ):
+        text = f"{meaning}, with commas between them (default: {otherwise})"
+        tenants.add_argument(flag, type=_names, metavar="NAMES", help=text)
+
+
+def _chart_limits(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
+    from foresail.tenancy.policies import ChartLimits, Reach  # noqa: PLC0415
+
+    return ChartLimits(
+        hooks=args.self_service_hooks,
+        update_existing=args.self_service_update_existing,
+        resource_policies=args.self_service_resource_policies,
+        resource_modifiers=args.self_service_resource_modifiers,
+        endpoints=args.tenant_location_endpoints or (),
+        out_of_reach=Reach(args.self_service_excluded_namespaces or (), args.self_service_namespaces or ()),
     )
 
 
@@ -195,9 +237,11 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
     from foresail.cron import CronError, Dialect  # noqa: PLC0415
     from foresail.cron.tz.zone_name import validate_zone_name  # noqa: PLC0415
     from foresail.operator.settings import Settings  # noqa: PLC0415
+    from foresail.schedules.settings import NOT_COPIED  # noqa: PLC0415
     from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415
 
-    if not (args.schedules or args.self_service or args.primers or args.restore_checks):
+    is_on = (args.schedules, args.self_service, args.primers, args.restore_checks)
+    if not any(is_on):
         hint = "leave out --schedules=false, or add --self-service, --primers or --restore-checks"
         raise UsageError("no capability is enabled", hint=hint)
     if args.traces and find_spec("opentelemetry") is None:
@@ -206,9 +250,9 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         zone = validate_zone_name(args.velero_time_zone)
     except CronError as error:
         raise UsageError(f"--velero-time-zone: {error}") from error
-    schedules = ScheduleSettings(skip_immediately=args.schedule_skip_immediately, zone=zone)
-    if args.not_copied:
-        schedules = ScheduleSettings(args.schedule_skip_immediately, zone, tuple(args.not_copied))
+    not_copied = tuple(args.not_copied or NOT_COPIED)
+    hooks: tuple[str, ...] | None = args.schedules_with_hooks
+    schedules = ScheduleSettings(args.schedule_skip_immediately, zone, not_copied, with_hooks=hooks)
     if args.check_canary_image and not args.restore_checks:
         raise UsageError("--check-canary-image needs --restore-checks", hint="add --restore-checks")
     own_namespace = os.environ.get("POD_NAMESPACE", "")
@@ -216,7 +260,7 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         identity=args.identity,
         velero_namespace=args.velero_namespace,
         lease_namespace=args.lease_namespace or args.velero_namespace,
-        lease_name=args.lease_name,
+        lease_name=args.lease_name or next(name for name, on in zip(LEASES, is_on, strict=True) if on),
         own_namespace=own_namespace,
         kubeconfig=args.kubeconfig,
         context=args.context,
@@ -231,6 +275,8 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         runs_restore_checks=args.restore_checks,
         serves_tenant_checks=args.tenant_checks,
         check_data=_data_settings(args, own_namespace or args.velero_namespace),
+        heeds_schedules=args.heed_schedules,
+        chart=_chart_limits(args),
         self_service_window=args.self_service_window,
         self_service_restore_window=args.self_service_restore_window,
         serves_locations=args.tenant_locations,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from foresail import __version__
+from foresail.api.marks import LEASES, RETIRED_LEASE
 from foresail.cli.options.connection import add_velero_and_cluster
 from foresail.cli.options.parser import examples
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from foresail.cli.access.cluster import Cluster
     from foresail.cli.options.parser import CommandParser
 
-_OPERATORS = ("foresail", "foresail-primers")
+_OPERATORS = (*LEASES, RETIRED_LEASE)
 _NAME = "app.kubernetes.io/name"
 _UNKNOWN = "unknown"
 

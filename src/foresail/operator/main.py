@@ -19,6 +19,7 @@ from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.reader import FileReader
 from foresail.proof.checks.sandbox_reader import SandboxReader
 from foresail.schedules.controller import Schedules
+from foresail.schedules.forecast import Forecast
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.locations.reader import SecretReader
@@ -70,7 +71,8 @@ async def _run(
         host=settings.host,
         port=settings.port,
     )
-    await replica.run(connection, chosen, config, figures=[each.metrics for each in chosen], tracer=tracer)
+    figures = [each.metrics for each in chosen if not isinstance(each, Forecast)]  # another process has those
+    await replica.run(connection, chosen, config, figures=figures, tracer=tracer)
 
 
 def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> list[Capability]:
@@ -82,10 +84,14 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         schedules.metrics.shows_all = settings.metrics_for_all_schedules
         found.append(schedules)
     if settings.runs_self_service:
+        if schedules is None and settings.heeds_schedules:
+            schedules = Forecast(settings.velero_namespace, settings.schedules, settings.velero_dialect)
+            found.append(schedules)
         limits, never = _limits(settings, schedules), (settings.lease_namespace, settings.own_namespace)
         secrets = SecretReader(client) if settings.serves_locations else None
-        access = AccessReader(client)
-        found.append(SelfService(settings.velero_namespace, never, limits=limits, access=access, secrets=secrets))
+        access, chart = AccessReader(client), settings.chart
+        where = settings.velero_namespace
+        found.append(SelfService(where, never, limits=limits, access=access, secrets=secrets, chart=chart))
     if settings.runs_primers:
         found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
     if settings.runs_restore_checks:
@@ -96,7 +102,7 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
 
 
 def _limits(settings: Settings, schedules: Schedules | None) -> Limits:
-    """Return the limits of the window; the controller of Schedules provides the next slot."""
+    """Return the limits of the window; the controller of Schedules, or their forecast, provides the next slot."""
 
     def window() -> int:
         if settings.self_service_window is not None:

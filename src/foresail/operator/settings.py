@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.marks import SCHEDULES_LEASE
 from foresail.cron import Dialect
 from foresail.primers.settings import Settings as PrimerSettings
 from foresail.proof.checks.settings import DataSettings
 from foresail.schedules.settings import Settings as ScheduleSettings
+from foresail.tenancy.policies import ChartLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Settings:
     identity: str  # unlike that of any other replica; in a pod, its name
     velero_namespace: str = "velero"
     lease_namespace: str = "velero"
-    lease_name: str = OPERATORS_LEASE  # for which all replicas campaign
+    lease_name: str = SCHEDULES_LEASE  # for which all replicas campaign
     own_namespace: str = ""  # of the operator's pod, out of reach of self-service; empty outside a pod
     kubeconfig: str | None = None
     context: str | None = None
@@ -31,8 +32,10 @@ class Settings:
     runs_restore_checks: bool = False
     serves_tenant_checks: bool = False
     check_data: DataSettings | None = None  # how pods of backups start; None if depth Data is off
+    heeds_schedules: bool = False  # of another process: no tenant's backup may still run at their slots
     self_service_window: int | None = None  # None: Velero's concurrency and one more
     self_service_restore_window: int = 1
+    chart: ChartLimits = field(default_factory=ChartLimits)  # what the fence of the operator's token admits
     serves_locations: bool = False  # of tenants
     velero_dialect: Dialect | None = None
     schedules: ScheduleSettings = field(default_factory=ScheduleSettings)

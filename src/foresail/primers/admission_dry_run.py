@@ -16,7 +16,7 @@ from foresail.primers.rows import CronJobRow
 from foresail.primers.shape import Shape, shape_of, shares, with_requests
 
 T = TypeVar("T")
-_NAME = "foresail-dry-run"
+DRY_RUN_NAME = "foresail-dry-run"
 _REFUSALS = (Cause.FORBIDDEN, Cause.INVALID, Cause.UNREADABLE)
 _LONGEST_REFUSAL = 500  # a webhook can answer with any length
 
@@ -83,8 +83,12 @@ def dry_run_with(client: DryRunClient) -> DryRun:
         if request.resources:
             template["spec"] = _with_resources(template["spec"], with_requests(request.template, request.resources))
         body = {"apiVersion": "v1", "kind": "Pod", **template}
-        body["metadata"] = {**template.get("metadata", {}), "name": _NAME, "namespace": request.cron_job.namespace}
-        pod = await client.create_dry_run(pods.POD, Key(request.cron_job.namespace, _NAME), body, pods.Pod)
+        body["metadata"] = {
+            **template.get("metadata", {}),
+            "name": DRY_RUN_NAME,
+            "namespace": request.cron_job.namespace,
+        }
+        pod = await client.create_dry_run(pods.POD, Key(request.cron_job.namespace, DRY_RUN_NAME), body, pods.Pod)
         if isinstance(pod, Failure):
             return pod
         try:

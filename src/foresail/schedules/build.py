@@ -85,6 +85,16 @@ def crashing_selector(template: bytes) -> str | None:
     return malformed_alternative(found.or_label_selectors)
 
 
+@lru_cache(_CACHE_SIZE)
+def has_hooks(template: bytes) -> bool:
+    """Whether Velero would run commands for a Backup from this template."""
+    try:
+        hooks = msgspec.json.decode(template, type=_Durations).hooks
+    except msgspec.ValidationError:  # the API server's schema of Schedules lets none of these through
+        return False
+    return bool(hooks and hooks.resources)
+
+
 def backup_name(schedule: ScheduleRow, slot: datetime, attempt: int = 0) -> str:
     """Return the name of the Backup of a slot; the same attempt at the same slot always has the same name."""
     name = f"{schedule.key.name}-{slot.astimezone(UTC):%Y%m%d%H%M%S}-{schedule.uid[:_SUFFIX]}"

@@ -50,6 +50,11 @@ class Reason(StrEnum):
     LOCATION_UNAVAILABLE = "LocationUnavailable"
     """The storage location is missing, read-only or not Available. Fix it; the run then starts automatically."""
 
+    HOOKS_NOT_ALLOWED = "HooksNotAllowed"
+    """The template has hooks, and `schedules.withHooks` of the chart does not list the Schedule. List it there, or run
+    `foresail install` again; the run then starts automatically.
+    """
+
     TIME_IN_FUTURE = "TimeInFuture"
     """A recorded time is in the future, because a clock was wrong or someone wrote it. Runs count from now. Check the
     clocks with `foresail doctor`.
@@ -119,6 +124,7 @@ BLOCKING = (
     Reason.BUSY,
     Reason.OUTSIDE_WINDOW,
     Reason.LOCATION_UNAVAILABLE,
+    Reason.HOOKS_NOT_ALLOWED,
     Reason.CONCURRENCY_LIMIT,
 )
 """What blocks a run that is due; the run starts when nothing blocks it."""

@@ -12,7 +12,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.plan import Level
-from foresail.schedules.build import backup_name, crashing_selector, unreadable_duration
+from foresail.schedules.build import backup_name, crashing_selector, has_hooks, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.policies import problem_with
@@ -169,11 +169,21 @@ def concurrency_limit(view: ScheduleView, turn: datetime) -> Because | None:
     return Because(Reason.CONCURRENCY_LIMIT, f"{text} The run starts when one finishes.", Level.NORMAL)
 
 
+def hooks_not_allowed(view: ScheduleView, _: datetime) -> Because | None:
+    """Block a run whose hooks the API server would refuse until the chart lists its Schedule."""
+    name = view.schedule.key.name
+    if view.settings.allows_hooks(name) or not has_hooks(view.schedule.template):
+        return None
+    text = "spec.template.hooks run commands in pods, which schedules.withHooks of the chart does not allow"
+    return Because(Reason.HOOKS_NOT_ALLOWED, f"{text} for {name}; the run starts when it is listed there.")
+
+
 BLOCKERS: tuple[Callable[[ScheduleView, datetime], Because | None], ...] = (
     velero_schedules,
     busy,
     outside_window,
     location_unavailable,
+    hooks_not_allowed,
 )
 
 

@@ -20,3 +20,8 @@ class Settings(msgspec.Struct, frozen=True):
     zone: str = "UTC"  # of Velero's clock or a policy, for expressions that name no zone
     not_copied: tuple[str, ...] = NOT_COPIED
     zone_without_policy: str = ""  # of Velero's clock, if a policy sets another one
+    with_hooks: tuple[str, ...] | None = None  # the Schedules whose runs may have hooks; None or "*": all
+
+    def allows_hooks(self, schedule: str) -> bool:
+        """Whether the runs of a Schedule may have hooks."""
+        return self.with_hooks is None or "*" in self.with_hooks or schedule in self.with_hooks

@@ -28,7 +28,7 @@ SERVER_PODS = "role!=node-agent,name!=node-agent"
 """Selects the pods in Velero's namespace, but the node agents: those are as many as nodes."""
 
 _ENDED = ("Succeeded", "Failed")
-_ABOUT = "foresail.dev/asks-about"
+ABOUT = "foresail.dev/asks-about"
 _FIRST_GO_CRON = (1, 18, 3)
 _VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:[-+.].*)?")
 _OFF = "--disable-controllers"
@@ -183,5 +183,5 @@ def decide_version_request(view: VeleroView, now: datetime) -> Plan:
     name = request_name(request)
     if name in view.requests:
         return Plan(wake_at=again, verdict=request)
-    create = Create(velero.STATUS_REQUEST, Key(view.namespace, name), {"spec": {}}, {_ABOUT: request.about})
+    create = Create(velero.STATUS_REQUEST, Key(view.namespace, name), {"spec": {}}, {ABOUT: request.about})
     return Plan((create,), wake_at=again, verdict=request)

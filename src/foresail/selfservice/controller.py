@@ -83,7 +83,7 @@ from foresail.selfservice.state.observer import Observer
 from foresail.selfservice.state.reservations import Reservations
 from foresail.slots.policies import policy_row as schedule_policy_row
 from foresail.tenancy.namespaces import NamespaceRow, namespace_row
-from foresail.tenancy.policies import PolicyRow, policy_row
+from foresail.tenancy.policies import ChartLimits, PolicyRow, policy_row
 
 _FILES = 4  # read from buckets at once
 _QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
@@ -116,8 +116,10 @@ class SelfService:
         limits: Limits = UNLIMITED,
         access: AccessReader | None = None,
         secrets: SecretReader | None = None,
+        chart: ChartLimits | None = None,
     ) -> None:
-        self.cluster = ClusterState(velero_namespace, never, limits)
+        chart = chart or ChartLimits()
+        self.cluster = ClusterState(velero_namespace, never, limits, chart)
         self.access = access or AccessReader(None)
         self.background_reads = BackgroundReads[Any, Any](
             self._read, concurrency=_FILES, is_quick=_is_quick, quick=_QUESTIONS
@@ -176,7 +178,7 @@ class SelfService:
                 self._keys_for_namespace, self._namespace_changed
             ),
             _watch(core.CLAIM, core.Claim, claim_row, known.claims, metadata_only=True)(_no_keys),
-            _watch(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, known.policies)(
+            _watch(SELF_SERVICE_POLICY, SelfServicePolicy, partial(policy_row, chart=known.chart), known.policies)(
                 self._keys_for_policy, self._policy_changed
             ),
             self._velero(velero.DELETE_REQUEST, mirrored.MirroredDeletion, deletion_row, known.deletions)(

@@ -1,6 +1,8 @@
 """Which SelfServicePolicy applies to a namespace; without one there is no self-service."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+
+import msgspec
 
 from foresail.api.policy import SelfServicePolicy, SelfServicePolicySpec
 from foresail.api.selectors import selects
@@ -13,10 +15,38 @@ REFUSED, ALLOWED = "refused", "allowed"
 _SYSTEM = "kube-"
 
 
+class Reach(msgspec.Struct, frozen=True):
+    """The namespaces without self-service, by names and prefixes (team-*): those excluded, and those not included."""
+
+    excluded: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()  # all if empty
+
+    def __contains__(self, namespace: object) -> bool:
+        name = str(namespace)
+        is_included = not self.included or any(_fits(name, each) for each in self.included)
+        return not is_included or any(_fits(name, each) for each in self.excluded)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+
+
+class ChartLimits(msgspec.Struct, frozen=True):
+    """What the chart lets policies allow; the fence of the operator's token refuses anything beyond it."""
+
+    hooks: bool = True
+    update_existing: bool = True
+    resource_policies: tuple[str, ...] | None = None  # None: any that a policy allows
+    resource_modifiers: tuple[str, ...] | None = None
+    endpoints: tuple[str, ...] = ()  # of tenants' buckets; any if empty
+    out_of_reach: Reach = Reach()
+
+
 class PolicyRow(Keyed, frozen=True):
-    """A policy, as decisions see it."""
+    """A policy, as decisions see it, and what the chart lets it allow."""
 
     spec: SelfServicePolicySpec
+    chart: ChartLimits = ChartLimits()
 
     @property
     def name(self) -> str:
@@ -24,13 +54,13 @@ class PolicyRow(Keyed, frozen=True):
         return self.key.name
 
 
-def policy_row(wire: SelfServicePolicy) -> PolicyRow:
+def policy_row(wire: SelfServicePolicy, chart: ChartLimits | None = None) -> PolicyRow:
     """Return the row of a policy."""
-    return PolicyRow(Key("", wire.metadata.name), wire.spec)
+    return PolicyRow(Key("", wire.metadata.name), wire.spec, chart or ChartLimits())
 
 
 def policy_for(
-    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Collection[str]
+    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Container[str]
 ) -> PolicyRow | None:
     """Return the policy of a namespace; None if it has no self-service.
 
@@ -42,7 +72,7 @@ def policy_for(
 
 
 def policies_of(
-    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Collection[str]
+    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Container[str]
 ) -> Iterator[PolicyRow]:
     """Return every policy that selects a namespace."""
     if is_out_of_reach(namespace, never):
@@ -51,7 +81,7 @@ def policies_of(
 
 
 def admission_labels(
-    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Collection[str]
+    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Container[str]
 ) -> AdmissionLabels:
     """Return the labels for admission that a namespace should have: what one of its policies refuses is refused."""
     specs = [policy.spec for policy in policies_of(namespace, labels, policies, never)]
@@ -73,6 +103,6 @@ def _label_value(is_allowed: Iterable[bool]) -> str:
     return ALLOWED if all(is_allowed) else REFUSED
 
 
-def is_out_of_reach(namespace: str, never: Collection[str]) -> bool:
+def is_out_of_reach(namespace: str, never: Container[str]) -> bool:
     """Whether a namespace never has self-service, whatever the policies."""
     return namespace.startswith(_SYSTEM) or namespace in never

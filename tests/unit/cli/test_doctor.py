@@ -39,7 +39,19 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OURS = {f"{each.kind.plural}.{each.kind.group}": definition(each)["spec"] for each in DEFINITIONS}
 SERVER = DeploymentRow(Key("velero", "velero"), "u", 1, "v1.18.3", has_schedule_controller=False, is_rolled_out=True)
 OPERATOR = Operator(
-    Key("velero", "foresail"), schedules=True, self_service=True, primers=False, service_account="velero/foresail"
+    Key("velero", "foresail-schedules"),
+    schedules=True,
+    self_service=True,
+    primers=False,
+    service_account="velero/foresail-schedules",
+)
+SERVING = Operator(
+    Key("velero", "foresail-self-service"),
+    schedules=False,
+    self_service=False,
+    primers=False,
+    service_account="velero/foresail-self-service",
+    lease="foresail-self-service",
 )
 APART = Operator(
     Key("velero", "foresail-primers"),
@@ -260,16 +272,20 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
         Grade.PROBLEM, "rivals", "oadp/non-admin-controller works on the same", "stop one",
     ),
     (
-        lambda seen: replace(seen, operators=(OPERATOR, replace(OPERATOR, key=Key("other", "foresail")))),
-        Grade.PROBLEM, "rivals", "several operators are installed: velero/foresail, other/foresail", "all but one",
+        lambda seen: replace(seen, operators=(OPERATOR, replace(OPERATOR, key=Key("other", "foresail-schedules")))),
+        Grade.PROBLEM, "rivals", "several operators are installed: velero/foresail-schedules, other/f", "all but one",
     ),
     (
         lambda seen: replace(seen, operators=(replace(OPERATOR, primers=True), APART)),
-        Grade.PROBLEM, "rivals", "several operators are installed: velero/foresail, velero/foresail-pr", "all but",
+        Grade.PROBLEM, "rivals", "installed: velero/foresail-schedules, velero/foresail-primers", "all but",
     ),
     (
-        lambda seen: replace(seen, operators=(OPERATOR, replace(APART, lease="foresail"))),
-        Grade.PROBLEM, "rivals", "both use Lease foresail", "--lease-name",
+        lambda seen: replace(seen, operators=(OPERATOR, replace(APART, lease="foresail-schedules"))),
+        Grade.PROBLEM, "rivals", "both use Lease foresail-schedules", "--lease-name",
+    ),
+    (
+        lambda seen: replace(seen, operators=(OPERATOR, SERVING)),
+        Grade.PROBLEM, "self-service", "foresail-self-service: no replica holds the Lease", "kubectl describe pods",
     ),
     (
         lambda seen: replace(seen, primers_lease=None),
@@ -379,7 +395,7 @@ def test_the_time_is_taken_around_the_request_that_asks_for_it(tmp_path: Path) -
     assert seen.doubt >= timedelta(seconds=0.75)
     second = timedelta(seconds=1)  # in which the API server tells the time
     assert -seen.doubt <= seen.instant - seen.server_time <= seen.doubt + second
-    lease = "GET /apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail"
+    lease = "GET /apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail-schedules"
     assert server.asked[:2] == ["GET /version", lease]
 
 
@@ -432,8 +448,9 @@ def test_writes_that_the_api_server_refuses_are_named_by_the_object_that_they_ar
 
 
 def test_refused_writes_and_pods_are_read_from_the_cluster(tmp_path: Path) -> None:
+    name = "foresail-schedules"
     deployment = {
-        "metadata": {"name": "foresail", "namespace": "velero", "labels": {"app.kubernetes.io/name": "foresail"}},
+        "metadata": {"name": name, "namespace": "velero", "labels": {"app.kubernetes.io/name": name}},
         "spec": {"template": {"spec": {"containers": []}}},
     }
     event = {

@@ -55,7 +55,10 @@ def test_kinds_without_an_operator_are_found_by_the_deployments(
         pod = {"spec": {"containers": [{"name": "a", "image": "a", "args": arguments}]}}
         return {"metadata": {"name": name, "namespace": "velero", "labels": labels}, "spec": {"template": pod}}
 
-    deployments = [deployment("foresail", {"app.kubernetes.io/name": "foresail"}), *(deployment(n, {}) for n in others)]
+    deployments = [
+        deployment("a", {"app.kubernetes.io/name": "foresail-schedules"}),
+        *(deployment(n, {}) for n in others),
+    ]
     definitions = [
         {"metadata": {"name": name}, "spec": {}}
         for name in ("nonadminbackups.oadp.openshift.io", "primers.foresail.dev")

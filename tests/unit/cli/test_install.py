@@ -12,16 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail import __version__
+from foresail.api.marks import LEASES
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner, Writer, is_ours, managing_tool
-from foresail.cli.doctor.permissions import Permission, needed
+from foresail.cli.doctor.permissions import FORECAST, Permission, needed
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.changes import change
 from foresail.cli.install.install import capabilities_switched_off, install_options, what_is_off, without_stamp
 from foresail.cli.install.installed import Installed, find_installed, installed
 from foresail.cli.install.manifests import (
     CAPABILITIES,
+    HOOKS_BINDING,
     STAMP,
     STAMP_BINDING,
     InstallOptions,
@@ -192,20 +194,22 @@ def test_the_operator_comes_last_and_the_definitions_are_all_of_ours() -> None:
 @pytest.mark.parametrize(
     ("capabilities", "names"),
     [
-        (CAPABILITIES[:2], ["foresail"]),
+        (CAPABILITIES[:1], ["foresail-schedules"]),
+        (CAPABILITIES[1:2], ["foresail-self-service"]),
         (CAPABILITIES[2:3], ["foresail-primers"]),
         (CAPABILITIES[3:], ["foresail-checks"]),
-        (CAPABILITIES, ["foresail", "foresail-primers", "foresail-checks"]),
+        (CAPABILITIES, [*LEASES]),
     ],
 )
-def test_primers_and_restore_checks_have_a_deployment_and_an_account_of_their_own(
+def test_each_capability_has_a_deployment_and_an_account_of_its_own(
     capabilities: tuple[str, ...], names: list[str]
 ) -> None:
     pieces = operators(InstallOptions(capabilities, "velero", "velero", "foresail", "pause"))
     running = [each for each in pieces if each.is_operator]
-    assert [each.key.name for each in running] == names
+    assert sorted(each.key.name for each in running) == sorted(names)
     assert pieces[-len(running) :] == running
-    assert [each.body["spec"]["template"]["spec"]["serviceAccountName"] for each in running] == names
+    accounts = [each.body["spec"]["template"]["spec"]["serviceAccountName"] for each in running]
+    assert accounts == [each.key.name for each in running]
 
 
 def test_no_blank_is_left_in_what_is_applied() -> None:
@@ -320,7 +324,8 @@ def test_the_doctor_asks_for_the_permissions_of_tenants_locations_where_they_are
 def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() -> None:
     pieces = operators(InstallOptions(CAPABILITIES, "velero", "velero", "foresail", "pause"))
     for account, wanted in (
-        ("foresail", needed(schedules=True, self_service=True)),
+        ("foresail-schedules", needed(schedules=True, self_service=False)),
+        ("foresail-self-service", [*needed(schedules=False, self_service=True), *FORECAST]),
         ("foresail-primers", needed(schedules=False, self_service=False, primers=True)),
         ("foresail-checks", needed(schedules=False, self_service=False, restore_checks=True, tenant_checks=True)),
     ):
@@ -525,19 +530,22 @@ def test_an_upgrade_keeps_what_is_installed() -> None:
     assert capabilities_switched_off(BEFORE, options, is_confirmed=False) == []
 
 
-@pytest.mark.parametrize("option", ["--tenant-locations", "--download-contents"])
+@pytest.mark.parametrize("option", ["--tenant-locations", "--download-contents", "--self-service-hooks"])
 def test_parts_of_self_service_are_off_at_first_stay_as_installed_and_go_with_it(option: str) -> None:
-    name = option.removeprefix("--").replace("-", "_")
+    name = "hooks" if option.endswith("hooks") else option.removeprefix("--").replace("-", "_")
     assert not getattr(install_options(parsed("--image=a", "--self-service"), None), name)
     options = install_options(parsed("--image=a", "--self-service", option), None)
     assert getattr(options, name)
     pieces = operators(options)
-    running = next(each.body for each in pieces if each.is_operator)
-    words = running["spec"]["template"]["spec"]["containers"][0]["args"]
+    pods = [each.body["spec"]["template"]["spec"] for each in pieces if each.is_operator]
+    words = [word for pod in pods for word in pod["containers"][0]["args"]]
     fence = next(
-        each.body for each in pieces if each.key.name == "foresail-fence" and "validations" in each.body["spec"]
+        each.body
+        for each in pieces
+        if each.key.name == "foresail-self-service-fence" and "validations" in each.body["spec"]
     )
-    before = installed(words, "a", None, [each["expression"] for each in fence["spec"]["validations"]])
+    switched_on = [each["name"] for each in fence["spec"]["variables"] if each["expression"] == "true"]
+    before = installed(words, "a", None, switched_on)
     assert getattr(before, name)
     assert before == installed_with(**{name: True})
     assert getattr(install_options(parsed(), before), name)
@@ -559,8 +567,6 @@ def test_without_the_option_there_is_no_permission_for_locations_of_tenants() ->
         "foresail-tenant-locations",
         "foresail-tenant-locations-edit",
         "foresail-tenant-locations-view",
-        "foresail-location-fence",
-        "foresail-credentials-fence",
         "foresail-location-deletion",
     }
     rules = [rule for each in operators(closed) for rule in each.body.get("rules", [])]
@@ -595,8 +601,11 @@ def test_the_first_installation_needs_an_image_and_has_schedules_alone() -> None
         checked(install_options(parsed("--image=foresail:1", "--schedules=false"), None))
 
 
+@pytest.mark.parametrize("name", ["foresail-schedules", "foresail"])  # the latter in earlier versions
 @pytest.mark.parametrize("has_rule", [True, False])
-def test_what_is_installed_is_read_from_the_deployments_and_a_rule(tmp_path: Path, *, has_rule: bool) -> None:
+def test_what_is_installed_is_read_from_the_deployments_and_a_rule(
+    tmp_path: Path, name: str, *, has_rule: bool
+) -> None:
     def deployment(name: str, *words: str) -> dict[str, Any]:
         container = {"name": "operator", "image": "foresail:1", "args": ["operator", "run", *words]}
         return {"metadata": {"name": name}, "spec": {"template": {"spec": {"containers": [container]}}}}
@@ -604,7 +613,7 @@ def test_what_is_installed_is_read_from_the_deployments_and_a_rule(tmp_path: Pat
     where = "/apis/apps/v1/namespaces/velero/deployments"
     rule = "/apis/monitoring.coreos.com/v1/namespaces/velero/prometheusrules/foresail-runtime"
     answers = {
-        f"{where}/foresail": deployment("foresail", "--schedules=true", "--self-service=false", "--primers=false"),
+        f"{where}/{name}": deployment(name, "--schedules=true"),
         f"{where}/foresail-primers": deployment("foresail-primers", "--schedules=false", "--primers=true"),
         f"{where}/foresail-checks": deployment("foresail-checks", "--schedules=false", "--restore-checks=true"),
         **({rule: {"metadata": {"labels": {"release": "kps"}}}} if has_rule else {}),
@@ -628,10 +637,30 @@ def test_an_installation_ends_with_what_is_off() -> None:
     )
     everything = replace(options, capabilities=CAPABILITIES, monitoring=True)
     assert what_is_off(everything) == (
-        "Off: buckets of teams (--tenant-locations), downloads of contents (--download-contents). "
+        "Off: buckets of teams (--tenant-locations), hooks of teams (--self-service-hooks), downloads of contents"
+        " (--download-contents). "
         "To switch one on, run the same command again with its option added."
     )
-    assert what_is_off(replace(everything, tenant_locations=True, download_contents=True)) == "Everything is on."
+    assert what_is_off(replace(everything, tenant_locations=True, download_contents=True, hooks=True)) == (
+        "Everything is on."
+    )
+
+
+def test_only_the_schedules_that_have_hooks_may_run_some() -> None:
+    options = InstallOptions(("schedules",), "velero", "velero", "foresail", schedules_with_hooks=("db", "mail"))
+    pieces = operators(options)
+    bindings = {each.key.name: each.body["spec"] for each in pieces if each.key.name.startswith(HOOKS_BINDING)}
+    assert bindings.keys() == {f"{HOOKS_BINDING}db", f"{HOOKS_BINDING}mail"}
+    chosen = bindings[f"{HOOKS_BINDING}db"]
+    assert chosen["paramRef"] == {"name": "db", "namespace": "velero", "parameterNotFoundAction": "Deny"}
+    assert chosen["matchResources"]["objectSelector"]["matchLabels"] == {"velero.io/schedule-name": "db"}
+    running = next(each.body for each in pieces if each.is_operator)
+    assert "--schedules-with-hooks=db,mail" in running["spec"]["template"]["spec"]["containers"][0]["args"]
+    fence = next(each.body for each in pieces if each.key.name == "foresail-schedules-fence")
+    assert {"name": "withHooks", "expression": '["db", "mail"]'} in fence["spec"]["variables"]
+    without = repr([each.body for each in operators(replace(options, schedules_with_hooks=()))])
+    assert "foresail-schedule-hooks" not in without
+    assert "'expression': '[]'" in without
 
 
 def test_a_dry_run_of_the_client_prints_every_manifest_and_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from foresail.cli.access.cluster import Cluster
 
 T = TypeVar("T")
-VELERO, FORESAIL, PRIMERS = (Key("velero", name) for name in ("velero", "foresail", "foresail-primers"))
+VELERO, FORESAIL, PRIMERS = (Key("velero", name) for name in ("velero", "foresail-schedules", "foresail-primers"))
 OFF = "--disable-controllers=schedule"
 STATUS = {"observedGeneration": 1, "updatedReplicas": 2, "availableReplicas": 2, "replicas": 2}
 OURS = [{"manager": "foresail-cli", "operation": "Apply"}]
@@ -150,7 +150,7 @@ REFUSED = CommandError("refused", "allow it")
 def test_schedules_go_back_to_velero_before_their_operator_and_its_permissions_go() -> None:
     stored = Stored(OFF, capabilities=("schedules", "primers"))
     assert run(stored, "--schedules=false") == 0
-    ends, back = stored.writes.index("delete Deployment velero/foresail"), stored.writes.index("velero on")
+    ends, back = stored.writes.index("delete Deployment velero/foresail-schedules"), stored.writes.index("velero on")
     assert back < ends < stored.writes.index("delete Role velero/foresail-schedules")
     assert stored.writes.index("apply Deployment velero/foresail-primers") < ends
 
@@ -158,7 +158,7 @@ def test_schedules_go_back_to_velero_before_their_operator_and_its_permissions_g
 def test_permissions_of_schedules_stay_until_the_operator_without_them_is_leader() -> None:
     stored = Stored(OFF, capabilities=("schedules", "self-service"))
     assert run(stored, "--schedules=false") == 0
-    applied = stored.writes.index("apply Deployment velero/foresail")
+    applied = stored.writes.index("apply Deployment velero/foresail-self-service")
     assert stored.writes.index("velero on") < applied
     assert applied < stored.writes.index("delete Role velero/foresail-schedules")
 
@@ -167,7 +167,7 @@ def test_the_recovery_key_is_there_before_the_operator_and_is_created_once() -> 
     stored = Stored(OFF, capabilities=("schedules",))
     assert run(stored, "--self-service") == 0
     created = stored.writes.index("create Secret velero/foresail-record-key")
-    assert created < stored.writes.index("apply Deployment velero/foresail")
+    assert created < stored.writes.index("apply Deployment velero/foresail-self-service")
     stored.writes.clear()
     assert run(stored) == 0
     assert "create Secret velero/foresail-record-key" not in stored.writes
@@ -199,7 +199,7 @@ def test_a_schedule_controller_that_others_switched_off_stays_off_with_a_warning
 def test_the_operator_leads_before_velero_is_changed() -> None:
     stored = Stored()
     assert run(stored, "--image=foresail:1") == 0
-    assert stored.writes.index("apply Deployment velero/foresail") < stored.writes.index("velero off")
+    assert stored.writes.index("apply Deployment velero/foresail-schedules") < stored.writes.index("velero off")
     assert not stored.runs_its_schedules
 
 
@@ -342,7 +342,7 @@ def test_locations_of_tenants_are_released_before_the_permissions_go(words: tupl
     assert run(stored, *words) == 0
     released = stored.writes.index("release NonAdminBackupStorageLocation shop/mine")
     assert released < stored.writes.index("delete ClusterRole foresail-tenant-locations")
-    assert stored.writes.index("apply Deployment velero/foresail") < released
+    assert stored.writes.index("apply Deployment velero/foresail-schedules") < released
 
 
 CHECKED = {"metadata": {"labels": {CHECK_LABEL: "u"}}}

@@ -22,7 +22,7 @@ SERVER = {"name": "velero", "image": "velero/velero:v1.18.3", "command": ["/vele
 OPERATOR = {"name": "foresail", "image": "example.com:5000/foresail:0.1.0@sha256:00"}
 FOUND = [
     deployment("velero", SERVER, {}),
-    deployment("foresail", OPERATOR, {"app.kubernetes.io/name": "foresail"}),
+    deployment("foresail-schedules", OPERATOR, {"app.kubernetes.io/name": "foresail-schedules"}),
     deployment("other", {"name": "a", "image": "a"}, {}),
 ]
 
@@ -34,7 +34,7 @@ def test_the_versions_are_those_of_the_images_that_the_cluster_runs(
         assert main(["version", f"--kubeconfig={server.kubeconfig}", "-o", "json"]) == 0
         assert json.loads(capsys.readouterr().out) == {
             "client": {"version": __version__},
-            "operator": [{"deployment": "velero/foresail", "image": OPERATOR["image"], "version": "0.1.0"}],
+            "operator": [{"deployment": "velero/foresail-schedules", "image": OPERATOR["image"], "version": "0.1.0"}],
             "velero": [{"deployment": "velero/velero", "image": "velero/velero:v1.18.3", "version": "v1.18.3"}],
         }
         assert main(["version", f"--kubeconfig={server.kubeconfig}"]) == 0

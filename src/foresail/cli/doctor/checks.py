@@ -23,6 +23,7 @@ from foresail.cli.doctor.velero_checks import (
     objectives,
     primed,
     runnable,
+    served,
     strangers,
     stuck,
     undeletable,
@@ -44,7 +45,7 @@ _READY_WITHIN = timedelta(minutes=1)
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
-        unread, kinds, unserved, clocks, zones, veleros, attended, runnable, objectives, primed, locations,
+        unread, kinds, unserved, clocks, zones, veleros, attended, runnable, objectives, served, primed, locations,
         strangers, rivals, stuck, undeletable, garbage, permissions, stores, refusals, requesters, data_path,
         recovery, restore_checks, volumes, admission,
     )  # fmt: skip
@@ -136,7 +137,7 @@ def kinds(seen: Evidence) -> Iterator[Finding]:
 
 def unserved(seen: Evidence) -> Iterator[Finding]:
     """Report objects of ours whose status stays empty, because the capability that serves their kind is off."""
-    if not seen.operators and (seen.lease is not None or seen.primers_lease is not None):
+    if not seen.operators and any((seen.lease, seen.self_service_lease, seen.primers_lease)):
         return  # an operator without a Deployment: its capabilities are unknown
     for option, kinds in _SERVED_WITH.items():
         counts = [(kind, seen.unserved.get(kind, 0)) for kind in kinds]

@@ -14,7 +14,16 @@ from foresail.api import mirrored, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION, NAMESPACE
-from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE, SANDBOX_ROLE
+from foresail.api.marks import (
+    CHECK_LABEL,
+    CHECKS_LEASE,
+    LEASES,
+    PRIMERS_LEASE,
+    RETIRED_LEASE,
+    SANDBOX_ROLE,
+    SCHEDULES_LEASE,
+    SELF_SERVICE_LEASE,
+)
 from foresail.api.metadata import Metadata, Written
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
@@ -28,7 +37,7 @@ from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
 from foresail.cli.doctor.admission import Admission, read_admission
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
-from foresail.cli.doctor.permissions import Permission, needed
+from foresail.cli.doctor.permissions import FORECAST, Permission, needed
 from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_volume_data
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.recovery_key.keys import read_keyring
@@ -48,7 +57,7 @@ _CHECK = Kind(
 )
 _REQUESTER = Key("", "foresail-requester")
 _NAME = "app.kubernetes.io/name"
-_OURS = ("foresail", "foresail-primers", "foresail-checks")
+_OURS = (*LEASES, RETIRED_LEASE)
 _LEASE_NAME = "--lease-name="
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
@@ -116,12 +125,13 @@ class Operator:
     self_service: bool
     primers: bool
     service_account: str
-    lease: str = OPERATORS_LEASE
+    lease: str = SCHEDULES_LEASE
     name: str = _OURS[0]  # in the label of its pods
     locations: bool = False  # of tenants
     restore_checks: bool = False
     tenant_checks: bool = False
     check_data: bool = False  # RestoreChecks with depth Data
+    heeds_schedules: bool = False  # of another Deployment
 
     def has_work_of(self, other: "Operator") -> bool:
         """Return whether the two have a capability in common."""
@@ -158,6 +168,7 @@ class Evidence:
     schedule_policies: tuple[SchedulePolicy, ...] = ()
     signs_records: bool | None = None  # whether there is a recovery key; None if self-service is off
     adoptable: tuple[Adoptable, ...] = ()  # Velero Backups without a NonAdminBackup
+    self_service_lease: Lease | None = None
     primers_lease: Lease | None = None
     checks_lease: Lease | None = None
     pods: tuple[Pod, ...] = ()  # of the operators
@@ -183,7 +194,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     server_time = await reader.tried(cluster.server_time())
     doubt = (now() - asked) / 2
     # Now: read any later, it would have been renewed after the time with which it is compared.
-    lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease))
+    lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, SCHEDULES_LEASE), Lease))
+    self_service_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, SELF_SERVICE_LEASE), Lease))
     primers_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, PRIMERS_LEASE), Lease))
     checks_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, CHECKS_LEASE), Lease))
     definitions = await reader.tried(_definitions(cluster))
@@ -210,6 +222,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         servers=tuple(row for row in rows if row is not None),
         has_read_deployments=listed is not None,
         lease=lease,
+        self_service_lease=self_service_lease,
         primers_lease=primers_lease,
         checks_lease=checks_lease,
         operators=operators,
@@ -328,11 +341,12 @@ def _operator(wire: Deployment) -> Operator:
         self_service=bool({"--self-service", "--self-service=true"} & set(words)),
         primers=bool({"--primers", "--primers=true"} & set(words)),
         service_account=f"{wire.metadata.namespace}/{pod.service_account_name or 'default'}",
-        lease=leases[-1] if leases else OPERATORS_LEASE,
+        lease=leases[-1] if leases else SCHEDULES_LEASE,
         name=(wire.metadata.labels or {})[_NAME],
         locations=bool({"--tenant-locations", "--tenant-locations=true"} & set(words)),
         restore_checks=bool({"--restore-checks", "--restore-checks=true"} & set(words)),
         tenant_checks=bool({"--tenant-checks", "--tenant-checks=true"} & set(words)),
+        heeds_schedules=bool({"--heed-schedules", "--heed-schedules=true"} & set(words)),
         check_data=any(word.startswith("--check-canary-image=") for word in words),
     )
 
@@ -364,6 +378,7 @@ async def _permissions(
             tenant_checks=operator.tenant_checks,
             check_data=operator.check_data,
         )
+        wanted = sorted({*wanted, *(FORECAST if operator.heeds_schedules else ())})
         user = f"system:serviceaccount:{operator.service_account.replace('/', ':')}"
         answers = await _allowed(cluster, namespace, wanted, REVIEW, {"user": user}, operator.lease)
         found |= {each: is_allowed and found.get(each, True) for each, is_allowed in answers.items()}
@@ -381,7 +396,7 @@ async def _allowed(
     wanted: Sequence[Permission],
     review: Kind,
     whose: Mapping[str, str],
-    lease: str = OPERATORS_LEASE,
+    lease: str = SCHEDULES_LEASE,
 ) -> dict[Permission, bool]:
     asked = [_attributes(namespace, each, lease) for each in wanted]
     answers = await asyncio.gather(*(_may(cluster, each, review, whose) for each in asked))

@@ -70,6 +70,12 @@ LOCATIONS = (
     *_each("velero.io", "backupstoragelocations", "get create patch delete"),
     *_each("", "secrets", "create patch"),
 )
+FORECAST = (
+    *_each("velero.io", "schedules", "list watch"),
+    *_each("velero.io", "serverstatusrequests", "get list watch create"),
+    *_each("apps", "deployments", "list watch"),
+    *_each("", "pods", "list watch"),
+)
 PRIMERS = (
     *_each("foresail.dev", "primers", "list watch", everywhere=True),
     *_each("foresail.dev", "primers/status", "patch", everywhere=True),

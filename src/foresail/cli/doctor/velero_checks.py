@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from foresail.api import velero
-from foresail.api.marks import PRIMERS_LEASE
+from foresail.api.marks import PRIMERS_LEASE, SCHEDULES_LEASE, SELF_SERVICE_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
@@ -92,8 +92,8 @@ def attended(seen: Evidence) -> Iterator[Finding]:
             yield warning("schedules", says, f"kubectl delete prometheusrule {UNATTENDED} -n {seen.namespace}")
     elif not holder:
         fix = (
-            "start the operator (kubectl get pods -l app.kubernetes.io/name=foresail -A), or give them back to Velero:"
-            f" remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
+            f"start the operator (kubectl get pods -l app.kubernetes.io/name={SCHEDULES_LEASE} -A), or give them back"
+            f" to Velero: remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
         )
         count = len(seen.schedules)
         those = "the only Schedule" if count == 1 else f"the {count} Schedules" if count else "new Schedules"
@@ -159,6 +159,22 @@ def objectives(seen: Evidence) -> Iterator[Finding]:
     if missed:
         says = f"{some([each for each, _ in missed])} cannot meet the objective: {missed[0][1]}"
         yield warning("objectives", says, "run them more often, or raise objective.rpo of their SchedulePolicy")
+
+
+def served(seen: Evidence) -> Iterator[Finding]:
+    """Report whether the operator of self-service runs, if it should."""
+    apart = [each for each in seen.operators if each.lease == SELF_SERVICE_LEASE]
+    if not apart:
+        return
+    holder = seen.holder(seen.self_service_lease)
+    if holder:
+        yield good("self-service", f"{holder} serves the requests of teams")
+    else:
+        key = apart[0].key
+        fix = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
+        yield problem(
+            "self-service", f"Deployment {key}: no replica holds the Lease, so no request of a team is served", fix
+        )
 
 
 def primed(seen: Evidence) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from datetime import timedelta
 
-from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.marks import SCHEDULES_LEASE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.objects import leading
@@ -41,7 +41,7 @@ async def _undone(cluster: Cluster, before: Server, error: CommandError) -> Comm
         return with_problem(error, f"{_NOBODY}: {second.problem}", _CHECK)
     if server is not None and server.is_off == before.is_off:
         return with_problem(error, f"{who} the Schedules")
-    is_led = bool(await leading(cluster, Key(before.key.namespace, OPERATORS_LEASE)))
+    is_led = bool(await leading(cluster, Key(before.key.namespace, SCHEDULES_LEASE)))
     if server is None or server.managed_by is not None or (before.is_off and not is_led):
         return with_problem(error, f"{_NOBODY} until its rollout has finished", _CHECK)
     try:

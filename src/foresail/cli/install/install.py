@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+import msgspec
+
 from foresail.api.images import PAUSE_IMAGE
 from foresail.api.marks import REQUESTER
+from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
+from foresail.api.velero import SCHEDULE
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.hand_over import hand_over
@@ -40,8 +44,20 @@ from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import document
 from foresail.cli.recovery_key.keys import ensure_key
 from foresail.kube.clock import now
+from foresail.schedules.build import has_hooks
 
 _SELF_SERVICE = "self-service"
+
+
+class _Template(msgspec.Struct, frozen=True):
+    template: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Hooked(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _Template = _Template()
+
+
 _ANYTHING = Installed(CAPABILITIES, "foresail")  # with it the options can be checked before the cluster is asked
 
 
@@ -66,7 +82,8 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
     server = await _server_beside(cluster, args.namespace)
     before = await find_installed(cluster, args.namespace)
     options = replace(install_options(args, before), velero_account=server.account, velero_time_zone=server.time_zone)
-    options = checked(await _without_rival(cluster, options, before))
+    hooked = await _schedules_with_hooks(cluster, args.namespace)
+    options = checked(await _without_rival(cluster, replace(options, schedules_with_hooks=hooked), before))
     off = capabilities_switched_off(before, options, is_confirmed=bool(args.confirm or args.dry_run))
     released = to_release(args, before, off)
     ours, wanted = definitions(), await without_stamp(cluster, operators(options))
@@ -108,6 +125,12 @@ async def _leave_to_velero(
         )
 
 
+async def _schedules_with_hooks(cluster: Cluster, namespace: str) -> tuple[str, ...]:
+    """Return the Schedules that have hooks now: the runs of no others may have any."""
+    found = [msgspec.json.decode(each, type=_Hooked) for each in await cluster.listed_if_known(SCHEDULE, namespace)]
+    return tuple(sorted(each.metadata.name for each in found if has_hooks(bytes(each.spec.template))))
+
+
 async def _server_beside(cluster: Cluster, namespace: str) -> Server:
     server = await velero_server(cluster, namespace)
     if server is None:
@@ -126,6 +149,7 @@ def what_is_off(options: InstallOptions) -> str:
     off = [f"{name} (--{name})" for name in CAPABILITIES if name not in options.capabilities]
     if _SELF_SERVICE in options.capabilities:
         off += [] if options.tenant_locations else ["buckets of teams (--tenant-locations)"]
+        off += [] if options.hooks else ["hooks of teams (--self-service-hooks)"]
         off += [] if options.download_contents else ["downloads of contents (--download-contents)"]
     off += [] if options.monitoring else ["alerts and metrics for Prometheus (--monitoring)"]
     if not off:
@@ -156,6 +180,7 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
         monitoring_labels=_labels(args.monitoring_label) or current.monitoring_labels,
         tenant_locations=_given(args.tenant_locations, current.tenant_locations and has_self_service),
         download_contents=_given(args.download_contents, current.download_contents and has_self_service),
+        hooks=_given(args.self_service_hooks, current.hooks and has_self_service),
     )
 
 
@@ -233,7 +258,7 @@ async def _without_rival(cluster: Cluster, options: InstallOptions, before: Inst
         return options
     print(f"self-service stays off: {seems}. Delete it, then run the same command again: {remedy}", file=sys.stderr)
     others = tuple(each for each in options.capabilities if each != _SELF_SERVICE)
-    return replace(options, capabilities=others, tenant_locations=False, download_contents=False)
+    return replace(options, capabilities=others, tenant_locations=False, download_contents=False, hooks=False)
 
 
 async def _define(cluster: Cluster, ours: Sequence[Piece], patience: Patience, *, dry_run: bool) -> None:

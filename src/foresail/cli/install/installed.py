@@ -1,19 +1,27 @@
 """What an installation has now: a new run of the command keeps it, unless an option says otherwise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
-from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.api.marks import LEASES, RETIRED_LEASE
+from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.install.manifests import ADMISSION_POLICY, CAPABILITIES, CONTENTS
+from foresail.cli.install.manifests import (
+    ADMISSION_BINDING,
+    ADMISSION_POLICY,
+    CAPABILITIES,
+    HOOKS_BINDING,
+    SELF_SERVICE_FENCE,
+)
 from foresail.plan import Key
 
 _OWN_LABELS = "app.kubernetes.io/"
-_FENCE = "foresail-fence"
+_RETIRED_FENCE = "foresail-fence"
+_RETIRED_CONTENTS = "(true && variables.spec"  # how it let downloads of contents through
 _RULE = "foresail-runtime"  # whatever is on, it comes with monitoring
 
 
@@ -25,12 +33,18 @@ class _Labelled(msgspec.Struct, frozen=True):
     metadata: _Labels
 
 
-class _Validation(msgspec.Struct, frozen=True):
+class _Named(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+class _Expression(msgspec.Struct, frozen=True):
+    name: str = ""
     expression: str = ""
 
 
 class _FenceSpec(msgspec.Struct, frozen=True):
-    validations: tuple[_Validation, ...] = ()
+    variables: tuple[_Expression, ...] = ()
+    validations: tuple[_Expression, ...] = ()
 
 
 class _Fence(msgspec.Struct, frozen=True):
@@ -49,27 +63,30 @@ class Installed:
     monitoring_labels: Mapping[str, str] = field(default_factory=dict)
     tenant_locations: bool = False
     download_contents: bool = False
+    hooks: bool = False  # of tenants
 
 
 async def find_installed(cluster: Cluster, namespace: str) -> Installed | None:
     """Return what the Deployments and the rules of an installation tell; None if there is none."""
-    keys = [Key(namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE, CHECKS_LEASE)]
+    keys = [Key(namespace, name) for name in (*LEASES, RETIRED_LEASE)]
     found = [each for key in keys if (each := await cluster.if_there(DEPLOYMENT, key, Deployment)) is not None]
     containers = [each for one in found for each in one.spec.template.spec.containers]
     if not containers:
         return None
     rule = await cluster.if_there(PROMETHEUS_RULE, Key(namespace, _RULE), _Labelled)
-    fence = await cluster.if_there(ADMISSION_POLICY, Key("", _FENCE), _Fence)
+    fences = [
+        await cluster.if_there(ADMISSION_POLICY, Key("", name), _Fence) for name in (SELF_SERVICE_FENCE, _RETIRED_FENCE)
+    ]
     return installed(
         [word for each in containers for word in each.args],
         containers[0].image,
         rule.metadata.labels if rule else None,
-        tuple(each.expression for each in fence.spec.validations) if fence else (),
+        frozenset(name for fence in fences if fence is not None for name in _switched_on(fence)),
     )
 
 
 def installed(
-    words: list[str], image: str, rule_labels: Mapping[str, str] | None, fence: Sequence[str] = ()
+    words: list[str], image: str, rule_labels: Mapping[str, str] | None, fence: Collection[str] = ()
 ) -> Installed:
     """Return what the arguments of the operators, the labels of a rule and the fence of their token tell."""
     pause = next((word.partition("=")[2] for word in words if word.startswith("--primer-pause-image=")), "")
@@ -82,5 +99,20 @@ def installed(
         monitoring=rule_labels is not None,
         monitoring_labels=labels,
         tenant_locations="--tenant-locations=true" in words,
-        download_contents="--self-service=true" in words and any(CONTENTS in each for each in fence),
+        download_contents="--self-service=true" in words and "allowsContents" in fence,
+        hooks="--self-service=true" in words and "allowsHooks" in fence,
     )
+
+
+def _switched_on(fence: _Fence) -> Iterator[str]:
+    """Yield the variables of the fence of self-service that are true."""
+    yield from (each.name for each in fence.spec.variables if each.expression == "true")
+    if any(_RETIRED_CONTENTS in each.expression for each in fence.spec.validations):
+        yield "allowsContents"
+
+
+async def hook_bindings(cluster: Cluster) -> tuple[str, ...]:
+    """Return the Schedules with hooks that an installation knows of."""
+    found = [msgspec.json.decode(each, type=_Named) for each in await cluster.listed(ADMISSION_BINDING, "")]
+    names = [each.metadata.name for each in found]
+    return tuple(name.removeprefix(HOOKS_BINDING) for name in names if name.startswith(HOOKS_BINDING))

@@ -1,7 +1,8 @@
 """The manifests that Helm rendered when this package was built, with the words of this cluster in their blanks."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import DEFINITION
 from foresail.api.images import PAUSE_IMAGE
+from foresail.api.marks import RETIRED_LEASE, SELF_SERVICE_LEASE
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.api.pods import PRIORITY_CLASS
 from foresail.api.policy import SELF_SERVICE_POLICY
@@ -21,14 +23,22 @@ TENANT_LOCATIONS = "tenant-locations"
 
 _MONITORING = ("monitoring.yaml", "service-monitor.yaml")
 _LOCATIONS = ("self-service-locations.yaml",)
-_NO_CONTENTS, CONTENTS = "(false && variables.spec", "(true && variables.spec"
-"""How the fence of the operator's token refuses, and lets through, downloads of contents."""
+_HOOKS = "schedules-hooks.yaml"
+_HOOKED_SCHEDULE = "schedule.with.hooks"
+"""The name of the one Schedule with hooks for which the chart was rendered."""
+
+_WITH_HOOKS = "--schedules-with-hooks="
+HOOKS_BINDING = "foresail-schedule-hooks-"
+SELF_SERVICE_FENCE = f"{SELF_SERVICE_LEASE}-fence"
 
 _SOURCE = re.compile(r"^# Source: [^/]+/templates/(.+)$", re.MULTILINE)
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _CORE, _RBAC, _ADMISSION = "", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 ADMISSION_POLICY = Kind(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)
+ADMISSION_BINDING = Kind(
+    _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
+)
 STAMP = Kind(_ADMISSION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
 STAMP_BINDING = Kind(
     _ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False
@@ -47,7 +57,7 @@ _KINDS = (
     Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
     DEPLOYMENT,
     ADMISSION_POLICY,
-    Kind(_ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False),
+    ADMISSION_BINDING,
     STAMP,
     STAMP_BINDING,
     SELF_SERVICE_POLICY,
@@ -72,6 +82,8 @@ class InstallOptions:
     velero_time_zone: str = "UTC"
     tenant_locations: bool = False
     download_contents: bool = False
+    hooks: bool = False  # of tenants
+    schedules_with_hooks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,7 @@ def checked(options: InstallOptions) -> InstallOptions:
     for option, is_on in (
         ("--tenant-locations", options.tenant_locations),
         ("--download-contents", options.download_contents),
+        ("--self-service-hooks", options.hooks),
     ):
         if is_on and "self-service" not in options.capabilities:
             raise UsageError(
@@ -132,8 +145,44 @@ def operators(options: InstallOptions) -> list[Piece]:
     name = "+".join(each for each in CAPABILITIES if each in options.capabilities)
     found = _pieces(_filled(_shipped(name), options))
     left_out = (*(() if options.monitoring else _MONITORING), *(() if options.tenant_locations else _LOCATIONS))
-    wanted = [_labelled(piece, options) for source, piece in found if source not in left_out]
+    wanted = [
+        _labelled(piece, options)
+        for source, one in found
+        if source not in left_out
+        for piece in (_for_schedules(one, options.schedules_with_hooks) if source == _HOOKS else [one])
+    ]
     return sorted(wanted, key=lambda piece: piece.is_operator)
+
+
+def _for_schedules(piece: Piece, names: Sequence[str]) -> list[Piece]:
+    """Return the policy about hooks once if there are such Schedules, and its binding for each of them."""
+    if piece.kind is ADMISSION_POLICY:
+        return [piece] if names else []
+    return [_renamed(piece, _HOOKED_SCHEDULE, name) for name in names]
+
+
+def _renamed(piece: Piece, old: str, new: str) -> Piece:
+    body = json.loads(json.dumps(piece.body).replace(old, new))
+    return Piece(piece.kind, Key(piece.key.namespace, piece.key.name.replace(old, new)), body)
+
+
+def retired(namespace: str) -> list[Piece]:
+    """Return the objects that earlier versions had, with what ran first; this version has none of these names."""
+    kinds = {kind.name: kind for kind in _KINDS}
+    names = {
+        "Deployment": RETIRED_LEASE,
+        "PodDisruptionBudget": RETIRED_LEASE,
+        "NetworkPolicy": RETIRED_LEASE,
+        "Service": RETIRED_LEASE,
+        "ServiceMonitor": RETIRED_LEASE,
+        "RoleBinding": f"{RETIRED_LEASE}-leadership",
+        "Role": f"{RETIRED_LEASE}-leadership",
+        "ServiceAccount": RETIRED_LEASE,
+    }
+    found = [Piece(kinds[kind], Key(namespace, name), {}) for kind, name in names.items()]
+    fences = ("foresail-fence", "foresail-location-fence", "foresail-credentials-fence")
+    kinds_of_fences = (ADMISSION_BINDING.name, ADMISSION_POLICY.name)
+    return [*found, *(Piece(kinds[kind], Key("", name), {}) for name in fences for kind in kinds_of_fences)]
 
 
 def _labelled(piece: Piece, options: InstallOptions) -> Piece:
@@ -153,12 +202,25 @@ def _filled(text: str, options: InstallOptions) -> str:
         ("PAUSE-IMAGE", options.pause_image),
         ("--schedule-skip-immediately=false", f"--schedule-skip-immediately={str(options.skip_immediately).lower()}"),
         ("--tenant-locations=true", f"--tenant-locations={str(options.tenant_locations).lower()}"),
-        (_NO_CONTENTS, CONTENTS if options.download_contents else _NO_CONTENTS),
+        (_variable("allowsContents", "false"), _variable("allowsContents", _text(options.download_contents))),
+        (_variable("allowsHooks", "false"), _variable("allowsHooks", _text(options.hooks))),
+        ("--self-service-hooks=false", f"--self-service-hooks={_text(options.hooks)}"),
+        (f'["{_HOOKED_SCHEDULE}"]', json.dumps([*options.schedules_with_hooks])),
+        (f"{_WITH_HOOKS}{_HOOKED_SCHEDULE}", _WITH_HOOKS + ",".join(options.schedules_with_hooks)),
         ("--velero-time-zone=UTC", f"--velero-time-zone={options.velero_time_zone}"),
         ("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: foresail"),
     ):
         text = text.replace(blank, word)
     return text
+
+
+def _variable(name: str, expression: str) -> str:
+    """Return a variable of a fence, as it is written in the chart."""
+    return f"- name: {name}\n      expression: >-\n        {expression}\n"
+
+
+def _text(is_on: bool) -> str:  # noqa: FBT001 - one switch
+    return str(is_on).lower()
 
 
 def _shipped(name: str) -> str:

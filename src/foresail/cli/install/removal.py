@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.api.marks import LEASES, RETIRED_LEASE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, Piece, operators
+from foresail.cli.install.installed import hook_bindings
+from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, Piece, operators, retired
 from foresail.cli.install.objects import deleted, leading
 from foresail.cli.install.patience import Patience
 from foresail.cli.install.releases import Releases
@@ -24,7 +25,8 @@ async def remove(
     dry_run: bool,
 ) -> None:
     """Delete what is no longer wanted, and release what these capabilities hold; a second run finishes a first one."""
-    gone = _no_longer(options, wanted)
+    bindings = await hook_bindings(cluster)
+    gone = [*_no_longer(options, wanted, bindings), *reversed(retired(options.namespace))]
     await deleted(cluster, [each for each in gone if each.is_operator], dry_run=dry_run)
     if off:
         if not dry_run:
@@ -35,9 +37,11 @@ async def remove(
     await deleted(cluster, reversed([each for each in gone if not each.is_operator]), dry_run=dry_run)
 
 
-def _no_longer(options: InstallOptions, wanted: Sequence[Piece]) -> list[Piece]:
+def _no_longer(options: InstallOptions, wanted: Sequence[Piece], hooked: tuple[str, ...]) -> list[Piece]:
     """Return what an installation with everything switched on has and this one has not."""
-    everything = replace(options, capabilities=CAPABILITIES, monitoring=True, tenant_locations=True)
+    everything = replace(
+        options, capabilities=CAPABILITIES, monitoring=True, tenant_locations=True, schedules_with_hooks=hooked
+    )
     there = {(each.kind, each.key) for each in wanted}
     return [each for each in operators(everything) if (each.kind, each.key) not in there]
 
@@ -45,7 +49,7 @@ def _no_longer(options: InstallOptions, wanted: Sequence[Piece]) -> list[Piece]:
 async def _ended(cluster: Cluster, namespace: str, wanted: Sequence[Piece], patience: Patience) -> None:
     """Wait until no replica of a deleted Deployment leads: it would write again what is released here."""
     running = {each.key for each in wanted if each.is_operator}
-    for key in (Key(namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE, CHECKS_LEASE)):
+    for key in (Key(namespace, name) for name in (*LEASES, RETIRED_LEASE)):
         if key not in running:
             problem = f"Lease {key}: an operator still holds it"
             hint = "stop its holder (foresail doctor names it), then run the same command again"

@@ -7,7 +7,7 @@ Velero runs them, also if the operator never starts.
 import sys
 from collections.abc import Sequence
 
-from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.marks import RETIRED_LEASE, SCHEDULES_LEASE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.hand_over import hand_over, with_problem
@@ -84,6 +84,7 @@ async def _with_who_runs_them(cluster: Cluster, server: Server, error: CommandEr
     """Return what to report about an operator that does not start, with who runs the Schedules."""
     if not server.is_off:
         return with_problem(error, "Velero still runs the Schedules")
-    if await leading(cluster, Key(server.key.namespace, OPERATORS_LEASE)):
+    leases = [Key(server.key.namespace, name) for name in (SCHEDULES_LEASE, RETIRED_LEASE)]
+    if any([await leading(cluster, key) for key in leases]):
         return with_problem(error, "the previous operator still runs the Schedules")
     return with_problem(error, "no Schedule runs", _WAY_BACK)

@@ -6,16 +6,27 @@ nothing from then on, so exactly one of the two runs the Schedules.
 
 import argparse
 import sys
+from dataclasses import replace
 from functools import partial
 
 import msgspec
 
-from foresail.api.marks import CHECKS_LEASE, OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.api.marks import LEASES, RETIRED_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.hand_over import hand_over
-from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, Piece, checked, defined, definitions, operators
+from foresail.cli.install.installed import hook_bindings
+from foresail.cli.install.manifests import (
+    CAPABILITIES,
+    InstallOptions,
+    Piece,
+    checked,
+    defined,
+    definitions,
+    operators,
+    retired,
+)
 from foresail.cli.install.objects import deleted, existing, leading, other_maker
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.releases import Releases
@@ -46,14 +57,16 @@ class _Uninstall:
         options = InstallOptions(
             CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True, tenant_locations=True
         )
-        self._pieces = operators(checked(options))
-        self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE, CHECKS_LEASE)]
+        self._options, self._pieces = checked(options), list[Piece]()
+        self._leases = [Key(self._namespace, name) for name in (*LEASES, RETIRED_LEASE)]
 
     async def run(self) -> int:
         if self._and_kinds and not self._is_confirmed:
             await self._confirm_kinds()
         if not self._leaves_stopped:
             await self._hand_back()
+        options = replace(self._options, schedules_with_hooks=await hook_bindings(self._cluster))
+        self._pieces = [*operators(options), *reversed(retired(self._namespace))]
         running = [each for each in self._pieces if each.is_operator]
         for operator in running:
             maker = await other_maker(self._cluster, operator)

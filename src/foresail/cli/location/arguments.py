@@ -5,12 +5,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from foresail.api.marks import SELF_SERVICE_LEASE
 from foresail.cli.options.booleans import add_dry_run
 from foresail.cli.options.connection import add_cluster
 from foresail.cli.options.output import add_object_output
 from foresail.cli.options.parser import CommandParser, examples
 
-OPERATOR = "velero/foresail"
+OPERATOR = f"velero/{SELF_SERVICE_LEASE}"
 
 
 def add_location(commands: "argparse._SubParsersAction[CommandParser]") -> None:

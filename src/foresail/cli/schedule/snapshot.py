@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
-from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.marks import SCHEDULES_LEASE
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.lease import Lease, leader
@@ -205,7 +205,7 @@ async def read_server_and_leader(
     deployments = await cluster.listed(DEPLOYMENT, namespace)
     rows = [deployment_row(_deployment.decode(each)) for each in deployments]
     flag = Dialect(args.velero_dialect) if getattr(args, "velero_dialect", None) else None
-    lease = await cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)
+    lease = await cluster.if_there(LEASE, Key(namespace, SCHEDULES_LEASE), Lease)
     return identify_server([row for row in rows if row is not None], "", flag), leader(lease, instant)
 
 

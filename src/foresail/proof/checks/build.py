@@ -20,7 +20,7 @@ from foresail.proof.checks.settings import DataSettings
 
 FENCE = "foresail-fence"
 CONTENTS, RESTORED, RESULTS, VOLUMES = "contents", "restored", "results", "volumes"
-_EVIDENCE, _START = "-evidence", "-start"
+EVIDENCE, START = "-evidence", "-start"
 _OPERATION_TIMEOUT = "10m0s"
 _CLUSTERS_OWN = 100
 """Room for what controllers add: some clusters create two Secrets for each ServiceAccount."""
@@ -205,7 +205,7 @@ def download(check: CheckRow, run: CheckRun, file: str) -> Create:
 
 def evidence_key(check: CheckRow, run: str) -> Key:
     """Return the key of the evidence of a run."""
-    return Key(check.velero_namespace, f"check-{run}{_EVIDENCE}")
+    return Key(check.velero_namespace, f"check-{run}{EVIDENCE}")
 
 
 def evidence(check: CheckRow, run: str, record: Mapping[str, object]) -> Create:
@@ -219,12 +219,12 @@ def evidence(check: CheckRow, run: str, record: Mapping[str, object]) -> Create:
 def start(check: CheckRow, run: str) -> Create:
     """Return the ConfigMap by which a start of a tenant's check counts, even if the tenant deletes the check."""
     body = {"metadata": {"labels": own_labels(check)}}
-    return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}{_START}"), body, marks(check, run))
+    return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}{START}"), body, marks(check, run))
 
 
 def started(check: CheckRow, actions: Iterable[Action], now: datetime) -> OwnedObject:
     """Return the start among the actions of a Plan, as the store will have it."""
-    start = next(each for each in actions if isinstance(each, Create) and each.key.name.endswith(_START))
+    start = next(each for each in actions if isinstance(each, Create) and each.key.name.endswith(START))
     whose = check.key
     return OwnedObject(
         start.key, "", whose.name, check.uid, start.mark[CHECK_RUN], "", now, check_namespace=whose.namespace
@@ -233,7 +233,7 @@ def started(check: CheckRow, actions: Iterable[Action], now: datetime) -> OwnedO
 
 def is_start(owned: OwnedObject) -> bool:
     """Whether a ConfigMap is the start of a tenant's check."""
-    return owned.key.name == f"check-{owned.run}{_START}"
+    return owned.key.name == f"check-{owned.run}{START}"
 
 
 def outlives_its_run(owned: OwnedObject) -> bool:
@@ -243,7 +243,7 @@ def outlives_its_run(owned: OwnedObject) -> bool:
 
 def is_evidence(owned: OwnedObject) -> bool:
     """Whether a ConfigMap is the evidence of a run."""
-    return owned.key.name == f"check-{owned.run}{_EVIDENCE}"
+    return owned.key.name == f"check-{owned.run}{EVIDENCE}"
 
 
 def is_sandbox(owned: OwnedObject) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from foresail.api import core, nonadmin, velero
-from foresail.api.marks import NAMESPACE_UID, ORPHANED, REQUEST_HASH, REQUEST_UID, REQUESTER, SUSPENDED
+from foresail.api.marks import CREDENTIALS, NAMESPACE_UID, ORPHANED, REQUEST_HASH, REQUEST_UID, REQUESTER, SUSPENDED
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.plan import Apply, Body, Create, Delete, JsonPatch, Key, Patch
@@ -19,7 +19,14 @@ from foresail.selfservice.rows.locations import NACUUID_LABEL, ORIGIN_NAME, ORIG
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.tenant_locations import FINALIZER, ApprovalRow
 from foresail.selfservice.specs.credentials import Credentials
-from foresail.selfservice.specs.location import CREDENTIALS_KEY, READ_ONLY, READ_WRITE, access_patch, velero_location
+from foresail.selfservice.specs.location import (
+    CREDENTIALS_KEY,
+    READ_ONLY,
+    READ_WRITE,
+    REGISTRY,
+    access_patch,
+    velero_location,
+)
 from foresail.tenancy.namespaces import NamespaceRow
 
 _FINALIZERS = "/metadata/finalizers"
@@ -67,8 +74,10 @@ def show_request(
 def create_location(view: LocationView, namespace: NamespaceRow, spec: BackupStorageLocationSpec) -> Create:
     """Return the creation of the Velero location: read-only, and without a Secret yet."""
     name = nacuuid(view.location)
-    labels = {**_labels(view), "openshift.io/oadp-registry": "False"}
-    body = {"metadata": {"labels": labels}, "spec": velero_location(spec, name, READ_ONLY)}
+    labels = {**_labels(view), REGISTRY: "False"}
+    secret = {CREDENTIALS: spec.credential.name or ""} if spec.credential is not None else {}
+    metadata = {"labels": labels, "annotations": secret}
+    body = {"metadata": metadata, "spec": velero_location(spec, name, READ_ONLY)}
     return Create(velero.LOCATION, _key(view), body, record(view, namespace))
 
 

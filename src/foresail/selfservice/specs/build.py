@@ -17,6 +17,7 @@ from foresail.api.specs import (
 )
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs import file_system, kinds
+from foresail.selfservice.specs.chart import beyond_chart
 from foresail.selfservice.specs.fields import all_of, config_map_of, free, one_of, settle_all, uploader, within
 from foresail.selfservice.specs.hooks import backup_hooks, restore_hooks
 from foresail.selfservice.specs.values import (
@@ -74,6 +75,16 @@ _RESTORE_FIELDS = {
 }
 """The fields that a policy can require, default or restrict."""
 
+_BOTH = ("included_namespaces", "label_selector", "or_label_selectors", "hooks")
+BACKUP_WRITTEN = (
+    *("metadata", "included_namespace_scoped_resources", "excluded_namespace_scoped_resources"),
+    *("excluded_cluster_scoped_resources", "ordered_resources", *_BOTH, *_BACKUP_FIELDS),
+)
+RESTORE_WRITTEN = (
+    *("backup_name", "included_resources", "excluded_resources", "include_cluster_resources", *_BOTH, *_RESTORE_FIELDS),
+)
+"""Every field that a spec for Velero can have; the fence of the operator's token admits no other one."""
+
 
 def backup_spec(
     tenant: Mapping[str, Any], namespace: str, policy: PolicyRow, own_location: str = ""
@@ -89,7 +100,9 @@ def backup_spec(
         made = _backup(spec, namespace, policy.spec.backup, policy.name)
     except Refusal as refusal:
         return _refused(refusal, Reason.INVALID_BACKUP_SPEC)
-    return _written(msgspec.structs.replace(made, storage_location=own_location, ttl=NO_EXPIRY) if is_own else made)
+    made = msgspec.structs.replace(made, storage_location=own_location, ttl=NO_EXPIRY) if is_own else made
+    written = _written(made)
+    return beyond_chart(written, _BACKUP, policy) or written
 
 
 def restore_spec(
@@ -104,7 +117,8 @@ def restore_spec(
         made = _restore(spec, namespace, velero_backup, policy.spec.restore, policy.name)
     except Refusal as refusal:
         return _refused(refusal, Reason.INVALID_RESTORE_SPEC)
-    return _written(made)
+    written = _written(made)
+    return beyond_chart(written, _RESTORE, policy) or written
 
 
 def limited(spec: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused:

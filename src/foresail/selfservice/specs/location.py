@@ -42,16 +42,29 @@ _CONFIG = {
 }
 """The keys of `config` that a policy can allow; the others name files, profiles or identities of Velero's own."""
 
+CONFIG_KEYS = tuple(_CONFIG)
+PROVIDERS = ("aws", "velero.io/aws")
+REGISTRY = "openshift.io/oadp-registry"
+"""The label by which OADP makes no image registry for a location."""
+
 
 def location_spec(tenant: Mapping[str, Any], namespace: str, policy: PolicyRow) -> BackupStorageLocationSpec | Refused:
     """Return the spec of the Velero location, whose Secret is not named yet, or why there is none."""
     try:
         spec = read(BackupStorageLocationSpec, tenant, _SPEC)
-        return _location(spec, namespace, policy.spec.locations, policy.name)
+        made = _location(spec, namespace, policy.spec.locations, policy.name)
+        _within_chart((made.config or {}).get("s3Url", ""), policy)
     except Violation as violation:
         return Refused(Reason.POLICY_VIOLATION, str(violation))
     except Refusal as refusal:
         return Refused(Reason.BSL_SPEC_VALIDATION, str(refusal))
+    return made
+
+
+def _within_chart(url: str, policy: PolicyRow) -> None:
+    if policy.chart.endpoints and url not in policy.chart.endpoints:
+        text = f"{_SPEC}.config.s3Url {shown(url)} is not among selfService.locations.endpoints of the chart"
+        raise Violation(f"{text}; choose another one, or ask a cluster administrator")
 
 
 def velero_location(spec: BackupStorageLocationSpec, secret: str, access_mode: str) -> dict[str, Any]:
@@ -78,7 +91,7 @@ def _location(
     if spec.default:
         raise Refusal(f"{_SPEC}.default is restricted, can only be set to false")
     listed(f"{_SPEC}.provider", rules.providers, policy)(spec.provider)
-    if spec.provider not in ("aws", "velero.io/aws"):
+    if spec.provider not in PROVIDERS:
         raise Refusal(f"{_SPEC}.provider {shown(spec.provider)} is not supported by self-service; use aws")
     stored = spec.object_storage
     return BackupStorageLocationSpec(

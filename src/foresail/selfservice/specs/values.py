@@ -24,7 +24,7 @@ MOST_FILES = 64
 
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_RESERVED = ("velero.io", "openshift.io", "foresail.dev", "k8s.io", "kubernetes.io")
+RESERVED_DOMAINS = ("velero.io", "openshift.io", "foresail.dev", "k8s.io", "kubernetes.io")
 
 
 class Refusal(Exception):  # noqa: N818 - the answer to a tenant, not an error of ours
@@ -207,7 +207,7 @@ def own_labels(path: str, labels: Mapping[str, str] | None) -> dict[str, str] | 
     for key, text in (labels or {}).items():
         _label(path, key, text)
         domain = key.rpartition("/")[0]
-        if any(domain == each or domain.endswith(f".{each}") for each in _RESERVED):
+        if any(domain == each or domain.endswith(f".{each}") for each in RESERVED_DOMAINS):
             raise Violation(f"{path} {shown(key)} is reserved; choose a label without {domain}")
     return dict(labels) if labels else None
 

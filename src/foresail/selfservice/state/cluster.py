@@ -21,15 +21,16 @@ from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
 from foresail.selfservice.state.family import FamilyState
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
 from foresail.tenancy.namespaces import AdmissionLabels, NamespaceRow
-from foresail.tenancy.policies import PolicyRow, admission_labels, at_least, policy_for
+from foresail.tenancy.policies import ChartLimits, PolicyRow, admission_labels, at_least, policy_for
 from foresail.tenancy.records import nacuuid
 
 
 class ClusterState:
     """The stores of all kinds, and what is remembered beside them."""
 
-    def __init__(self, velero_namespace: str, reserved: Iterable[str], limits: Limits) -> None:
+    def __init__(self, velero_namespace: str, reserved: Iterable[str], limits: Limits, chart: ChartLimits) -> None:
         self.velero_namespace = velero_namespace
+        self.chart = chart
         self.reserved = frozenset((*reserved, velero_namespace))  # namespaces that no policy reaches
         self.force_deleted = ForceDeletedBackups()
         window, restore_window = Window(limits.window, limits.next_slot), Window(limits.restore_window)
@@ -77,7 +78,9 @@ class ClusterState:
     def policy(self, namespace: str) -> PolicyRow | None:
         """Return the policy that applies to a namespace."""
         row = self.namespace(namespace)
-        return policy_for(namespace, row.labels, self.policies.rows(), self.reserved) if row is not None else None
+        if row is None or namespace in self.chart.out_of_reach:
+            return None
+        return policy_for(namespace, row.labels, self.policies.rows(), self.reserved)
 
     def admission_labels(self, name: str, namespace: NamespaceRow) -> AdmissionLabels:
         """Return the labels for admission that a namespace should have."""

@@ -25,8 +25,9 @@ def test_a_kind_that_nobody_has_heard_of_is_never_served() -> None:
 
 
 def test_the_fence_lets_the_operator_ask_for_what_is_served_and_for_contents_only_by_the_value_of_the_chart() -> None:
-    text = (ROOT / "charts/foresail/templates/fence.yaml").read_text()
-    always, _, rest = text.partition(".Values.selfService.downloadContents")
+    text = (ROOT / "charts/foresail/templates/fence-self-service.yaml").read_text()
+    (rule,) = (each for each in text.split("- expression") if "variables.allowsContents &&" in each)
+    always, _, rest = rule.partition("variables.allowsContents &&")
     lists = [set(re.findall(r'"(\w+)"', found)) for found in re.findall(r"in \[([^\]]*)\]", always)]
     assert set(SERVED) in lists
     assert not any(kind in always for kind in kinds(Rule.CONTENTS))
