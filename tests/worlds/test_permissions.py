@@ -17,6 +17,7 @@ from tests.worlds import test_schedules as schedules
 from tests.worlds import test_schedules_retention as retention
 from tests.worlds import test_selfservice_adoption as adoption
 from tests.worlds import test_selfservice_downloads as downloads
+from tests.worlds import test_selfservice_file_system as files
 from tests.worlds import test_selfservice_paths as paths
 from tests.worlds import test_selfservice_schedules as tenant_schedules
 from tests.worlds import test_selfservice_turns as turns
@@ -73,6 +74,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         adoption.test_a_verified_backup_of_the_same_namespace_is_adopted_automatically,
         downloads.test_a_download_request_is_deleted_with_veleros_when_its_url_expires,
         a_schedule_skips_and_runs,
+        files.test_a_resource_policy_that_decides_about_every_volume_is_used,
     ),
     "primers": (
         primers.test_the_status_says_what_is_next_and_how_long_the_last_runs_took_to_start,

@@ -86,29 +86,43 @@ def test_a_backup_in_which_velero_copies_no_files_or_may_goes_ahead(way: str) ->
     tell(story)
 
 
+def rule(tenancy: Tenancy, *rules: str) -> None:
+    """Let the administrator require a resource policy with these volume policies."""
+    policy(tenancy, backup={"defaults": {"resourcePolicy": RULES}})
+    data = {"policy": f"{{version: v1, volumePolicies: [{', '.join(rules)}]}}"}
+    done(tenancy.world.create(CONFIG_MAP, {"metadata": {"name": "rules"}, "data": data}, "admin", VELERO))
+
+
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("rules", "said"),
     [
         (None, "rules does not exist"),
-        ("{version: v1, volumePolicies: [{conditions: {}, action: {type: fs-backup}}]}", "action fs-backup"),
-        ("{version: v1, volumePolicies: [{conditions: {nfs: {}}, action: {type: skip}}]}", "does not end with"),
-        ("{version: v1, volumePolicies: [{conditions: {}, action: {type: skip}}]}", ""),
+        ("{conditions: {}, action: {type: fs-backup}}", "action fs-backup"),
+        ("{conditions: {nfs: {}}, action: {type: skip}}", "does not end with"),
     ],
 )
-def test_a_resource_policy_of_the_administrator_must_not_choose_the_copy_of_files(data: str | None, said: str) -> None:
+def test_a_resource_policy_of_the_administrator_must_not_choose_the_copy_of_files(rules: str | None, said: str) -> None:
     async def story(tenancy: Tenancy) -> None:
-        policy(tenancy, backup={"defaults": {"resourcePolicy": RULES}})
-        if data is not None:
-            body = {"metadata": {"name": "rules"}, "data": {"policy": data}}
-            done(tenancy.world.create(CONFIG_MAP, body, "admin", VELERO))
+        if rules is None:
+            policy(tenancy, backup={"defaults": {"resourcePolicy": RULES}})
+        else:
+            rule(tenancy, rules)
+        tenancy.back_up(NAB)
+        await tenancy.settle(30)
+        assert tenancy.made_for(NAB) is None
+        assert said in tenancy.condition(NAB, "Accepted")[2]
+
+    tell(story)
+
+
+def test_a_resource_policy_that_decides_about_every_volume_is_used() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        rule(tenancy, "{conditions: {nfs: {}}, action: {type: skip}}", "{conditions: {}, action: {type: snapshot}}")
         tenancy.back_up(NAB)
         await tenancy.settle(30)
         made = tenancy.made_for(NAB)
-        assert (made is None) == bool(said)
-        if said:
-            assert said in tenancy.condition(NAB, "Accepted")[2]
-        elif made is not None:
-            assert made["spec"]["resourcePolicy"] == RULES
+        assert made is not None, tenancy.status(NAB)
+        assert made["spec"]["resourcePolicy"] == RULES
 
     tell(story)
 
