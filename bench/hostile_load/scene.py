@@ -19,10 +19,11 @@ from bench.memory_group import MemoryGroup
 from bench.processes import free_port
 from testbed import Cluster, Options
 from tests.cluster import tenants
-from tests.redteam.world import NAB, VELERO, Caller, Json, body_of, may_edit, namespace, path, until, user
+from tests.redteam.world import NAB, VELERO, Caller, Json, body_of, empty, may_edit, namespace, path, until, user
 
 MALLORY = "mallory"
 _VALUES = Path(__file__).parents[2] / "charts" / "foresail" / "values.yaml"
+_EMPTY_SECONDS = 300
 _OURS = "app.kubernetes.io/part-of=foresail"
 _NORMAL_QUOTAS = {"stored": 1000, "active": 3, "restores": {"active": 3, "stored": 1000, "history": 20}}
 
@@ -54,14 +55,8 @@ class Scene:
 
     def close(self, name: str) -> None:
         """Delete a namespace with all that is in it, finalizers or not."""
-        for plural in ("pods", NAB):
-            for item in self.admin.items(f"{path(plural, name)}?limit=500"):
-                if item["metadata"].get("finalizers"):
-                    target = path(plural, name, item["metadata"]["name"])
-                    kept = [each for each in item["metadata"]["finalizers"] if not each.startswith("x")]
-                    self.admin.patch(target, {"metadata": {"finalizers": kept or None}})
         for plural in ("pods", "configmaps", "cronjobs", "restorechecks", "nonadminschedules", NAB):
-            self.admin.delete(path(plural, name), gracePeriodSeconds="0")
+            empty(self.admin, plural, name, _EMPTY_SECONDS)
         self.admin.delete(path("namespaces", name=name))
         self.admin.delete(path("selfservicepolicies", name=name))
 
@@ -79,7 +74,7 @@ def scene(size: float) -> Iterator[Scene]:
     name = f"hostile-load-{os.getpid()}"
     with (
         tempfile.TemporaryDirectory() as folder,
-        Cluster.create(name, Options(velero="velero", nodes=1), owned=True) as cluster,
+        Cluster.create(name, Options(velero="velero"), owned=True) as cluster,  # no attack needs a pod that runs
         ExitStack() as stack,
     ):
         tenants.install(cluster, schedules=True, checks=True)

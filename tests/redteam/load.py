@@ -27,9 +27,9 @@ from tests.redteam.world import (
     Json,
     World,
     body_of,
+    empty,
     may_edit,
     path,
-    until,
     user,
 )
 
@@ -74,21 +74,9 @@ def _send(world: World, plural: str, name: str, spec: object, **metadata: object
 
 
 def _clear(world: World, *plurals: str) -> None:
-    """Delete every object of some kinds, with what finalizers the tenant gave them, and wait until they are gone."""
+    """Delete every object of some kinds, and wait until they are gone."""
     for plural in plurals:
-        target = path(plural, LOADED)
-        world.admin.delete(target, gracePeriodSeconds="0")
-        until(lambda: not _left(world, target), 120, f"{plural} of the attack are gone")  # noqa: B023 - called here
-
-
-def _left(world: World, target: str) -> bool:
-    """Tell whether something is left; the tenant's finalizers are taken away from it, and the operator's are not."""
-    found = world.admin.items(f"{target}?limit=5")
-    for item in found:
-        kept = [each for each in item["metadata"].get("finalizers", []) if not each.startswith("x")]
-        if len(kept) < len(item["metadata"].get("finalizers", [])):
-            world.admin.patch(f"{target}/{item['metadata']['name']}", {"metadata": {"finalizers": kept or None}})
-    return bool(found)
+        empty(world.admin, plural, LOADED)
 
 
 # Large metadata of each kind that a tenant may write and one of our processes watches or lists

@@ -201,6 +201,23 @@ def until(holds: Callable[[], object], seconds: float, what: str) -> None:
         time.sleep(0.1)
 
 
+def empty(admin: Caller, plural: str, namespace: str, seconds: float = 120) -> None:
+    """Delete all objects of a kind in a namespace, with the finalizers of attacks, which begin with x."""
+    target = path(plural, namespace)
+    admin.delete(target, gracePeriodSeconds="0")
+
+    def is_empty() -> bool:
+        found = admin.items(f"{target}?limit=10")
+        for item in found:
+            held = item["metadata"].get("finalizers", [])
+            kept = [finalizer for finalizer in held if not finalizer.startswith("x")]
+            if len(kept) < len(held):
+                admin.patch(f"{target}/{item['metadata']['name']}", {"metadata": {"finalizers": kept or None}})
+        return not found
+
+    until(is_empty, seconds, f"{plural} of namespace {namespace} are gone")
+
+
 @dataclass(frozen=True)
 class World:
     """The cluster, and everybody in it."""
