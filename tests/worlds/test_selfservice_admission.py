@@ -44,10 +44,10 @@ def test_namespaces_that_a_policy_selects_are_labelled_once_and_not_after_it_is_
 
 def test_a_request_waits_until_the_labels_are_observed_again_and_is_told_why() -> None:
     async def story(tenancy: Tenancy) -> None:
-        await tenancy.settle(5)
+        await tenancy.settle(1)
         unlabel(tenancy)
         tenancy.back_up(NAB)
-        await tenancy.settle(3)
+        await tenancy.settle(7)
         assert tenancy.made_for(NAB) is None, "the operator does not fight for the label"
         status, reason, message = tenancy.condition(NAB, "Authorized", NON_ADMIN_BACKUP)
         assert (status, reason) == ("Unknown", "NamespaceUnlabelled")

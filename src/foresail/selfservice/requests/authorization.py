@@ -34,7 +34,7 @@ from foresail.selfservice.policy.locations import location_named, owner_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
 from foresail.selfservice.requests.observe import RequestView
-from foresail.selfservice.requests.status import AUTHORIZED, FALSE
+from foresail.selfservice.requests.status import ACCEPTED, AUTHORIZED, FALSE
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import VeleroRow
@@ -51,6 +51,7 @@ SILENCE = timedelta(seconds=30)
 RECHECK_PAUSES = tuple(timedelta(minutes=each) for each in (1, 2, 4, 8, 10))
 """How long a restore that was denied waits before access is checked again; the last pause repeats."""
 
+_LABELLED = timedelta(seconds=5)  # how soon a namespace has its labels; before, a wait for them is not reported
 _VELERO_ANSWERS = timedelta(seconds=5)  # how soon the contents of a backup are read
 _PAUSES = (timedelta(seconds=2), timedelta(seconds=10), timedelta(seconds=30), timedelta(minutes=2))
 _MARGIN = timedelta(seconds=30)  # of the validity of a URL
@@ -78,14 +79,19 @@ def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authori
     if view.policy is None:
         return Waiting()
     if view.missing_label:
-        return _unlabelled(view)
+        return _unlabelled(view, now)
     if view.family is BACKUPS:
         return _authorize_backup(view, view.policy, spec, now)
     return _authorize_restore(view, view.policy, spec, now)
 
 
-def _unlabelled(view: RequestView) -> Waiting:
+def _unlabelled(view: RequestView, now: datetime) -> Waiting:
     """Wait for a label of the namespace: without it, a tenant can add what the check of the pods has not seen."""
+    accepted = view.request.status.condition(ACCEPTED)
+    since = instant(accepted.last_transition_time) if accepted is not None else None
+    late = (since or view.request.created) + _LABELLED
+    if now < late:
+        return Waiting(wake_at=late)
     text = f"Namespace {view.request.key.namespace} does not have label {view.missing_label} yet"
     message = f"{text}; the operator sets it, then the {view.family.word} starts automatically"
     return Waiting(message=message, reason=Reason.NAMESPACE_UNLABELLED)
