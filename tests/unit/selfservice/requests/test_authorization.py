@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from foresail.plan import ReadResult
-from foresail.selfservice.access.observe import AccessView, Check, Checked, PodCheck, PodsChecked
+from foresail.selfservice.access.observe import AccessView, Check, Checked, PodCheck, PodsChecked, Recheck, Rechecked
 from foresail.selfservice.requests.authorization import Waiting, authorize
 from tests.unit.selfservice.policies import policy
 from tests.unit.selfservice.request_rows import NOW
@@ -16,7 +16,8 @@ from tests.unit.selfservice.requests.test_decide import request, view
 def test_a_read_that_failed_is_repeated_and_never_in_the_past(age: int, is_read: bool) -> None:
     wish = PodCheck("red")
     began, failed = NOW - timedelta(seconds=age), PodsChecked(problem="it is down")
-    read_result: ReadResult[Check | PodCheck, Checked | PodsChecked] = ReadResult(wish, failed, began, 1)
+    read_result: ReadResult[Check | PodCheck | Recheck, Checked | PodsChecked | Rechecked]
+    read_result = ReadResult(wish, failed, began, 1)
     found = authorize(view(request(), policy=policy(), access=AccessView(read_result=read_result)), {}, NOW)
     assert isinstance(found, Waiting)
     assert found.read == (wish if is_read else None)
