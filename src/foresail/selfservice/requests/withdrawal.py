@@ -28,7 +28,7 @@ _spec = msgspec.json.Decoder(dict[str, Any])
 
 
 class StillAllowed(msgspec.Struct, frozen=True):
-    """A waiting restore that goes on: when to look again, and what to ask now."""
+    """A waiting restore that goes on: when to requeue it, and what to ask now."""
 
     wake_at: datetime | None = None
     read: Recheck | None = None
