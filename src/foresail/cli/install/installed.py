@@ -113,6 +113,6 @@ def _switched_on(fence: _Fence) -> Iterator[str]:
 
 async def hook_bindings(cluster: Cluster) -> tuple[str, ...]:
     """Return the Schedules with hooks that an installation knows of."""
-    found = [msgspec.json.decode(each, type=_Named) for each in await cluster.listed(ADMISSION_BINDING, "")]
+    found = [msgspec.json.decode(each, type=_Named) for each in await cluster.listed_if_known(ADMISSION_BINDING)]
     names = [each.metadata.name for each in found]
     return tuple(name.removeprefix(HOOKS_BINDING) for name in names if name.startswith(HOOKS_BINDING))
