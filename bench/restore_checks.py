@@ -17,6 +17,7 @@ from typing import NamedTuple
 from bench import MeasurementError
 from bench.restore_drill import API, GROUP, LABEL, Body, Drill, define, install, undefine, usual, wait, widget, widgets
 from bench.restore_faults import FAULTS, is_found
+from foresail.api.marks import CHECK, CHECK_RUN
 from testbed import Cluster, Options
 from testbed.audit import Request
 from tests.cluster.operators import Operator
@@ -156,14 +157,15 @@ def attacks(sandbox: str) -> dict[str, Attack]:
     }  # fmt: skip
     restore = {
         "apiVersion": "velero.io/v1", "kind": "Restore",
-        "metadata": {"name": "check-0123456789", "namespace": "velero", "labels": {LABEL: "x"}},
+        "metadata": {"name": "check-0123456789", "namespace": "velero", "labels": {LABEL: "x"},
+                     "annotations": {CHECK: "x", CHECK_RUN: "x"}},
         "spec": {"backupName": "hostile", "includedNamespaces": ["hostile"]},
     }  # fmt: skip
 
     def namespace(name: str, **labels: str) -> str:
         return json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 
-    own, other, only = "foresail-check-0123456789-abcdef", "foresail-check-mine", "create and delete only sandboxes"
+    own, other, only = "foresail-check-0123456789-abcdef", "foresail-check-mine", "it creates only sandboxes"
     mine = {LABEL: "mine"}
     resume = ("patch", "cronjob", "every-minute", here, f"--patch={_RESUMED}")
     return {
@@ -176,7 +178,7 @@ def attacks(sandbox: str) -> dict[str, Attack]:
         ),
         "a RestoreCheck of a tenant": Attack("only if self-service is on", create, json.dumps(check)),
         "the deletion of another namespace by the operator": Attack(
-            only, ("delete", "namespace", "hostile", *by_operator)
+            "it deletes only what it made for a check", ("delete", "namespace", "hostile", *by_operator)
         ),
         "a sandbox without the label by the operator": Attack(only, (*create, *by_operator), namespace(own)),
         "a sandbox of another name by the operator": Attack(only, (*create, *by_operator), namespace(other, **mine)),
@@ -184,7 +186,7 @@ def attacks(sandbox: str) -> dict[str, Attack]:
             only, (*create, *by_operator), namespace("elsewhere", **mine)
         ),
         "a restore in place by the operator": Attack(
-            "restore only into sandboxes", (*create, *by_operator), json.dumps(restore)
+            "it restores only into sandboxes", (*create, *by_operator), json.dumps(restore)
         ),
     }
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from tests.cluster.operators import Operator
 
 SANDBOX = "foresail-check-0123456789-abcdef"
-FENCE = (CHARTS / "foresail/templates/restore-checks-fence.yaml").read_text()
+FENCE = "".join(
+    (CHARTS / f"foresail/templates/{name}.yaml").read_text() for name in ("restore-checks-fence", "fence-checks")
+)
 REFUSED = "kubectl: code 1: Error from server (Forbidden): ValidatingAdmissionPolicy denied request: {}"
 
 

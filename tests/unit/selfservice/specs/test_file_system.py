@@ -16,7 +16,7 @@ from foresail.selfservice.specs.file_system import gap_in, refused_restore
 from foresail.tenancy.volume_policies import NO_VOLUMES, SNAPSHOTS, VOLUME_POLICIES
 from tests.unit.selfservice.policies import policy
 
-CHART = Path(__file__).parents[4] / "charts" / "foresail" / "templates" / "self-service.yaml"
+MANIFEST = Path(__file__).parents[4] / "src" / "foresail" / "manifests" / "self-service.yaml"
 ALLOWING = policy(backup={"fileSystem": "Allowed"})
 OPTED_IN = "backup.velero.io/backup-volumes"
 CATCH_ALL = "{conditions: {}, action: {type: snapshot}}"
@@ -111,8 +111,7 @@ def _fields(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_chart_creates_the_volume_policies_that_the_operator_names() -> None:
-    text = CHART.read_text().replace("{{- if .Values.selfService.enabled }}", "").replace("{{- end }}", "")
-    documents = [each for each in yaml.safe_load_all(text.replace("{{", "'").replace("}}", "'")) if each]
+    documents = [each for each in yaml.safe_load_all(MANIFEST.read_text()) if each]
     maps = {each["metadata"]["name"]: each["data"] for each in documents if each["kind"] == "ConfigMap"}
     assert {name: policies_of(maps[name]) for name in VOLUME_POLICIES} == VOLUME_POLICIES
     assert [file_system_gap(each) for each in VOLUME_POLICIES.values()] == ["", ""]
