@@ -10,7 +10,7 @@ from foresail.api.velero_files import MOST_BYTES, MOST_KINDS, MOST_VOLUMES, raw_
 from foresail.cli.tenant.held import held_kinds
 from foresail.cli.tenant.volumes import volume_infos
 from foresail.proof.checks.contents import lists_of
-from foresail.proof.checks.volume_infos import claims_with_files
+from foresail.proof.checks.volume_infos import saved_claims
 from foresail.proof.restore_plan.volumes import read_volumes
 from foresail.selfservice.access.contents import contents_of
 from foresail.selfservice.results.file import parts
@@ -21,7 +21,7 @@ MOST_MEMORY = 40 << 20
 
 VOLUMES: dict[str, Callable[[bytes], object]] = {
     "access": lambda file: contents_of("shop", LISTS, file),
-    "checks": claims_with_files,
+    "checks": saved_claims,
     "plan": read_volumes,
     "command line": lambda file: volume_infos("shop", file),
 }
