@@ -1,6 +1,7 @@
 """The cluster, the limited processes, the hostile tenant and the normal one."""
 
 import os
+import ssl
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from bench.hostile_load.neighbour import NORMAL, Neighbour
 from bench.memory_group import MemoryGroup
 from bench.processes import free_port
 from testbed import Cluster, Options
+from testbed.api import trust
+from testbed.pki import client_certificate
 from tests.cluster import tenants
 from tests.redteam.world import NAB, VELERO, Caller, Json, body_of, empty, may_edit, namespace, path, until, user
 
@@ -36,6 +39,7 @@ class Scene:
     admin: Caller
     containers: dict[str, Container]
     neighbour: Neighbour
+    certificate: ssl.SSLContext  # the hostile tenant's: made once, for two threads would write its files at once
     console_port: int
     size: float
 
@@ -45,7 +49,7 @@ class Scene:
 
     def hostile(self) -> Caller:
         """Return the hostile tenant with a connection of its own."""
-        return user(self.cluster, MALLORY)
+        return Caller(self.cluster.server, self.certificate)
 
     def open(self, name: str, policy: Json | None = None) -> None:
         """Give the hostile tenant a namespace, maybe with a policy other than the chart's."""
@@ -90,7 +94,8 @@ def scene(size: float) -> Iterator[Scene]:
         until(lambda: neighbour.caller.get(path(NAB, NORMAL)) is not None, 120, "the role edit has our rules")
         until(lambda: _is_stamped(neighbour.caller), 60, "admission policies are in force")
         neighbour.prepare()
-        yield Scene(cluster, admin, containers, neighbour, port, size)
+        certificate = trust(cluster.site.pki / "ca.crt", client_certificate(cluster.site.pki, MALLORY, ()))
+        yield Scene(cluster, admin, containers, neighbour, certificate, port, size)
 
 
 def _is_stamped(caller: Caller) -> bool:
