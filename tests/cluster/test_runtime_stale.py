@@ -74,9 +74,7 @@ def test_an_operator_whose_permissions_are_deleted_reports_each_watch_and_goes_o
     cluster, operator = schedule_cluster, operators.Operator(schedule_cluster, tmp_path)
     kinds = ("Schedule", "Backup", "BackupStorageLocation")
     with cluster.proxy() as proxy:
-        cluster.service_account_kubeconfig(
-            "velero", "foresail-schedules", proxy.url
-        )  # which it reads
+        cluster.service_account_kubeconfig("velero", "foresail-schedules", proxy.url)  # which it reads
         try:
             operator.start()
             cluster.kubectl("delete", "rolebinding", "foresail-schedules", "--namespace=velero")

@@ -169,7 +169,8 @@ def main() -> int:
             token: {line: listed.get(line, "") for line in sorted(found.admitted) if line.startswith(f"{token} ")}
             for token in TOKENS
         }
-        DOCUMENTED.write_text(json.dumps({"admitted": by_token, "rights": found.rights}, indent=2) + "\n")
+        found_now = {"means": known.get("means", {}), "rights": found.rights, "admitted": by_token}
+        DOCUMENTED.write_text(json.dumps(found_now, indent=2) + "\n")
     for title, lines in (
         ("undocumented", undocumented),
         ("stale", stale),
