@@ -30,6 +30,7 @@ from tests.stolen_token.bodies import (
     Json,
     Write,
     controls,
+    role_binding,
     sandbox,
 )
 from tests.stolen_token.mutations import mutations
@@ -140,6 +141,11 @@ def run(cluster: Cluster, *, verbose: bool) -> Found:
     thieves = {token: account(cluster, VELERO, token) for token in TOKENS}
     made = thieves[CHECKS].create("/api/v1/namespaces", sandbox(f"foresail-check-{RUN}-ffffff"))
     assert made.code == http.client.CREATED, made.text
+    rights_there = role_binding()
+    rights_there["metadata"]["name"] = "own"
+    where = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{made.json()['metadata']['name']}/rolebindings"
+    bound = thieves[CHECKS].create(where, rights_there)
+    assert bound.code == http.client.CREATED, bound.text
     wanted = controls()
     for token, thief in thieves.items():
         found.rights[token] = rights(thief)
