@@ -48,8 +48,8 @@ def world(numbers: Numbers) -> Iterator[Cluster]:
         _install(cluster, "foresail-crds")
         cluster.wait_for_kinds()
         _install(cluster, "foresail", f"--set={_SWITCHES}")
-        for kind, role in _ROLES:
-            cluster.apply(_too(kind, role))
+        for kind_of_role, role in _ROLES:
+            cluster.apply(_too(kind_of_role, role))
         cluster.kubectl("delete", "validatingadmissionpolicybindings", "--ignore-not-found", *_FENCES)
         spec = {"namespaceSelector": {"matchLabels": {OPT_IN_LABEL: OPT_IN_VALUE}}}
         policy = {"apiVersion": SELF_SERVICE_POLICY.api_version, "kind": SELF_SERVICE_POLICY.name}

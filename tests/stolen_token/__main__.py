@@ -30,6 +30,7 @@ from tests.stolen_token.bodies import (
     Json,
     Write,
     controls,
+    role_binding,
     sandbox,
 )
 from tests.stolen_token.mutations import mutations
@@ -140,6 +141,11 @@ def run(cluster: Cluster, *, verbose: bool) -> Found:
     thieves = {token: account(cluster, VELERO, token) for token in TOKENS}
     made = thieves[CHECKS].create("/api/v1/namespaces", sandbox(f"foresail-check-{RUN}-ffffff"))
     assert made.code == http.client.CREATED, made.text
+    rights_there = role_binding()
+    rights_there["metadata"]["name"] = "own"
+    where = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{made.json()['metadata']['name']}/rolebindings"
+    bound = thieves[CHECKS].create(where, rights_there)
+    assert bound.code == http.client.CREATED, bound.text
     wanted = controls()
     for token, thief in thieves.items():
         found.rights[token] = rights(thief)
@@ -169,7 +175,8 @@ def main() -> int:
             token: {line: listed.get(line, "") for line in sorted(found.admitted) if line.startswith(f"{token} ")}
             for token in TOKENS
         }
-        DOCUMENTED.write_text(json.dumps({"admitted": by_token, "rights": found.rights}, indent=2) + "\n")
+        found_now = {"means": known.get("means", {}), "rights": found.rights, "admitted": by_token}
+        DOCUMENTED.write_text(json.dumps(found_now, indent=2) + "\n")
     for title, lines in (
         ("undocumented", undocumented),
         ("stale", stale),

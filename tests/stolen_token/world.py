@@ -40,15 +40,28 @@ def _rendered(chart: str, values: dict[str, object]) -> str:
 @contextmanager
 def robbed(name: str) -> Iterator[Cluster]:
     """Bring up a cluster with everything on, in which Velero has stopped, and everybody's objects are there."""
-    with Cluster.create(name, Options(velero="velero", nodes=1), owned=True) as cluster, velero_at_rest(cluster):
+    with Cluster.create(name, Options(velero="velero"), owned=True) as cluster, velero_at_rest(cluster):
         apply = ("apply", "--server-side", "--force-conflicts", "--filename=-")
         cluster.kubectl(*apply, text=_rendered("foresail-crds", {}))
         cluster.wait_for_kinds()
         cluster.kubectl(*apply, text=_rendered("foresail", VALUES))
+        cluster.kubectl(*apply, text=json.dumps(_buffers()))
+        cluster.wait_for_kinds()
         for each in _objects():
             cluster.kubectl(*apply, text=json.dumps(each))
         cluster.kubectl(*apply, text=json.dumps(copied_credentials(cluster)))
         yield cluster
+
+
+def _buffers() -> b.Json:
+    """Return a definition of CapacityBuffers, which an autoscaler would bring."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": schema}
+    names = {"plural": "capacitybuffers", "singular": "capacitybuffer", "kind": "CapacityBuffer"}
+    spec = {"group": "autoscaling.x-k8s.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    approved = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    name = "capacitybuffers.autoscaling.x-k8s.io"
+    return b.made("CustomResourceDefinition", name, "apiextensions.k8s.io/v1", spec, annotations=approved)
 
 
 def copied_credentials(cluster: Cluster) -> b.Json:
