@@ -152,6 +152,7 @@ def test_the_forger_s_own_backup_would_be_adopted_with_our_key() -> None:
 def test_a_flood_costs_no_write_and_one_event_for_each_namespace() -> None:
     async def story(tenancy: Tenancy) -> None:
         open_bucket(tenancy, "Automatic")
+        await tenancy.settle()  # the namespaces get their labels
         before = tenancy.process.visitor.writes[:] if tenancy.process else []
         for number in range(FLOOD):
             owner = Key(("red", "blue", "gone")[number % 3], f"shop-{number}")

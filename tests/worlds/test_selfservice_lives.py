@@ -25,6 +25,9 @@ def tell(story: Callable[[Tenancy], Awaitable[None]], *phases: str) -> None:
 
     async def live() -> None:
         tenancy = Tenancy()
+        tenancy.start()
+        await tenancy.settle()  # the namespaces get their labels, before the first life
+        await tenancy.stop()
         await story(tenancy)
         tenancy.check()
         await tenancy.stop()
