@@ -59,7 +59,7 @@ class Scene:
 
     def close(self, name: str) -> None:
         """Delete a namespace with all that is in it, finalizers or not."""
-        for plural in ("pods", "configmaps", "cronjobs", "restorechecks", "nonadminschedules", NAB):
+        for plural in ("pods", "cronjobs", "restorechecks", "nonadminschedules", NAB):  # the rest goes with it
             empty(self.admin, plural, name, _EMPTY_SECONDS)
         self.admin.delete(path("namespaces", name=name))
         self.admin.delete(path("selfservicepolicies", name=name))
