@@ -54,7 +54,9 @@ def test_without_an_operator_it_says_that_nobody_runs_the_schedules_and_with_one
         operator.stop()
 
 
-@pytest.mark.parametrize(("role", "verb"), [("foresail-schedules", "patch"), ("foresail-leadership", "create")])
+@pytest.mark.parametrize(
+    ("role", "verb"), [("foresail-schedules", "patch"), ("foresail-schedules-leadership", "create")]
+)
 def test_a_verb_that_is_taken_from_the_role_is_missed(
     schedule_cluster: Cluster, eventually: Eventually, role: str, verb: str
 ) -> None:

@@ -81,7 +81,8 @@ def fill_the_memory_with_pods(world: World) -> list[str]:
     for name in names:
         meta = {"name": name, "finalizers": finalizers}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-        world.hostile.create("/api/v1/namespaces/" + HOSTILE + "/pods", body)
+        answer = world.hostile.create("/api/v1/namespaces/" + HOSTILE + "/pods", body)
+        assert answer.code < http.client.BAD_REQUEST, answer.text
     world.ask(NAB, "of-fat-pods", _EMPTY)
     found = reason(world.decided(NAB, "of-fat-pods", seconds=120))
     moved = world.memory("VmHWM") - before

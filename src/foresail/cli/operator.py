@@ -96,7 +96,6 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     )
     schedules.add_argument(
         "--schedules-with-hooks",
-        type=_names,
         metavar="NAMES",
         help="the Schedules whose runs may have hooks, with commas between them (default: all)",
     )
@@ -157,8 +156,9 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     )
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(each for each in text.split(",") if each)
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Return the names that a flag has; None if it is not set."""
+    return tuple(name for name in text.split(",") if name) if text is not None else None
 
 
 def _add_limits(tenants: "argparse._ArgumentGroup") -> None:
@@ -174,7 +174,7 @@ def _add_limits(tenants: "argparse._ArgumentGroup") -> None:
         ("--tenant-location-endpoints", "endpoints of tenants' buckets", "any that a policy allows"),
     ):
         text = f"{meaning}, with commas between them (default: {otherwise})"
-        tenants.add_argument(flag, type=_names, metavar="NAMES", help=text)
+        tenants.add_argument(flag, metavar="NAMES", help=text)
 
 
 def _chart_limits(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
@@ -183,10 +183,12 @@ def _chart_limits(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported l
     return ChartLimits(
         hooks=args.self_service_hooks,
         update_existing=args.self_service_update_existing,
-        resource_policies=args.self_service_resource_policies,
-        resource_modifiers=args.self_service_resource_modifiers,
-        endpoints=args.tenant_location_endpoints or (),
-        out_of_reach=Reach(args.self_service_excluded_namespaces or (), args.self_service_namespaces or ()),
+        resource_policies=_names(args.self_service_resource_policies),
+        resource_modifiers=_names(args.self_service_resource_modifiers),
+        endpoints=_names(args.tenant_location_endpoints) or (),
+        out_of_reach=Reach(
+            _names(args.self_service_excluded_namespaces) or (), _names(args.self_service_namespaces) or ()
+        ),
     )
 
 
@@ -251,7 +253,7 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
     except CronError as error:
         raise UsageError(f"--velero-time-zone: {error}") from error
     not_copied = tuple(args.not_copied or NOT_COPIED)
-    hooks: tuple[str, ...] | None = args.schedules_with_hooks
+    hooks = _names(args.schedules_with_hooks)
     schedules = ScheduleSettings(args.schedule_skip_immediately, zone, not_copied, with_hooks=hooks)
     if args.check_canary_image and not args.restore_checks:
         raise UsageError("--check-canary-image needs --restore-checks", hint="add --restore-checks")

@@ -22,6 +22,7 @@ from foresail.schedules.rules import BLOCKERS, concurrency_limit, skip_not_appli
 
 _QUESTIONS = {
     "velero_schedules": "Velero's own schedule controller is off",
+    "hooks_not_allowed": "the chart allows its hooks, or it has none",
     "busy": "no Backup of it runs",
     "outside_window": "it is inside the windows of its policy",
     "location_unavailable": "its storage location is available",

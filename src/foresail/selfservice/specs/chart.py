@@ -5,6 +5,7 @@ from typing import Any
 
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 _UPDATE = "update"
 
@@ -21,7 +22,7 @@ def beyond_chart(spec: Mapping[str, Any], path: str, policy: PolicyRow) -> Refus
         ("resourceModifier", "resourceModifiers", chart.resource_modifiers),
     ):
         name = (spec.get(field) or {}).get("name")
-        if name is not None and allowed is not None and name not in allowed:
+        if name is not None and allowed is not None and name not in (*allowed, *VOLUME_POLICIES):
             return _refused(f"{path}.{field} {name}", value)
     return None
 
