@@ -9,7 +9,7 @@ import pytest
 from bench.restore_checks import FLAGS, USER, escapes, killed
 from bench.restore_drill import Drill, install, usual, wait
 from bench.restore_faults import FAULTS, is_found
-from foresail.api.marks import CHECK_LABEL
+from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_RUN
 from foresail.proof.checks.kinds import LEFT_OUT
 from testbed import Cluster, TestbedError
 from tests.cluster.operators import Operator, running
@@ -48,14 +48,15 @@ RESTORE = {
         ({"includedNamespaces": ["goo*"], "namespaceMapping": {"goo*": SANDBOX}}, "only into sandboxes"),
         ({"includedNamespaces": ["good", "other"]}, "only into sandboxes"),
         ({"namespaceMapping": {"good": "kube-system"}}, "only into sandboxes"),
-        ({"includedResources": ["*"]}, "listed kinds only"),
-        ({"includeClusterResources": True}, "listed kinds only"),
+        ({"includedResources": ["*"]}, "it restores listed kinds"),
+        ({"includeClusterResources": True}, "it restores listed kinds"),
     ],
 )
 def test_the_token_of_restore_checks_restores_into_sandboxes_only(
     drill: Drill, change: dict[str, object], said: str
 ) -> None:
-    metadata = {"name": "check-0123456789", "namespace": "velero", "labels": {CHECK_LABEL: "a"}}
+    metadata: dict[str, object] = {"name": "check-0123456789", "namespace": "velero", "labels": {CHECK_LABEL: "a"}}
+    metadata["annotations"] = {CHECK: "velero/a", CHECK_RUN: "0123456789"}
     body = {"apiVersion": "velero.io/v1", "kind": "Restore", "metadata": metadata, "spec": {**RESTORE, **change}}
     words = ("create", "--dry-run=server", f"--as={USER}", "--filename=-")
     if not said:

@@ -4,6 +4,7 @@ No node agent runs in this cluster. Velero that tries to copy files reports an e
 """
 
 import http.client
+import itertools
 from typing import Any
 
 from tests.redteam.attack import attack, controlled_by
@@ -12,6 +13,7 @@ from tests.redteam.world import CLOSED, HOSTILE, NAB, NAR, NAS, VELERO, VICTIM, 
 OPTED_IN = {"backup.velero.io/backup-volumes": "cache"}
 LEGACY = {"snapshot.velero.io/cache": "0123456789abcdef"}
 _ENDED = {"Completed", "PartiallyFailed", "Failed", "FailedValidation"}
+_NUMBERS = itertools.count()
 _COPIES = ("podvolumebackups", "podvolumerestores")
 _HANDLE = {
     "velero.io/csi-volumesnapshot-handle": "snapshot-of-the-victim",
@@ -63,10 +65,11 @@ def _administrators_copy(world: World) -> list[str]:
     """Let an administrator back up a pod that asks for a copy: Velero tries."""
     world.admin.create(path("pods", CLOSED), _pod("copied", annotations=OPTED_IN))
     _runs(world, CLOSED, "copied")
-    target = path("backups", VELERO, "plain-copy")
-    world.admin.create(path("backups", VELERO), body_of("backups", "plain-copy", {"includedNamespaces": [CLOSED]}))
+    name = f"plain-copy-{next(_NUMBERS)}"  # the bucket keeps each
+    target = path("backups", VELERO, name)
+    world.admin.create(path("backups", VELERO), body_of("backups", name, {"includedNamespaces": [CLOSED]}))
     until(lambda: (world.admin.get(target) or {}).get("status", {}).get("phase") in _ENDED, 60, "it ends")
-    found = _tried(world, world.admin.get(target) or {"metadata": {"name": "plain-copy"}})
+    found = _tried(world, world.admin.get(target) or {"metadata": {"name": name}})
     world.admin.delete(target)
     _remove(world, "copied", CLOSED)
     return found
@@ -114,13 +117,16 @@ def copy_files_by_the_template_of_a_deployment(world: World) -> list[str]:
 
 @controlled_by(_administrators_copy)
 def copy_files_by_an_annotation_after_the_check(world: World) -> list[str]:
-    """Annotate a pod after the operator has checked it and before Velero reads it; here nobody refuses that."""
+    """Annotate a pod between the check of the operator and the read of Velero, as the only one whom admission lets."""
     world.hostile.create(path("pods", HOSTILE), _pod("late"))
     _runs(world, HOSTILE, "late")
     with world.velero_stopped():
         world.ask(NAB, "late", {"backupSpec": {}})
         until(lambda: world.made_for("backups", HOSTILE, "late"), 60, "Velero has the backup")
-        world.admin.patch(path("pods", HOSTILE, "late"), {"metadata": {"annotations": OPTED_IN}})
+        change = {"metadata": {"annotations": OPTED_IN}}
+        velero = f"system:serviceaccount:{VELERO}:velero"
+        answer = world.admin.patch(path("pods", HOSTILE, "late"), change, Impersonate_User=velero)
+        assert answer.code < http.client.BAD_REQUEST, answer
     world.finished(NAB, "late")
     _remove(world, "late")
     return _copied_for(world, "late")
