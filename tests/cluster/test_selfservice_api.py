@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from foresail.api import crds
+from foresail.api.marks import ADOPTED
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE, SelfServicePolicy
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NonAdminDownloadRequestSpec
 from foresail.api.schema import schema
@@ -418,7 +419,8 @@ def test_the_operator_may_do_what_it_needs_and_nothing_else(installed: Cluster) 
     yes += [f"delete nonadmindownloadrequests.{GROUP}"]
     yes += ["list pods", "create subjectaccessreviews.authorization.k8s.io"]
     yes += ["list selfservicepolicies.foresail.dev", "watch selfservicepolicies.foresail.dev"]
-    yes += ["list namespaces", "watch namespaces", "create events.events.k8s.io"]
+    yes += ["list namespaces", "watch namespaces", "patch namespaces", "create events.events.k8s.io"]
+    yes += ["get configmaps velero"]
     made = ("backups", "restores", "deletebackuprequests", "downloadrequests")
     yes += [f"{verb} {kind}.velero.io velero" for kind in made for verb in ("get", "list", "watch", "create", "delete")]
     moved = ("podvolumebackups", "podvolumerestores", "datauploads", "datadownloads", "backupstoragelocations")
@@ -429,17 +431,16 @@ def test_the_operator_may_do_what_it_needs_and_nothing_else(installed: Cluster) 
     no += [f"patch nonadmindownloadrequests.{GROUP}", "get pods", "watch pods"]
     no += [f"{verb} {kind}.velero.io {NAMESPACE}" for kind in made for verb in ("create", "delete")]
     no += [f"{verb} {kind}.velero.io velero" for kind in moved for verb in ("create", "patch", "delete")]
-    no += ["get secrets", "get secrets velero", "get configmaps velero", "create pods", "create pods velero"]
+    no += ["get secrets", "get secrets velero", "get configmaps", "create pods", "create pods velero"]
     no += [
         "get namespaces",
-        "patch namespaces",
         "delete namespaces",
         "patch selfservicepolicies.foresail.dev",
         "impersonate users",
     ]
     no += ["create rolebindings.rbac.authorization.k8s.io", "patch customresourcedefinitions.apiextensions.k8s.io"]
     no += ["impersonate users"]
-    answers = may(installed, "system:serviceaccount:velero:foresail", yes + no)
+    answers = may(installed, "system:serviceaccount:velero:foresail-self-service", yes + no)
     assert answers == dict.fromkeys(yes, True) | dict.fromkeys(no, False)
 
 
@@ -469,17 +470,17 @@ def test_a_reserved_key_is_refused_at_birth_and_the_message_names_it(tenant: Per
 def test_a_reserved_key_is_neither_added_nor_changed_nor_removed_and_does_not_stand_in_the_way(
     tenant: Person, operator: Operator, where: str
 ) -> None:
-    name = f"kept-{where}"
+    name, own = f"kept-{where}", ADOPTED if where == "annotations" else RESERVED[0]
     target = f"nonadminbackups.{GROUP}/{name}"
     admitted(tenant.create(backup(name, **{where: {"openshift.io/oadp": "True", "team": "shop"}})))
     for key in RESERVED:
         refused(tenant.patch(target, {"metadata": {where: {key: "x"}}}), f"leave {key} as it was")
-    assert operator.write_metadata(NON_ADMIN_BACKUP, name, {where: {RESERVED[0]: "x"}}) is None
+    assert operator.write_metadata(NON_ADMIN_BACKUP, name, {where: {own: "x"}}) is None
     for value in ("y", None):
-        refused(tenant.patch(target, {"metadata": {where: {RESERVED[0]: value}}}), f"leave {RESERVED[0]} as it was")
+        refused(tenant.patch(target, {"metadata": {where: {own: value}}}), f"leave {own} as it was")
     admitted(tenant.patch(target, {"metadata": {where: {"team": None}}}))
     admitted(tenant.patch(target, {"spec": {"backupSpec": {"ttl": "2h"}}}))
-    assert operator.write_metadata(NON_ADMIN_BACKUP, name, {where: {RESERVED[0]: None}}) is None
+    assert operator.write_metadata(NON_ADMIN_BACKUP, name, {where: {own: None}}) is None
 
 
 @pytest.mark.usefixtures("tenant")
@@ -550,7 +551,7 @@ def test_bounds_may_be_open_and_may_meet(installed: Cluster, bounds: object) -> 
 
 def test_without_the_switch_the_chart_has_nothing_of_self_service() -> None:
     without = helm_template("foresail")
-    assert "--self-service=false" in without
+    assert "--self-service=true" not in without
     assert "oadp.openshift.io" not in without
     assert "SelfServicePolicy" not in without
     bare = helm_template("foresail", "--set=selfService.enabled=true,selfService.defaultPolicy=false")

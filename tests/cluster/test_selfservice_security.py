@@ -595,7 +595,7 @@ def test_A7_commands_in_annotations_of_pods_are_refused_at_apply_and_with_pods_t
     """Refused: by the API server, and in a pod from before the policy by the operator."""
     gil = arrive(served, "annotated", eventually)
     hook = {"pre.hook.backup.velero.io/command": '["/bin/true"]', "pre.hook.backup.velero.io/timeout": "5s"}
-    eventually(lambda: "refused by SelfServicePolicy" in refusal(gil, pod("noted", hook), "--dry-run=server"), 60)
+    eventually(lambda: "are refused in namespace annotated" in refusal(gil, pod("noted", hook), "--dry-run=server"), 60)
     as_velero(served, "annotated").kubectl("create", "--filename=-", body=pod("noted", hook))
     gil.wait("pod/noted", "--for=jsonpath={.status.phase}=Running")
     gil.back_up("noted")

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
 from foresail.api.policy import SelfServicePolicySpec
 from foresail.plan import Key
 from foresail.selfservice.specs.build import backup_spec, restore_spec
 from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.volume_policies import VOLUME_POLICIES
 from testbed import Cluster
 
 NAMESPACE = "tenant-specs"
@@ -92,12 +94,19 @@ def kinds_in(cluster: Cluster, backup: str, folder: Path) -> dict[str, set[str]]
     return found
 
 
+def volume_policies() -> list[dict[str, Any]]:
+    """Return the ConfigMaps of the chart that tenants' Backups name."""
+    manifest = Path(__file__).parents[2] / "src" / "foresail" / "manifests" / "self-service.yaml"
+    objects = yaml.safe_load_all(manifest.read_text().replace("VELERO-NAMESPACE", "velero"))
+    return [one for one in objects if one and one["kind"] == "ConfigMap" and one["metadata"]["name"] in VOLUME_POLICIES]
+
+
 def test_the_real_velero_takes_only_what_is_the_tenants_and_brings_no_rights_back(
     own_velero_cluster: Cluster, eventually: Callable[[Callable[[], object], float], None], tmp_path: Path
 ) -> None:
     cluster = own_velero_cluster
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    cluster.apply(*OUTSIDE, *OBJECTS)
+    cluster.apply(*OUTSIDE, *OBJECTS, *volume_policies())
     eventually(
         lambda: cluster.get("pvc", "data", "--namespace", NAMESPACE).get("status", {}).get("phase") == "Bound", 120
     )
@@ -155,7 +164,7 @@ def test_an_annotation_of_the_tenants_can_still_take_along_what_we_leave_out(
         "subjects": [{"kind": "ServiceAccount", **robot}],
     }
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**robot, "annotations": annotations}}
-    cluster.apply(binding, account)
+    cluster.apply(binding, account, *volume_policies())
     made = backup_spec({}, namespace, POLICY)
     assert isinstance(made, dict)
     cluster.apply(velero_object("Backup", "tenant-annotated-1", made))
