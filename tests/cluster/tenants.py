@@ -42,6 +42,7 @@ def install(
     locations: bool = False,
     checks: bool = False,
     hooks: bool = False,
+    resource_policies: str = "",
 ) -> None:
     """Install both charts with self-service on."""
     install_kinds(cluster)
@@ -51,6 +52,7 @@ def install(
         "selfService.locations.enabled": locations,
         "proof.restoreChecks": checks,
         "selfService.hooks": hooks,
+        "selfService.resourcePolicies": f"{{{resource_policies}}}",
     }
     switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
     stamped = SELF_SERVICE if sets_requester(cluster) else _UNSTAMPED

@@ -31,7 +31,7 @@ IN_VELERO = f"--namespace={VELERO}"
 @pytest.fixture(scope="module")
 def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Velero with both charts, and the operator at work."""
-    install(own_velero_cluster)
+    install(own_velero_cluster, resource_policies="rules-closed")
     with operator(own_velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
         yield own_velero_cluster
 
