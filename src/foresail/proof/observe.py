@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from foresail.api.specs import BackupSpec
 from foresail.scope.discovery import Discovery
 from foresail.scope.policies import Policies
@@ -79,6 +81,11 @@ class BackupRow:
     """Why it failed, as Velero reports it in the status."""
 
     is_in_tenants_bucket: bool = False
+
+    @property
+    def selection(self) -> BackupSpec:
+        """The spec without the ttl, by which it is compared with other runs."""
+        return msgspec.structs.replace(self.spec, ttl=None)
 
 
 @dataclass(frozen=True, slots=True)

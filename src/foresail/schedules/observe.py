@@ -53,6 +53,19 @@ class BackupRow(Keyed, frozen=True):
     expires: datetime | None
     location: str = ""
     is_pinned: bool = False
+    began: datetime | None = None  # when Velero began it
+    items: int | None = None  # how many objects it has; None if that is unknown
+    selection: int = 0  # a digest of what it selects
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.key.name
+
+    @property
+    def started(self) -> datetime:
+        """The instant that it is a copy of: its slot, or when it was created."""
+        return self.slot or self.created
 
     @property
     def is_repetition(self) -> bool:
@@ -231,6 +244,9 @@ def backup_row(wire: velero.Backup) -> BackupRow:
         expires=utc(status.expiration) if status.expiration else None,
         location=sys.intern(wire.spec.storage_location),
         is_pinned=annotations.get(PINNED) == "true",
+        began=utc(status.start_timestamp) if status.start_timestamp else None,
+        items=status.progress.items_backed_up if status.progress is not None else None,
+        selection=wire.spec.selection,
     )
 
 
