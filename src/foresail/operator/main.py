@@ -80,7 +80,9 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
     found: list[Capability] = []
     schedules = None
     if settings.runs_schedules:
-        schedules = Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect)
+        schedules = Schedules(
+            settings.velero_namespace, settings.schedules, settings.velero_dialect, lambda: client.skew
+        )
         schedules.metrics.shows_all = settings.metrics_for_all_schedules
         found.append(schedules)
     if settings.runs_self_service:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from foresail.api.restore_check import is_sandbox
+from foresail.backups import in_order
 from foresail.proof.candidates import Candidate, CandidateIndex, candidates_of
 from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge, strictest_objective
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.parts import COMPLETE, Part, part_of
 from foresail.proof.reasons import Gap, Reason
-from foresail.proof.runs import in_order, last_run_gaps
+from foresail.proof.runs import last_run_gaps
 from foresail.proof.scopes import Scopes
 from foresail.scope.coverage import is_excluded
 from foresail.scope.globs import has_wildcard

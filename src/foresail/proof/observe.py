@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from foresail.api.specs import BackupSpec
 from foresail.scope.discovery import Discovery
 from foresail.scope.policies import Policies
@@ -84,6 +86,11 @@ class BackupRow:
 
     left_out: frozenset[str] | None = frozenset()
     """The claims whose data it has not, as a NonAdminBackup says; None if it does not say which."""
+
+    @property
+    def selection(self) -> BackupSpec:
+        """The spec without the ttl, by which it is compared with other runs."""
+        return msgspec.structs.replace(self.spec, ttl=None)
 
 
 @dataclass(frozen=True, slots=True)

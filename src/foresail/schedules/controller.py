@@ -1,6 +1,6 @@
 """The controller of Schedules: what it watches, how changes map to keys, and the state it keeps in memory."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -89,7 +89,13 @@ class Schedules:
 
     name = "schedules"
 
-    def __init__(self, namespace: str, settings: Settings, dialect: Dialect | None = None) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        settings: Settings,
+        dialect: Dialect | None = None,
+        skew: Callable[[], timedelta | None] = lambda: None,
+    ) -> None:
         self.namespace = namespace
         self.settings = settings
         self.schedules = Store[ScheduleRow]({"location": lambda row: [row.location]})
@@ -113,6 +119,7 @@ class Schedules:
         self.answers = Store[velero.StatusRequest]()
         self.metrics = ScheduleMetrics(self.locations, lambda: self.backups.by("state", "waiting"))
         self._flag = dialect
+        self._skew = skew  # by how much the operator's clock is ahead of the API server's
         self._next: dict[Key, datetime] = {}  # the next run of each Schedule
         self._decided: set[Key] = set()  # the Schedules that were reconciled in this term as leader
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
@@ -336,6 +343,7 @@ class Schedules:
             view,
             unread_policies=tuple(Unread(each.key, each.problem) for each in self.policies.unread.values()),
             locations=locations,
+            skew=self._skew(),
             deletions=deletions,
             open_deletions=sum(each.is_pending(now) for each in self.deletions.by("state", "open")),
             unusable=unusable,
@@ -480,7 +488,7 @@ class Schedules:
         self._unrequested.pop(key, None)
         if view.unrequested:
             self._unrequested[key] = view.unrequested
-        deletes = retained is not None and retained.deletes and retained.blocked_by is None
+        deletes = retained is not None and (retained.decision.deletes or retained.again)
         if deletes and is_waiting_for_velero(view, now):
             self._waits_to_delete[key] = None
         else:

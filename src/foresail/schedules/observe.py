@@ -3,13 +3,13 @@
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import instant, utc
-from foresail.api.marks import PINNED, SCHEDULE_UID, SLOT
+from foresail.api.marks import DELETE_AFTER, PINNED, SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
 from foresail.plan import Key, Keyed
 from foresail.schedules.settings import Settings
@@ -17,6 +17,7 @@ from foresail.schedules.storage_errors import cause_of
 from foresail.slots.policies import PolicyRow
 
 _REPETITION = re.compile("-[0-9]{14}-[^-]+-r[0-9]+$")  # the end of the name: its slot, its Schedule, the attempt
+_LONGEST_REASON = 256
 _template = msgspec.json.Decoder(velero.Template)
 
 
@@ -53,6 +54,23 @@ class BackupRow(Keyed, frozen=True):
     expires: datetime | None
     location: str = ""
     is_pinned: bool = False
+    uid: str = ""
+    version: str = ""
+    failure: str = ""  # Velero's reason for a failure
+    delete_after: datetime | None = None  # retention has marked it, and deletes it then
+    began: datetime | None = None  # when Velero began it
+    items: int | None = None  # how many objects it has; None if that is unknown
+    selection: int = 0  # a digest of what it selects
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.key.name
+
+    @property
+    def started(self) -> datetime:
+        """The instant that it is a copy of: its slot, or when it was created."""
+        return self.slot or self.created
 
     @property
     def is_repetition(self) -> bool:
@@ -71,8 +89,15 @@ class BackupRow(Keyed, frozen=True):
 
     @property
     def is_synced(self) -> bool:
-        """Whether it came from a bucket: it was made in this cluster after it had ended in another one."""
-        return self.completed is not None and self.created > self.completed
+        """Whether it came from a bucket: it was made in this cluster after it had ended, or begun, in another one.
+
+        Velero's clock may be a second behind, so one with the mark of a Schedule is synced only if it had ended.
+        """
+        has_ended = self.completed is not None and self.created > self.completed
+        if self.schedule_uid:
+            return has_ended
+        had_begun = self.began is not None and self.created > self.began
+        return has_ended or had_begun or (self.completed is not None and self.created == self.completed)
 
     def is_of(self, schedule: ScheduleRow) -> bool:
         """Whether it may be this Schedule's: not if another cluster made it for its own Schedule of that name."""
@@ -96,10 +121,13 @@ class DeletionRow(Keyed, frozen=True):
     is_open: bool  # Velero has not processed it
     is_ours: bool
     errors: tuple[str, ...] = ()
-    stalls_at: datetime | None = None  # when it counts as abandoned, if Velero has begun it
+    stalls_at: datetime | None = None  # when it counts as abandoned
+    uid: str = ""
+    backup_uid: str = ""  # of the Backup that it was made for
+    is_begun: bool = False
 
     def is_stalled(self, now: datetime) -> bool:
-        """Whether Velero has begun it and not finished in time: it was probably killed amid it."""
+        """Whether Velero has not begun or not finished it in time: it does not work, or was killed amid it."""
         return self.stalls_at is not None and self.stalls_at <= now
 
     def is_pending(self, now: datetime) -> bool:
@@ -175,6 +203,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     group: GroupView | None = None  # if its policy limits concurrent Backups
     deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
     unobserved: datetime | None = None  # the slot of a Backup that was created and is not in the store yet
+    skew: timedelta | None = None  # by how much the operator's clock is ahead of the API server's; None if unknown
     is_record_refused: bool = False  # the API server refused the last write to the Schedule
 
 
@@ -231,19 +260,29 @@ def backup_row(wire: velero.Backup) -> BackupRow:
         expires=utc(status.expiration) if status.expiration else None,
         location=sys.intern(wire.spec.storage_location),
         is_pinned=annotations.get(PINNED) == "true",
+        uid=meta.uid,
+        version=meta.resource_version,
+        failure=sys.intern(status.failure_reason[:_LONGEST_REASON]),
+        delete_after=instant(annotations.get(DELETE_AFTER, "")),
+        began=utc(status.start_timestamp) if status.start_timestamp else None,
+        items=status.progress.items_backed_up if status.progress is not None else None,
+        selection=wire.spec.selection,
     )
 
 
 def deletion_row(wire: velero.DeleteBackupRequest) -> DeletionRow:
     """Return the row of a DeleteBackupRequest."""
-    last_write = wire.metadata.last_write
+    last_write, is_open = wire.metadata.last_write, wire.status.phase != velero.PROCESSED
     return DeletionRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),
         backup=wire.spec.backup_name,
-        is_open=wire.status.phase != velero.PROCESSED,
+        is_open=is_open,
         is_ours=SCHEDULE_UID in (wire.metadata.annotations or {}),
         errors=tuple(wire.status.errors or ()),
-        stalls_at=velero.stalls_at(wire.status.phase, last_write) if last_write is not None else None,
+        stalls_at=last_write + velero.DELETION_TIME if is_open and last_write is not None else None,
+        uid=wire.metadata.uid,
+        backup_uid=(wire.metadata.labels or {}).get(velero.BACKUP_UID_LABEL, ""),
+        is_begun=wire.status.phase not in velero.WAITING,
     )
 
 

@@ -11,13 +11,14 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
+from foresail.deletion import Ledger
 from foresail.plan import Level
 from foresail.schedules.build import backup_name, crashing_selector, has_hooks, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import Retained, retain
+from foresail.schedules.retention import Retained, ledger_of, retain
 from foresail.schedules.retries import Attempts, attempts_of, ended_slot, repeated_slot
 from foresail.schedules.slots import last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
@@ -226,10 +227,19 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         offset=offset,
     )
     dialect = _dialect(view, previous, now, edited=found.edited)
-    retained = None if refused else retain(view, previous.retention if previous else "", now)
-    digest = retained.digest if retained and retained.is_approved else ""
+    retained = None if refused else retain(view, previous, now)
+    digest = retained.digest if retained and retained.is_in_effect else ""
+    ledger = ledger_of(previous) if retained is not None else Ledger()
     base = found.base
-    observed = msgspec.structs.replace(found.observed, dialect=dialect, retention=digest, zone=policy_zone)
+    observed = msgspec.structs.replace(
+        found.observed,
+        dialect=dialect,
+        retention=digest,
+        zone=policy_zone,
+        deletions=dict(ledger.deletions),
+        deleted_runs=dict(ledger.runs),
+        deleting=ledger.last,
+    )
     made, placed = None, Placed()
     if not isinstance(cron, Because):
         placed = place(cron, base, now, timing)

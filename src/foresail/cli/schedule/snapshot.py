@@ -49,6 +49,9 @@ from foresail.schedules.status import last_observed
 from foresail.schedules.velero_server import deployment_row, identify_server
 from foresail.slots.policies import PolicyRow, policy_row
 
+_OPERATORS = "app.kubernetes.io/name=foresail"
+_ZONE_FLAG = "--velero-time-zone="
+
 NOTED = "recorded by the operator"
 """Shown instead of a version of Velero that only the operator knows."""
 
@@ -130,10 +133,33 @@ class EvaluatedSchedule:
 
 def settings_of(args: argparse.Namespace) -> Settings:
     """Return the settings under which Schedules are read."""
+    return settings_in(getattr(args, "velero_time_zone", None) or "UTC")
+
+
+def settings_in(zone: str) -> Settings:
+    """Return the settings for a zone."""
     try:
-        return Settings(zone=validate_zone_name(getattr(args, "velero_time_zone", "UTC")))
+        return Settings(zone=validate_zone_name(zone))
     except CronError as error:
         raise CommandError(f"--velero-time-zone: {error}") from error
+
+
+async def operators_settings(cluster: Cluster, namespace: str) -> Settings:
+    """Return the settings that the operator runs with: it may read expressions in another zone than UTC."""
+    for where in (namespace, ""):
+        try:
+            deployments = await cluster.listed(DEPLOYMENT, where, _OPERATORS)
+        except CommandError:  # without the right to list those of other namespaces
+            return Settings()
+        zones = [zone for raw in deployments for zone in _zones_of(_deployment.decode(raw))]
+        if zones:
+            return settings_in(zones[0])
+    return Settings()
+
+
+def _zones_of(deployment: Deployment) -> list[str]:
+    flags = [flag for container in deployment.spec.template.spec.containers for flag in container.args]
+    return [flag.removeprefix(_ZONE_FLAG) for flag in flags if flag.startswith(_ZONE_FLAG)]
 
 
 async def read_namespace(
@@ -147,6 +173,9 @@ async def read_namespace(
     backups = await cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL)
     locations = await cluster.listed(velero.LOCATION, namespace)
     known, operator = await read_server_and_leader(cluster, namespace, args, instant)
+    settings = (
+        settings_of(args) if getattr(args, "velero_time_zone", None) else await operators_settings(cluster, namespace)
+    )
     deletes = any(each.spec.retention for each in policies)
     deletions = await cluster.listed(velero.DELETE_REQUEST, namespace) if deletes else []
     restores = await cluster.listed(velero.RESTORE, namespace) if deletes else []
@@ -160,7 +189,7 @@ async def read_namespace(
         unfinished=unfinished_of_groups((row_of(each) for each in schedules), rows, policies, instant),
         locations=tuple(location_row(_location.decode(each)) for each in locations),
         operator=operator,
-        settings=settings_of(args),
+        settings=settings,
         policies=policies,
         deletions=deletion_rows,
         unread_deletions=unread,
