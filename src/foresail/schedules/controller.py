@@ -215,7 +215,7 @@ class Schedules:
         """Note in which group the unfinished Backups of a Schedule count; return who waits for a place that is free."""
         row = self.schedules.get(schedule)
         rows = self.backups.by("unfinished", schedule.name) if row is not None else ()
-        backups = {each.key.name: each.expires for each in rows if row is not None and each.is_of(row)}
+        backups = {each.key.name: each.counts_until for each in rows if row is not None and each.is_of(row)}
         if not backups and not self._groups.has_unfinished(schedule):
             return ()
         policy = self._policy_of(row) if row is not None and backups else None
@@ -322,7 +322,7 @@ class Schedules:
         return msgspec.structs.replace(
             found,
             waiting=self._groups.first(group, found.free, without=key),
-            waits_since=self._groups.waits_since(key, group),
+            turn=self._groups.turn(key, group),
         )
 
     def _with_deletions(self, view: ScheduleView, locations: tuple[LocationRow, ...], now: datetime) -> ScheduleView:

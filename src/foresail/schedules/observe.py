@@ -3,7 +3,8 @@
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +16,9 @@ from foresail.plan import Key, Keyed
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 from foresail.slots.policies import PolicyRow
+
+STUCK_AFTER = timedelta(hours=24)
+"""How long a Backup may be unfinished before it counts as stuck: in its group it then counts no longer."""
 
 _REPETITION = re.compile("-[0-9]{14}-[^-]+-r[0-9]+$")  # the end of the name: its slot, its Schedule, the attempt
 _template = msgspec.json.Decoder(velero.Template)
@@ -73,6 +77,12 @@ class BackupRow(Keyed, frozen=True):
     def is_synced(self) -> bool:
         """Whether it came from a bucket: it was made in this cluster after it had ended in another one."""
         return self.completed is not None and self.created > self.completed
+
+    @property
+    def counts_until(self) -> datetime:
+        """When it no longer counts in the group of its Schedule, though it is unfinished."""
+        stuck = self.created + STUCK_AFTER
+        return stuck if self.expires is None else min(stuck, self.expires)
 
     def is_of(self, schedule: ScheduleRow) -> bool:
         """Whether it may be this Schedule's: not if another cluster made it for its own Schedule of that name."""
@@ -137,6 +147,13 @@ class VeleroServer(msgspec.Struct, frozen=True):
         return self.has_schedule_controller or self.scheduling_pod is not None or self.unread is not None
 
 
+class Turn(NamedTuple):
+    """The place of a run in the queue of its group: the least comes first."""
+
+    since: datetime  # the first instant at which a slot since the last run could start
+    ran: datetime  # when that last run started; of those that wait equally long, the one that ran longest ago is first
+
+
 class GroupView(msgspec.Struct, frozen=True):
     """The group of a Schedule whose Backups are limited: who runs, and who waits."""
 
@@ -145,8 +162,8 @@ class GroupView(msgspec.Struct, frozen=True):
     unfinished: tuple[str, ...] = ()  # Backups, those that are being created included, or the first of them
     more: int = 0  # unfinished Backups beside these
     is_reserving: bool = False  # some of them are being created
-    waiting: tuple[tuple[datetime, Key], ...] = ()  # the first other Schedules that wait, by slot and name
-    waits_since: datetime | None = None  # the slot by which this Schedule waits already
+    waiting: tuple[tuple[Turn, Key], ...] = ()  # the first other Schedules that wait, in their order
+    turn: Turn | None = None  # by which this Schedule waits already
     limited_by: str = ""  # the SchedulePolicy with the smallest max of the group, if that of this Schedule has a larger
 
     @property
