@@ -84,6 +84,8 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         choices=[each.value for each in Dialect],
         help="Velero's cron dialect, used only if neither Velero nor its image tag reports a version",
     )
+    off = "Velero's schedule controller is off, although no Deployment or pod is recognised as a Velero server"
+    add_switch(schedules, "--velero-schedules-off", off, default=False)
     schedules.add_argument(
         "--velero-time-zone", default="UTC", metavar="ZONE", help="time zone of Velero's clock (default: UTC)"
     )
@@ -195,6 +197,7 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
     from foresail.cron import CronError, Dialect  # noqa: PLC0415
     from foresail.cron.tz.zone_name import validate_zone_name  # noqa: PLC0415
     from foresail.operator.settings import Settings  # noqa: PLC0415
+    from foresail.schedules.settings import NOT_COPIED  # noqa: PLC0415
     from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415
 
     if not (args.schedules or args.self_service or args.primers or args.restore_checks):
@@ -206,9 +209,12 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         zone = validate_zone_name(args.velero_time_zone)
     except CronError as error:
         raise UsageError(f"--velero-time-zone: {error}") from error
-    schedules = ScheduleSettings(skip_immediately=args.schedule_skip_immediately, zone=zone)
-    if args.not_copied:
-        schedules = ScheduleSettings(args.schedule_skip_immediately, zone, tuple(args.not_copied))
+    schedules = ScheduleSettings(
+        skip_immediately=args.schedule_skip_immediately,
+        zone=zone,
+        not_copied=tuple(args.not_copied or NOT_COPIED),
+        velero_schedules_off=args.velero_schedules_off,
+    )
     if args.check_canary_image and not args.restore_checks:
         raise UsageError("--check-canary-image needs --restore-checks", hint="add --restore-checks")
     own_namespace = os.environ.get("POD_NAMESPACE", "")

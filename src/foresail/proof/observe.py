@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from foresail.api.specs import BackupSpec
+from foresail.origin import Origin
 from foresail.scope.discovery import Discovery
 from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
@@ -53,6 +54,15 @@ class ScheduleRow:
     not_running: str = ""
     """Why no run starts until someone acts; a pause is not meant."""
 
+    nobody_runs: str = ""
+    """Why neither Velero nor the operator runs it, if so."""
+
+    runner_unknown: str = ""
+    """Why it is unknown whether anything runs it, if so."""
+
+    location_problem: str = ""
+    """Why its storage location cannot be used now, if so."""
+
     policy_unread: str = ""
     """Why its resource policy could not be read, if so: it is unknown then which data it saves."""
 
@@ -79,6 +89,10 @@ class BackupRow:
     """Why it failed, as Velero reports it in the status."""
 
     is_in_tenants_bucket: bool = False
+
+    origin: Origin = Origin.HERE
+    location_problem: str = ""
+    """Why Velero cannot read it now, if so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,7 +363,7 @@ def _retention_blocked(verdict: Verdict) -> str:
 
 def last_ended(view: ScheduleView) -> BackupRow | None:
     """Return the newest Backup of a Schedule that has ended, among those of this cluster."""
-    ended = [each for each in view.backups if each.phase in RESULTS and each.is_of(view.schedule)]
+    ended = [each for each in view.backups if each.phase in RESULTS and each.is_run_of(view.schedule)]
     return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
 
 
@@ -372,7 +372,7 @@ def good_since(view: ScheduleView) -> datetime:
     good = [
         min(each.created, each.completed or each.created)  # one that came from a bucket is older than its object
         for each in view.backups
-        if each.phase == velero.COMPLETED and each.is_of(view.schedule)
+        if each.phase == velero.COMPLETED and each.is_run_of(view.schedule)
     ]
     return max(good, default=view.schedule.created)
 
@@ -381,7 +381,7 @@ def _last_success(view: ScheduleView) -> datetime | None:
     completed = [
         each.completed
         for each in view.backups
-        if each.phase == velero.COMPLETED and each.completed and each.is_of(view.schedule)
+        if each.phase == velero.COMPLETED and each.completed and each.is_run_of(view.schedule)
     ]
     return max(completed, default=None)
 

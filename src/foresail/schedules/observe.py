@@ -12,6 +12,7 @@ from foresail.api import nonadmin, velero
 from foresail.api.instants import instant, utc
 from foresail.api.marks import PINNED, SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
+from foresail.origin import is_synced
 from foresail.plan import Key, Keyed
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
@@ -76,7 +77,11 @@ class BackupRow(Keyed, frozen=True):
     @property
     def is_synced(self) -> bool:
         """Whether it came from a bucket: it was made in this cluster after it had ended in another one."""
-        return self.completed is not None and self.created > self.completed
+        return is_synced(self.created, self.completed)
+
+    def is_run_of(self, schedule: ScheduleRow) -> bool:
+        """Whether it proves that this Schedule runs: its own, or one without a UID that this cluster made."""
+        return self.schedule_uid == schedule.uid or (not self.schedule_uid and not self.is_synced)
 
     @property
     def counts_until(self) -> datetime:
@@ -140,11 +145,12 @@ class VeleroServer(msgspec.Struct, frozen=True):
     version_requested: datetime | None = None  # when the version was requested, while there is no answer
     unread: Unread | None = None  # a Deployment that may run it
     scheduling_pod: Key | None = None  # a pod that was started with it on, and has not ended
+    is_recognised: bool = True  # a Deployment or a pod runs it, or an administrator vouches that its controller is off
 
     @property
     def runs_schedules(self) -> bool:
         """Whether Velero creates the Backups of Schedules, or may create them any moment."""
-        return self.has_schedule_controller or self.scheduling_pod is not None or self.unread is not None
+        return bool(self.has_schedule_controller or self.scheduling_pod or self.unread or not self.is_recognised)
 
 
 class Turn(NamedTuple):

@@ -25,7 +25,8 @@ class Reason(StrEnum):
 
     VELERO_SCHEDULES = "VeleroSchedules"
     """Velero's own schedule controller is on, in its Deployment or in a pod that has not ended, or its Deployment
-    cannot be read. Start Velero with `--disable-controllers=schedule`, or correct the Deployment.
+    cannot be read, or nothing is recognised as a Velero server. Start Velero with `--disable-controllers=schedule`,
+    correct the Deployment, or start the operator with `--velero-schedules-off`.
     """
 
     DIALECT_UNKNOWN = "DialectUnknown"

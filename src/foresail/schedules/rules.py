@@ -15,7 +15,7 @@ from foresail.cron import Schedule
 from foresail.plan import Level
 from foresail.schedules.build import backup_name, crashing_selector, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
-from foresail.schedules.observe import STUCK_AFTER, ScheduleRow, ScheduleView, Turn, is_unfinished
+from foresail.schedules.observe import STUCK_AFTER, LocationRow, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import Retained, retain
@@ -100,6 +100,10 @@ def velero_schedules(view: ScheduleView, _now: datetime) -> Because | None:
             f"Deployment {unread.key} cannot be read ({unread.problem}), so Velero may run Schedules itself. Correct it"
         )
         return Because(Reason.VELERO_SCHEDULES, f"{text}; the run then starts.")
+    if not view.server.is_recognised:
+        text = f"No Deployment or pod in namespace {view.schedule.key.namespace} is recognised as a Velero server, so"
+        remedy = "If its controller is off, start the operator with --velero-schedules-off."
+        return Because(Reason.VELERO_SCHEDULES, f"{text} Velero may run Schedules itself. {remedy}")
     if view.server.has_schedule_controller:
         text = "Velero's own schedule controller is on, so Foresail does not fire. Start Velero with"
         return Because(Reason.VELERO_SCHEDULES, f"{text} --disable-controllers=schedule.")
@@ -154,16 +158,21 @@ def location_unavailable(view: ScheduleView, _now: datetime) -> Because | None:
     return _location_problem(view)
 
 
-def _location_problem(view: ScheduleView) -> Because | None:
-    location, name = view.location, view.schedule.location
+def location_problem(name: str, location: LocationRow | None, *, is_for_restore: bool = False) -> str:
+    """Return why a storage location cannot be used now, by the name that a spec has; empty if it can."""
     if location is None:
-        problem = f"BackupStorageLocation {name} does not exist" if name else "there is no default storage location"
-    elif location.is_read_only:
-        problem = f"BackupStorageLocation {location.key} is read-only"
-    elif location.phase != velero.AVAILABLE:
+        return f"BackupStorageLocation {name} does not exist" if name else "there is no default storage location"
+    if location.is_read_only and not is_for_restore:
+        return f"BackupStorageLocation {location.key} is read-only"
+    if location.phase != velero.AVAILABLE:
         cause = f": {location.message}" if location.message else ""
-        problem = f"BackupStorageLocation {location.key} is {location.phase or 'not checked by Velero yet'}{cause}"
-    else:
+        return f"BackupStorageLocation {location.key} is {location.phase or 'not checked by Velero yet'}{cause}"
+    return ""
+
+
+def _location_problem(view: ScheduleView) -> Because | None:
+    problem = location_problem(view.schedule.location, view.location)
+    if not problem:
         return None
     return Because(Reason.LOCATION_UNAVAILABLE, f"{problem}; the run starts when it is available.")
 

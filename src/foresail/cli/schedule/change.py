@@ -78,7 +78,7 @@ def _request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Reque
 async def _hint_who_fires(cluster: Cluster, args: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
     for namespace in sorted({each.key.namespace for each in schedules}):
         try:
-            known, operator = await read_server_and_leader(cluster, namespace, args, now())
+            known, operator, _ = await read_server_and_leader(cluster, namespace, args, now())
         except CommandError as error:  # the change is done, whichever controller fires
             hint(f"cannot find out what fires Schedules in {namespace}: {error.problem}")
             continue
