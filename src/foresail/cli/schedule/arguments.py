@@ -153,8 +153,14 @@ def _add_retention(words: Any) -> None:  # noqa: ANN401
         ("retention", "retention"),
     )
     _add_selection(one)
-    one.add_argument(
+    acts = one.add_mutually_exclusive_group()
+    acts.add_argument(
         "--approve", action="store_true", help="let rules that were not in effect before delete many Backups at once"
+    )
+    acts.add_argument(
+        "--extend",
+        action="store_true",
+        help="extend the expiration of Backups that Velero would delete by their ttl while a rule keeps them",
     )
     add_output(one, "table", "json", "yaml")
     add_dry_run(one)
