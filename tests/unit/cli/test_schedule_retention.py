@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.retention import as_data, listed
@@ -80,7 +81,7 @@ def test_ttl_of_each_kept_backup_is_compared_with_the_rules() -> None:
     rows = []
     for number in range(3):
         slot = NOW - timedelta(days=30 * number)
-        times = {"slot": slot, "created": slot, "completed": slot + timedelta(minutes=1)}
+        times: dict[str, Any] = {"slot": slot, "created": slot, "completed": slot + timedelta(minutes=1)}
         rows.append(run(6, key=Key("velero", f"daily-{number}"), expires=slot + timedelta(days=90), **times))
     found = seen(schedule_wire("0 12 1 * *"), rows, policies=(monthly,))
     said = fates(found)
