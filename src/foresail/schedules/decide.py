@@ -100,7 +100,7 @@ def _is_limited(because: Because | None) -> bool:
 
 def _is_reported(view: ScheduleView, verdict: Verdict, because: Because) -> bool:
     """Whether an Event was emitted when the run began to wait in its group; the recheck emits no other one."""
-    return view.group is not None and _is_limited(because) and view.group.waits_since == verdict.turn
+    return view.group is not None and _is_limited(because) and view.group.turn == verdict.turn
 
 
 def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:
@@ -138,7 +138,7 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
         verdict.retained.blocked_by if verdict.retained else None,
         None if verdict.is_settling else verdict.blocked_by,
     ]
-    found.append(verdict.ignored)
+    found += [verdict.stuck, verdict.ignored]
     if verdict.repeated is not None:
         found.append(repeating(verdict.repeated))
     elif verdict.attempts is not None:

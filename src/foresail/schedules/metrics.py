@@ -364,7 +364,7 @@ def _retention_blocked(verdict: Verdict) -> str:
 
 def last_ended(view: ScheduleView) -> BackupRow | None:
     """Return the newest Backup of a Schedule that has ended, among those of this cluster."""
-    ended = [each for each in view.backups if each.phase in RESULTS and each.is_of(view.schedule)]
+    ended = [each for each in view.backups if each.phase in RESULTS and each.is_run_of(view.schedule)]
     return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
 
 
@@ -380,7 +380,7 @@ def _last_success(view: ScheduleView) -> datetime | None:
 
 
 def _good(view: ScheduleView) -> list[BackupRow]:
-    return good_backups(in_order(row for row in view.backups if row.is_of(view.schedule)))
+    return good_backups(in_order(row for row in view.backups if row.is_run_of(view.schedule)))
 
 
 def _keep_least(found: dict[str, float], key: str, value: float | None) -> None:

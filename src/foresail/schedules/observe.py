@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,10 +12,14 @@ from foresail.api import nonadmin, velero
 from foresail.api.instants import instant, utc
 from foresail.api.marks import DELETE_AFTER, PINNED, SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
+from foresail.origin import is_synced
 from foresail.plan import Key, Keyed
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 from foresail.slots.policies import PolicyRow
+
+STUCK_AFTER = timedelta(hours=24)
+"""How long a Backup may be unfinished before it counts as stuck: in its group it then counts no longer."""
 
 _REPETITION = re.compile("-[0-9]{14}-[^-]+-r[0-9]+$")  # the end of the name: its slot, its Schedule, the attempt
 _LONGEST_REASON = 256
@@ -89,15 +94,18 @@ class BackupRow(Keyed, frozen=True):
 
     @property
     def is_synced(self) -> bool:
-        """Whether it came from a bucket: it was made in this cluster after it had ended, or begun, in another one.
+        """Whether it came from a bucket: it was made in this cluster after it had ended, or begun, in another one."""
+        return is_synced(self.created, self.began, self.completed, made_for=self.schedule_uid)
 
-        Velero's clock may be a second behind, so one with the mark of a Schedule is synced only if it had ended.
-        """
-        has_ended = self.completed is not None and self.created > self.completed
-        if self.schedule_uid:
-            return has_ended
-        had_begun = self.began is not None and self.created > self.began
-        return has_ended or had_begun or (self.completed is not None and self.created == self.completed)
+    def is_run_of(self, schedule: ScheduleRow) -> bool:
+        """Whether it proves that this Schedule runs: its own, or one without a UID that this cluster made."""
+        return self.schedule_uid == schedule.uid or (not self.schedule_uid and not self.is_synced)
+
+    @property
+    def counts_until(self) -> datetime:
+        """When it no longer counts in the group of its Schedule, though it is unfinished."""
+        stuck = self.created + STUCK_AFTER
+        return stuck if self.expires is None else min(stuck, self.expires)
 
     def is_of(self, schedule: ScheduleRow) -> bool:
         """Whether it may be this Schedule's: not if another cluster made it for its own Schedule of that name."""
@@ -158,11 +166,19 @@ class VeleroServer(msgspec.Struct, frozen=True):
     version_requested: datetime | None = None  # when the version was requested, while there is no answer
     unread: Unread | None = None  # a Deployment that may run it
     scheduling_pod: Key | None = None  # a pod that was started with it on, and has not ended
+    is_recognised: bool = True  # a Deployment or a pod runs it, or an administrator vouches that its controller is off
 
     @property
     def runs_schedules(self) -> bool:
         """Whether Velero creates the Backups of Schedules, or may create them any moment."""
-        return self.has_schedule_controller or self.scheduling_pod is not None or self.unread is not None
+        return bool(self.has_schedule_controller or self.scheduling_pod or self.unread or not self.is_recognised)
+
+
+class Turn(NamedTuple):
+    """The place of a run in the queue of its group: the least comes first."""
+
+    since: datetime  # the first instant at which a slot since the last run could start
+    ran: datetime  # when that last run started; of those that wait equally long, the one that ran longest ago is first
 
 
 class GroupView(msgspec.Struct, frozen=True):
@@ -173,8 +189,8 @@ class GroupView(msgspec.Struct, frozen=True):
     unfinished: tuple[str, ...] = ()  # Backups, those that are being created included, or the first of them
     more: int = 0  # unfinished Backups beside these
     is_reserving: bool = False  # some of them are being created
-    waiting: tuple[tuple[datetime, Key], ...] = ()  # the first other Schedules that wait, by slot and name
-    waits_since: datetime | None = None  # the slot by which this Schedule waits already
+    waiting: tuple[tuple[Turn, Key], ...] = ()  # the first other Schedules that wait, in their order
+    turn: Turn | None = None  # by which this Schedule waits already
     limited_by: str = ""  # the SchedulePolicy with the smallest max of the group, if that of this Schedule has a larger
 
     @property

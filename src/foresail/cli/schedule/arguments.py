@@ -153,15 +153,21 @@ def _add_retention(words: Any) -> None:  # noqa: ANN401
         ("retention", "retention"),
     )
     _add_selection(one)
-    one.add_argument(
+    acts = one.add_mutually_exclusive_group()
+    acts.add_argument(
         "--approve",
         metavar="LIST",
         help="approve the deletion of the listed Backups, and of no others, by the digest that was printed with them",
     )
-    one.add_argument(
+    acts.add_argument(
         "--undo",
         action="store_true",
         help="keep the Backups that are marked for deletion: pin them",
+    )
+    acts.add_argument(
+        "--extend",
+        action="store_true",
+        help="extend the expiration of Backups that Velero would delete by their ttl while a rule keeps them",
     )
     add_output(one, "table", "json", "yaml")
     add_dry_run(one)

@@ -18,14 +18,16 @@ from foresail.cli.output.table import table
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.deletion import MOST_APPROVED, approval
 from foresail.retention import Rule
-from foresail.schedules.observe import BackupRow, ScheduleView
+from foresail.schedules.observe import BackupRow
 from foresail.schedules.reasons import Because
-from foresail.schedules.retention import Retained, asked_for, why_not_counted
+from foresail.schedules.retention import Retained, asked_for, lifetime, why_not_counted
 
 
 def retention(args: argparse.Namespace) -> int:
     """Print what becomes of each Backup; with --approve, let a list go; with --undo, take back what is marked."""
     evaluated, instant = read_selected(args)
+    if args.extend:
+        return on_cluster(args, lambda cluster: _extend(cluster, args, evaluated))
     if args.approve:
         return on_cluster(args, lambda cluster: _approve(cluster, args, evaluated))
     if args.undo:
@@ -43,7 +45,7 @@ def listed(each: EvaluatedSchedule, instant: datetime) -> str:
     if retained is None:
         return f"Schedule {name}: no SchedulePolicy with retention applies; Backups stay until their ttl ends."
     rows = [
-        (row.key.name, _started(row), row.phase or "New", _fate(row, each.view, retained, instant))
+        (row.key.name, _started(row), row.phase or "New", _fate(each, row, retained, instant))
         for row in _newest_first(each)
     ]
     lines = [f"Schedule {name}: {_summary(each, retained)}"]
@@ -53,6 +55,10 @@ def listed(each: EvaluatedSchedule, instant: datetime) -> str:
     lines += [f"{problem.reason}: {problem.message}" for problem in problems if problem is not None]
     if retained.list_digest:
         lines.append(f"To approve this list: foresail schedule retention {name.name} --approve {retained.list_digest}")
+    early = [row for row in _newest_first(each) if _extended(each, row, retained) is not None]
+    if early:
+        text = f"Velero deletes {len(early)} by their ttl while a rule would keep them. To let the rules decide:"
+        lines.append(f"{text} foresail schedule retention {name.name} -n {name.namespace} --extend")
     return "\n".join(lines)
 
 
@@ -78,6 +84,8 @@ def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
                 "deletedBecause": retained.deletes.get(row.key.name),
                 "deleteAfter": stamp(row.delete_after) if row.delete_after is not None else None,
                 "counts": row.key.name in retained.kept,
+                "expires": stamp(row.expires) if row.expires is not None else None,
+                "expiresBeforeRules": _extended(each, row, retained) is not None,
             }
             for row in _newest_first(each)
         ],
@@ -102,7 +110,17 @@ def _started(row: BackupRow) -> str:
     return stamp(row.slot or row.created)
 
 
-def _fate(row: BackupRow, view: ScheduleView, retained: Retained, instant: datetime) -> str:
+def _extended(each: EvaluatedSchedule, row: BackupRow, retained: Retained) -> datetime | None:
+    """Return the expiration that a Backup which a rule keeps would get today; None if its own is late enough."""
+    slot, upcoming, name = row.slot or row.created, each.verdict.upcoming, row.key.name
+    if row.expires is None or not row.is_terminal or name not in retained.kept or name in retained.deletes:
+        return None
+    given = lifetime(each.view, slot, upcoming if upcoming is not None else slot)
+    # The ttl of a new Backup is twice the longest time that the rules keep it.
+    return slot + given if given is not None and row.expires < slot + given / 2 else None
+
+
+def _fate(each: EvaluatedSchedule, row: BackupRow, retained: Retained, instant: datetime) -> str:
     name, deletes = row.key.name, retained.deletes
     if name in retained.decision.asks:
         return f"waits for approval: {deletes[name]}"
@@ -113,8 +131,29 @@ def _fate(row: BackupRow, view: ScheduleView, retained: Retained, instant: datet
     if name in retained.deleting:
         return "not counted: Velero has begun to delete it"
     if name not in retained.kept:
-        return f"not counted: {why_not_counted(row, view, instant)}"
-    return f"kept: {', '.join(rule.value for rule in retained.kept[name] if rule is not Rule.NO_RULE)}"
+        return f"not counted: {why_not_counted(row, each.view, instant)}"
+    kept = f"kept: {', '.join(rule.value for rule in retained.kept[name] if rule is not Rule.NO_RULE)}"
+    expires = row.expires if _extended(each, row, retained) is not None else None
+    return f"{kept}; but Velero deletes it on {stamp(expires)}" if expires is not None else kept
+
+
+async def _extend(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
+    """Give the Backups that rules keep the expiration that new ones get; Velero reads it from the object."""
+    for each in evaluated:
+        retained = each.verdict.retained
+        rows = _newest_first(each) if retained is not None else []
+        late = [(row, until) for row in rows if retained and (until := _extended(each, row, retained)) is not None]
+        requests = [
+            Request("PATCH", velero.BACKUP, row.key, {"status": {"expiration": stamp(until)}}) for row, until in late
+        ]
+        if args.dry_run == CLIENT:
+            print(shown(requests, args.output))
+            continue
+        for request in requests:
+            await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
+        done = "would be extended (server dry run)" if args.dry_run else "extended"
+        print(f"Schedule {each.schedule.key.name}: expiration of {len(late)} Backups {done}", file=sys.stderr)
+    return 0
 
 
 async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
