@@ -15,7 +15,7 @@ from foresail.proof.coverage import NamespaceCoverage
 from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail-schedules"
 FORBIDDEN = {"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "message": "not for you", "code": 403}
 
 
@@ -451,6 +451,51 @@ def test_schedules_that_nobody_runs_are_a_gap(tmp_path: Path, capsys: pytest.Cap
     assert [each["reason"] for each in spaces["shop"]["gaps"]][:1] == ["NobodyRuns"]
     assert [each["reason"] for each in spaces["lab"]["gaps"]] == ["NobodyRuns"]
     assert spaces["shop"]["nextRun"] is None
+
+
+def operator(name: str, *flags: str) -> dict[str, Any]:
+    container = {"name": "operator", "image": "foresail", "args": ["operator", "run", f"--lease-name={name}", *flags]}
+    found = named(name, "velero", spec={"template": {"spec": {"containers": [container]}}})
+    found["metadata"]["labels"] = {"app.kubernetes.io/name": name}
+    return found
+
+
+SELF_SERVICE = operator("foresail-self-service", "--schedules=false", "--self-service=true")
+
+
+@pytest.mark.parametrize(
+    ("operators", "lab"),
+    [
+        ([operator("foresail-schedules")], ["NobodyRuns"]),
+        ([operator("foresail-schedules"), SELF_SERVICE], ["NobodyRuns"]),
+        ([operator("foresail-schedules", "--self-service")], []),
+        ([], []),  # it runs outside of the cluster, or its Deployment may not be listed
+    ],
+)
+def test_a_tenants_schedule_needs_the_replica_that_runs_self_service(
+    operators: list[dict[str, Any]], lab: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    off = deployment("--disable-controllers=schedule")
+    found = answers() | {"/apis/apps/v1/namespaces/velero/deployments": listed(off, *operators)}
+    with canned(tmp_path, found) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-A", "-o", "json", "--rpo", "26h"])
+    spaces = {each["namespace"]: each for each in json.loads(capsys.readouterr().out)["namespaces"]}
+    assert [each["reason"] for each in spaces["lab"]["gaps"]] == lab
+    assert "NobodyRuns" not in [each["reason"] for each in spaces["shop"]["gaps"]]
+
+
+def test_expressions_are_read_in_the_zone_of_the_operators_deployment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zoned = operator("foresail-schedules", "--velero-time-zone=Asia/Tokyo")
+    found = answers() | {
+        "/apis/apps/v1/namespaces/velero/deployments": listed(deployment(), zoned),
+        "/apis/foresail.dev/v1alpha1/schedulepolicies": listed(),
+    }
+    with canned(tmp_path, found) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"])
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert "T15:00:00" in shop["nextRun"]
 
 
 def test_a_velero_server_that_is_not_recognised_leaves_it_unknown_who_runs_the_schedules(

@@ -10,6 +10,8 @@ OPERATOR_LABEL = "app.kubernetes.io/name"
 """The label by which a Deployment of ours is known."""
 
 _OURS = (*LEASES, RETIRED_LEASE)
+OPERATORS = f"{OPERATOR_LABEL} in ({','.join(_OURS)})"
+"""The selector of the Deployments of ours."""
 
 
 @dataclass(frozen=True, slots=True)

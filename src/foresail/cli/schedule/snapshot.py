@@ -16,7 +16,7 @@ from foresail.api.pods import POD
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.lease import Lease, leader
-from foresail.cli.access.operators import OPERATOR_LABEL, Operator, is_operator, operator_of
+from foresail.cli.access.operators import OPERATORS, Operator, is_operator, operator_of
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
@@ -249,7 +249,7 @@ async def _read_operators(cluster: Cluster, deployments: Iterable[Deployment]) -
     """Return the operators in Velero's namespace, or in any other; none if these may not be listed."""
     ours = list(filter(is_operator, deployments))
     if not ours:
-        elsewhere = await _listed_if_allowed(cluster, DEPLOYMENT, "", OPERATOR_LABEL)
+        elsewhere = await _listed_if_allowed(cluster, DEPLOYMENT, "", OPERATORS)
         ours = list(filter(is_operator, map(_deployment.decode, elsewhere)))
     return list(map(operator_of, ours))
 
