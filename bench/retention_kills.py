@@ -27,7 +27,7 @@ from bench.schedules.world import schedule
 from bench.writing import create_all
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
-from foresail.api.marks import PINNED, RETENTION_APPROVED, SCHEDULE_UID, SLOT
+from foresail.api.marks import OBSERVED, PINNED, SCHEDULE_UID, SLOT
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicySpec
 from foresail.kube.clock import now
 from foresail.kube.crash_injection import VARIABLE
@@ -98,7 +98,14 @@ class History:
     def kept(self) -> set[str]:
         """What exists when nothing is left to delete."""
         copies = [
-            Copy(each.name, each.slot, each.kind in GOOD, each.kind != "unfinished", each.kind == "pinned")
+            Copy(
+                each.name,
+                each.slot,
+                each.kind in GOOD,
+                each.kind != "unfinished",
+                each.kind == "pinned",
+                is_partial=each.kind == "partial",
+            )
             for each in self.made
             if each.kind in OURS
         ]
@@ -169,13 +176,14 @@ class Series:
         return self.report
 
     def _begin(self, number: int) -> None:
-        """Create a Schedule, whose rules are approved, with a random history."""
+        """Create a Schedule, whose rules are in effect, with a random history."""
         rules = number % len(RULES)
         found = retention_rules(_row(rules), Settings().zone)
         assert found is not None  # noqa: S101 - for the type checker
         body = schedule(f"h-{number:03}", NEVER)
         body["metadata"]["labels"]["rules"] = f"r{rules}"
-        body["metadata"]["annotations"] = {RETENTION_APPROVED: digest_of(found)}
+        observed = {"schedule": NEVER, "retention": digest_of(found)}
+        body["metadata"]["annotations"] = {OBSERVED: json.dumps(observed)}
         self._cluster.apply(body)
         name = body["metadata"]["name"]
         uid = self._cluster.get("schedules.velero.io", name, f"--namespace={NAMESPACE}")["metadata"]["uid"]
@@ -242,7 +250,7 @@ def _is_open(deletion: dict[str, Any]) -> bool:
 
 
 def _spec(number: int) -> dict[str, Any]:
-    return {"selector": {"matchLabels": {"rules": f"r{number}"}}, "retention": RULES[number]}
+    return {"selector": {"matchLabels": {"rules": f"r{number}"}}, "retention": {**RULES[number], "gracePeriod": "0s"}}
 
 
 def _row(number: int) -> PolicyRow:

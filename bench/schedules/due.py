@@ -43,7 +43,7 @@ class Played:
     """The controller, and a cluster that stores at once what it writes."""
 
     def __init__(self, many: int, due: int, policies: int) -> None:
-        self.controller = Schedules("velero", Settings(), Dialect.GOCRON)
+        self.controller = Schedules("velero", Settings(velero_schedules_off=True), Dialect.GOCRON)
         self._informers = {id(each.store): each for each in self.controller.informers}
         keys = [*(Key("", pool(number)) for number in range(policies - 1)), EVERYTHING] if policies else []
         for number, key in enumerate(keys):

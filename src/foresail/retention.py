@@ -2,7 +2,8 @@
 
 The rules are those of `restic forget`: `hourly: 24` keeps the newest copy of each of the last 24 hours that have one,
 and so on for days, ISO weeks, months and years, all in the zone of the policy. `keep_good` comes on top of them and
-outranks everything: the newest good copies stay, whatever the other rules say.
+outranks everything: the newest good copies stay, whatever the other rules say. A partial copy takes no place from a
+good one: it is kept beside them, and in a period that has no good one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,10 +39,11 @@ class Copy:
 
     name: str
     started: datetime
-    is_good: bool  # Completed, without errors
+    is_good: bool  # as foresail.backups defines it
     is_finished: bool = True
     is_pinned: bool = False
     is_restored: bool = False  # a restore reads it
+    is_partial: bool = False  # restorable, but not good
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def kept(copies: Iterable[Copy], rules: Rules) -> dict[str, tuple[Rule, ...]]:
     good = [each for each in everything if each.is_finished and each.is_good]
     if rules.is_empty:
         return dict.fromkeys(reasons, (Rule.NO_RULE,))
-    for rule, names in _by_rule(good, rules):
+    for rule, names in (*_by_rule(good, rules), *_partial_by_rule(everything, rules)):
         for name in names:
             reasons[name].append(rule)
     newest_good = good[0].started if good else None
@@ -144,6 +146,26 @@ def _by_rule(good: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]
     yield Rule.GOOD, [each.name for each in good[: rules.good]]
 
 
+def _partial_by_rule(everything: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]:
+    """Yield the names of partial copies that each rule keeps beside the good ones."""
+    restorable = [copy for copy in everything if copy.is_finished and (copy.is_good or copy.is_partial)]
+    partial = {copy.name for copy in restorable if not copy.is_good}
+    if not partial:
+        return
+    good_first = sorted(restorable, key=lambda copy: not copy.is_good)  # stable: of a period, a good copy comes first
+    walls = {copy.name: wall for copy, wall in zip(restorable, _wall_times(restorable, rules), strict=True)}
+    yield Rule.LAST, [copy.name for copy in restorable[: rules.last] if copy.name in partial]
+    for rule, count in rules.counts.items():
+        if count and rule in _PERIODS:
+            first: dict[tuple[int, ...], str] = {}
+            for copy in good_first:
+                first.setdefault(_PERIODS[rule](walls[copy.name]), copy.name)
+            yield rule, [first[period] for period in sorted(first, reverse=True)[:count] if first[period] in partial]
+    if rules.within is not None:
+        oldest = restorable[0].started - rules.within
+        yield Rule.WITHIN, [copy.name for copy in restorable if copy.name in partial and copy.started > oldest]
+
+
 def _of_periods(good: list[Copy], walls: list[datetime], period: Period) -> list[str]:
     """Return the newest copy of each period that has one, the newest period first."""
     newest: dict[tuple[int, ...], str] = {}
@@ -176,7 +198,7 @@ def why_not_kept(copies: Iterable[Copy], rules: Rules) -> Callable[[Copy], str]:
 
     def why(copy: Copy) -> str:
         if not (copy.is_finished and copy.is_good):
-            return "it is not Completed, and a newer Backup is"
+            return "it is not good, and a newer Backup is"
         beyond = [
             f"{rule.value} {rules.counts[rule]} keeps newer ones" for rule in counted if copy.name in newest[rule]
         ]

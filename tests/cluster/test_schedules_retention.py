@@ -45,8 +45,13 @@ def policy(name: str, schedule: str, **spec: Any) -> dict[str, Any]:  # noqa: AN
         "apiVersion": "foresail.dev/v1alpha1",
         "kind": "SchedulePolicy",
         "metadata": {"name": name},
-        "spec": {"selector": {"names": [schedule]}, **spec},
+        "spec": {"selector": {"names": [schedule]}, **_at_once(spec)},
     }
+
+
+def _at_once(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec of a policy whose retention has no grace period."""
+    return {**spec, "retention": {"gracePeriod": "0s", **spec["retention"]}} if "retention" in spec else spec
 
 
 def foresail(cluster: Cluster, *words: str, group: str = "schedule") -> subprocess.CompletedProcess[str]:
@@ -87,7 +92,8 @@ def test_what_goes_leaves_the_bucket_after_approval_and_what_stays_restores(
     assert "SchedulePolicy tides keeps 3 and deletes 2 Backups" in shown.stdout, shown
     assert "would delete 2 of 5 Backups" in shown.stdout
     assert "kept: pinned" in shown.stdout
-    approved = foresail(cluster, "retention", "tides", "--approve")
+    assert foresail(cluster, "retention", "tides", "--approve", "another").returncode
+    approved = foresail(cluster, "retention", "tides", "--approve", shown.stdout.split()[-1])
     assert "deletion of 2 Backups approved" in approved.stderr, approved
     stay = {names[0], *names[3:]}
     eventually(lambda: existing(cluster, "tides") == stay, 120)

@@ -20,6 +20,12 @@ NIGHTLY, HOOKED, UNLISTED = "nightly", "hooked", "unlisted"
 OLD_RUN = "nightly-20250101000000-0123abcd"
 """A run of the administrator's Schedule that exists."""
 
+FAILED_RUN = "nightly-20250102000000-0123abcd"
+"""A failed run of it."""
+
+ADMINISTRATORS = "administrators"
+"""What an administrator made by hand; the Backup of this name has failed."""
+
 UID = "0123abcd-0123-4123-8123-0123456789ab"
 UUID = "0123abcd-0123-5123-8123-0123456789ab"
 RUN = "0123456789"
@@ -191,9 +197,29 @@ def deletion(name: str = TENANTS) -> Json:
 def retention(backup: str = f"{NIGHTLY}-20260101000000-{UID[:8]}-r1") -> Json:
     """Return the request to delete a run of a Schedule."""
     annotations = {"foresail.dev/schedule-uid": UID, "foresail.dev/retention": "no rule keeps it"}
-    labels = {"velero.io/backup-name": backup}
-    name = f"{backup}-retention"
-    return made("DeleteBackupRequest", name, _V1, {"backupName": backup}, labels=labels, annotations=annotations)
+    metadata = {
+        "labels": {"velero.io/backup-name": backup, "velero.io/backup-uid": UID},
+        "annotations": annotations,
+        "ownerReferences": [{"apiVersion": _V1, "kind": "Backup", "name": backup, "uid": UID}],
+    }
+    return made("DeleteBackupRequest", f"{backup}-retention", _V1, {"backupName": backup}, **metadata)
+
+
+def mark() -> Json:
+    """Return the change of a Backup that no rule keeps."""
+    return {
+        "metadata": {
+            "annotations": {
+                "foresail.dev/delete-after": "2026-01-02T00:00:00Z",
+                "foresail.dev/delete-reason": "no rule keeps it",
+            }
+        }
+    }
+
+
+def admission(value: str) -> dict[str, str]:
+    """Return the labels by which admission policies select a namespace."""
+    return {"foresail.dev/velero-annotations": value, "foresail.dev/file-system-backup": value}
 
 
 def run_of_tenant() -> Json:
@@ -410,7 +436,10 @@ def controls() -> list[Write]:
         # Schedules
         _create(SCHEDULES, "backups", VELERO, run_of(NIGHTLY)),
         _create(SCHEDULES, "backups", VELERO, run_of(HOOKED, {"hooks": HOOKS})),
+        _patch(SCHEDULES, _V1, "backups", (VELERO, OLD_RUN), mark()),
+        Write(SCHEDULES, "delete", _V1, "backups", VELERO, FAILED_RUN),
         _create(SCHEDULES, "deletebackuprequests", VELERO, retention()),
+        Write(SCHEDULES, "delete", _V1, "deletebackuprequests", VELERO, f"{OLD_RUN}-retention"),
         _create(SCHEDULES, "serverstatusrequests", VELERO, status_request()),
         _create(SCHEDULES, "events", VELERO, event(VELERO)),
         _create(SCHEDULES, "leases", VELERO, lease(SCHEDULES)),
@@ -432,6 +461,7 @@ def controls() -> list[Write]:
         _create(SELF_SERVICE, "downloadrequests", VELERO, download()),
         Write(SELF_SERVICE, "delete", _V1, "downloadrequests", *tenants),
         _create(SELF_SERVICE, "serverstatusrequests", VELERO, status_request()),
+        _patch(SELF_SERVICE, "v1", "namespaces", ("", SHOP), {"metadata": {"labels": admission("refused")}}),
         _create(SELF_SERVICE, "nonadminbackups", SHOP, run_of_tenant()),
         _create(SELF_SERVICE, "nonadminbackups", SHOP, adopted()),
         _patch(SELF_SERVICE, _OADP, "nonadminbackups", (SHOP, "daily"), {"spec": {"deleteBackup": True}}),

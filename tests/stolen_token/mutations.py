@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tests.stolen_token.bodies import (
+    ADMINISTRATORS,
     CHECKS,
     HOOKED,
     HOOKS,
@@ -24,6 +25,7 @@ from tests.stolen_token.bodies import (
     VELERO,
     Json,
     Write,
+    admission,
     deletion,
     download,
     event,
@@ -260,6 +262,11 @@ def _deletions_of_backups(control: Write) -> Iterator[Write]:
     for name in (NIGHTLY, "any"):
         body = deletion(name) if control.token == SELF_SERVICE else retention(name)
         yield replace(control, name=body["metadata"]["name"], body=body, shape=f"for the administrator's backup {name}")
+    if control.token == SCHEDULES:
+        body = copy.deepcopy(control.body)
+        body["metadata"]["ownerReferences"][0]["name"] = OLD_RUN
+        yield replace(control, body=body, shape="with another Backup as its owner")
+        yield replace(control, name=f"{TENANTS}-retention", body=retention(TENANTS), shape="for the backup of a tenant")
 
 
 def _downloads(control: Write) -> Iterator[Write]:
@@ -333,6 +340,43 @@ def _changed_schedules(control: Write) -> Iterator[Write]:
         yield replace(control, body={"spec": {field: value}}, shape=f"changing spec.{field}")
 
 
+def _changed_namespaces(control: Write) -> Iterator[Write]:
+    for value in ("allowed", "other"):
+        yield replace(control, body={"metadata": {"labels": admission(value)}}, shape=f"to {value}")
+    for label, value in (
+        ("foresail.dev/self-service", "disabled"),
+        ("pod-security.kubernetes.io/enforce", "privileged"),
+        ("velero.io/exclude-from-backup", "true"),
+    ):
+        yield replace(control, body={"metadata": {"labels": {label: value}}}, shape=f"changing label {label}")
+    yield replace(control, name="kube-system", shape="of kube-system")
+
+
+def _changed_runs(control: Write) -> Iterator[Write]:
+    for name, whose in ((TENANTS, "a tenant"), (ADMINISTRATORS, "the administrator, made by hand")):
+        yield replace(control, name=name, shape=f"of {whose}")
+    marks: tuple[tuple[str, Json], ...] = (
+        ("the pin", {"annotations": {"foresail.dev/pinned": "true"}}),
+        ("the slot", {"annotations": {"foresail.dev/slot": "2024-01-01T00:00:00Z"}}),
+        ("the UID of its Schedule", {"annotations": {"foresail.dev/schedule-uid": "other"}}),
+        ("the name of its Schedule", {"labels": {"velero.io/schedule-name": HOOKED}}),
+        ("its storage location in a label", {"labels": {"velero.io/storage-location": OTHERS_LOCATION}}),
+    )
+    for what, metadata in marks:
+        yield replace(control, body={"metadata": metadata}, shape=f"changing {what}")
+    for field, value in (("phase", "Failed"), ("expiration", "2020-01-01T00:00:00Z")):
+        yield replace(control, body={"status": {field: value}}, shape=f"changing status.{field}")
+
+
+def _deleted_runs(control: Write) -> Iterator[Write]:
+    yield replace(control, name=OLD_RUN, shape="that has not failed")
+    yield replace(control, name=TENANTS, shape="of a tenant")
+
+
+def _withdrawn(control: Write) -> Iterator[Write]:
+    yield replace(control, name=TENANTS, shape="of a tenant")
+
+
 def _changed_backups(control: Write) -> Iterator[Write]:
     yield replace(control, name=OLD_RUN, shape="of the administrator's backup")
     yield replace(control, body={"status": {"phase": "Completed"}}, shape="changing the phase")
@@ -377,18 +421,18 @@ def _bindings(control: Write) -> Iterator[Write]:
 
 
 _FOREIGN = {
-    "backups": (VELERO, OLD_RUN),
-    "restores": (VELERO, "administrators"),
-    "deletebackuprequests": (VELERO, "administrators"),
-    "downloadrequests": (VELERO, "administrators"),
+    "backups": (VELERO, ADMINISTRATORS),
+    "restores": (VELERO, ADMINISTRATORS),
+    "deletebackuprequests": (VELERO, ADMINISTRATORS),
+    "downloadrequests": (VELERO, ADMINISTRATORS),
     "backupstoragelocations": (VELERO, "default"),
-    "nonadminbackupstoragelocationrequests": (VELERO, "administrators"),
+    "nonadminbackupstoragelocationrequests": (VELERO, ADMINISTRATORS),
     "pods": (SHOP, "web"),
     "cronjobs": (SHOP, "report"),
     "podtemplates": (SHOP, "foreign"),
     "capacitybuffers": (SHOP, "foreign"),
     "namespaces": ("", OTHER),
-    "configmaps": (VELERO, "administrators"),
+    "configmaps": (VELERO, ADMINISTRATORS),
 }
 
 
@@ -422,6 +466,10 @@ _OF_KINDS: dict[tuple[str, str, str], Mutations] = {
     ("", "patch", "secrets"): _changed_secrets,
     ("", "patch", "backupstoragelocations"): _changed_locations,
     ("", "patch", "schedules"): _changed_schedules,
-    ("", "patch", "backups"): _changed_backups,
+    (SELF_SERVICE, "patch", "backups"): _changed_backups,
+    (SELF_SERVICE, "patch", "namespaces"): _changed_namespaces,
+    (SCHEDULES, "patch", "backups"): _changed_runs,
+    (SCHEDULES, "delete", "backups"): _deleted_runs,
+    (SCHEDULES, "delete", "deletebackuprequests"): _withdrawn,
     ("", "patch", "cronjobs"): _changed_cron_jobs,
 }

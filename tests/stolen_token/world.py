@@ -88,16 +88,22 @@ def _objects() -> Iterator[b.Json]:
         spec = {"schedule": "0 1 * * *", "template": {"includedNamespaces": ["*"], **hooks}, "paused": True}
         yield _placed(b.made("Schedule", name, "velero.io/v1", spec), b.VELERO)
     yield _placed(b.run_of(b.NIGHTLY), b.VELERO, b.OLD_RUN)
+    failed = {"status": {"phase": "Failed"}}
+    yield {**_placed(b.run_of(b.NIGHTLY), b.VELERO, b.FAILED_RUN), **failed}
+    yield {**_placed(b.made("Backup", b.ADMINISTRATORS, "velero.io/v1", {}), b.VELERO), **failed}
+    request = b.retention(b.OLD_RUN)
+    del request["metadata"]["ownerReferences"]  # its UID is none, so Kubernetes would delete the request
+    yield _placed(request, b.VELERO)
     yield _placed(b.tenants_backup(), b.VELERO)
     restore = b.tenants_restore(b.TENANTS)
     yield _placed(restore, b.VELERO)
-    yield _placed({**restore, "metadata": {"name": "administrators"}}, b.VELERO)
+    yield _placed({**restore, "metadata": {"name": b.ADMINISTRATORS}}, b.VELERO)
     for body in (b.deletion(), b.download()):
         yield _placed(body, b.VELERO, b.TENANTS)
-        yield _placed({**body, "metadata": {"name": "administrators"}}, b.VELERO)
+        yield _placed({**body, "metadata": {"name": b.ADMINISTRATORS}}, b.VELERO)
     yield _placed(b.location(), b.VELERO)
     yield _placed(b.approval(), b.VELERO)
-    yield _placed({**b.approval(), "metadata": {"name": "administrators"}}, b.VELERO)
+    yield _placed({**b.approval(), "metadata": {"name": b.ADMINISTRATORS}}, b.VELERO)
     yield from _requests()
     yield from _held()
     yield from _checked()
@@ -149,7 +155,7 @@ def _held() -> Iterator[b.Json]:
 
 
 def _checked() -> Iterator[b.Json]:
-    yield _placed({**b.made("ConfigMap", "administrators", "v1"), "data": {"x": "y"}}, b.VELERO)
+    yield _placed({**b.made("ConfigMap", b.ADMINISTRATORS, "v1"), "data": {"x": "y"}}, b.VELERO)
     yield _placed(b.config_map("start", {}), b.VELERO)
     restore, download = b.check_restore(), b.check_download()
     yield _placed(restore, b.VELERO, "check-ffffffffff")

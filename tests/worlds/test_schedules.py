@@ -622,7 +622,24 @@ def test_nothing_fires_while_veleros_deployment_cannot_be_read(mended: bool) -> 
         await scene.stop()
         return scene
 
-    assert virtual_time.run(live()).record.slots_of("often") == slots(10)
+    # Without a server that is recognised, Velero may still run the Schedules itself.
+    assert virtual_time.run(live()).record.slots_of("often") == (slots(10) if mended else [])
+
+
+def test_velero_without_a_deployment_or_pod_is_held_unless_an_administrator_vouches_for_it() -> None:
+    async def live(*, vouched: bool) -> ScheduleScene:
+        scene = ScheduleScene(Settings(velero_schedules_off=vouched))
+        done(scene.world.delete(DEPLOYMENT, Key(HOME, "velero")))
+        scene.start()
+        scene.make("often", "*/10 * * * *")
+        await scene.until(BEGINNING + 11 * MINUTE)
+        await scene.stop()
+        return scene
+
+    held = virtual_time.run(live(vouched=False))
+    assert held.record.runs == []
+    assert {note.reason for note in held.notes} == {"VeleroSchedules"}
+    assert virtual_time.run(live(vouched=True)).record.slots_of("often") == slots(10)
 
 
 def test_a_name_that_somebody_else_has_is_refused_and_taken_when_it_is_free() -> None:

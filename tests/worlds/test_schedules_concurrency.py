@@ -1,6 +1,8 @@
 """Limited groups in a world: never more Backups at once than allowed, all get their turn in the order of slots."""
 
+from collections import Counter
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -200,11 +202,66 @@ def test_backup_that_is_deleted_while_it_runs_frees_its_place() -> None:
     assert len(virtual_time.run(story()).record.runs) == 2
 
 
+def crowd(schedules: int, text: str, takes: timedelta, most: int, span: timedelta) -> ScheduleScene:
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene(ending=lambda _, made: (made + takes, "Completed"))
+        scene.rule("few", {}, concurrency={"max": most})
+        for number in range(schedules):
+            scene.make(f"s{number:03}", text)
+        scene.start(workers=4)
+        await scene.until(BEGINNING + span)
+        await scene.stop()
+        return scene
+
+    return virtual_time.run(story())
+
+
+@pytest.mark.parametrize(
+    ("schedules", "text", "takes", "most", "span"),
+    [(60, DAILY, HOUR, 2, 10 * DAY), (5, "0 * * * *", 20 * MINUTE, 1, 3 * DAY), (2, "0 * * * *", 61 * MINUTE, 1, DAY)],
+)
+def test_group_that_is_too_small_for_all_runs_shares_its_places_equally(
+    schedules: int, text: str, takes: timedelta, most: int, span: timedelta
+) -> None:
+    scene = crowd(schedules, text, takes, most, span)
+    fair = max(takes * schedules / most, DAY if text == DAILY else HOUR)  # between two runs of each
+    counts = []
+    for number in range(schedules):
+        starts = [run.at for run in scene.record.runs if run.schedule == f"s{number:03}"]
+        pauses = [later - earlier for earlier, later in pairwise([BEGINNING, *starts, BEGINNING + span])]
+        assert max(pauses) <= 2 * fair, f"s{number:03}"
+        counts.append(len(starts))
+    assert max(counts) - min(counts) <= 2
+
+
+def test_stuck_backup_stops_the_other_schedules_of_its_group_for_a_day_at_most() -> None:
+    def ending(document: Document, made: datetime) -> tuple[datetime, str]:
+        is_stuck = document["metadata"]["labels"][velero.SCHEDULE_LABEL] == "s003"
+        return made + (9999 * DAY if is_stuck else 5 * MINUTE), "Completed"
+
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene(ending=ending)
+        scene.rule("few", {}, concurrency={"max": 1})
+        for number in range(20):
+            scene.make(f"s{number:03}", DAILY)
+        scene.start(workers=4)
+        await scene.until(BEGINNING + 10 * DAY)
+        await scene.stop()
+        return scene
+
+    scene = virtual_time.run(story())
+    runs = Counter(run.schedule for run in scene.record.runs)
+    assert runs.pop("s003") == 1
+    assert len(runs) == 19
+    assert min(runs.values()) >= 9
+    assert {note.key.name for note in scene.notes if note.reason == "BackupStuck"} == {"s003"}
+
+
 class RaisesOnce(Schedules):
     """Raises when a run that waits is reconciled, as a defect in a rule would."""
 
     def decide(self, view: ScheduleView | VeleroView, now: datetime) -> Plan:
-        if isinstance(view, ScheduleView) and view.schedule.key.name == "b" and view.group and view.group.waits_since:
+        if isinstance(view, ScheduleView) and view.schedule.key.name == "b" and view.group and view.group.turn:
             raise RecursionError("too deep")
         return super().decide(view, now)
 

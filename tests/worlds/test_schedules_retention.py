@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from foresail.api import velero
+from foresail.api.marks import PINNED
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.plan import Key
 from foresail.schedules.controller import Schedules
@@ -43,7 +44,7 @@ def failing(process: Process) -> float:
 def live(dies: Moment | None = None) -> ScheduleScene:
     async def story() -> ScheduleScene:
         scene = ScheduleScene()
-        scene.rule("short", {"names": ["often"]}, retention={"keepLast": 2})
+        scene.rule("short", {"names": ["often"]}, retention={"keepLast": 2, "gracePeriod": "0s"})
         scene.make("often", EVERY_TEN)
         process = scene.start(dies)
         for minutes in range(5, 70, 5):
@@ -84,7 +85,7 @@ def test_failed_runs_never_push_out_the_last_good_backup() -> None:
 
     async def story() -> ScheduleScene:
         scene = ScheduleScene(ending=fails_after_the_first)
-        scene.rule("short", {}, retention={"keepLast": 1})
+        scene.rule("short", {}, retention={"keepLast": 1, "gracePeriod": "0s"})
         scene.make("often", EVERY_TEN)
         scene.start()
         await scene.until(BEGINNING + HOUR + MINUTE)
@@ -100,7 +101,7 @@ def test_new_policy_waits_for_approval_and_a_removed_one_deletes_nothing() -> No
         scene.make("often", EVERY_TEN)
         scene.start()
         await scene.until(BEGINNING + 41 * MINUTE)
-        scene.rule("short", {}, retention={"keepLast": 1})
+        scene.rule("short", {}, retention={"keepLast": 1, "gracePeriod": "0s"})
         await scene.until(BEGINNING + 43 * MINUTE)
         assert slots_left(scene) == [10, 20, 30, 40]
         assert "RetentionNotApproved" in {note.reason for note in scene.notes}
@@ -115,8 +116,8 @@ def test_new_policy_waits_for_approval_and_a_removed_one_deletes_nothing() -> No
 def test_policy_that_cannot_be_read_leaves_no_other_one_to_delete() -> None:
     async def story() -> ScheduleScene:
         scene = ScheduleScene()
-        scene.rule("gold", {}, priority=9, retention={"keepLast": 100})
-        scene.rule("short", {}, retention={"keepLast": 8})
+        scene.rule("gold", {}, priority=9, retention={"keepLast": 100, "gracePeriod": "0s"})
+        scene.rule("short", {}, retention={"keepLast": 8, "gracePeriod": "0s"})
         scene.make("often", EVERY_TEN)
         scene.start()
         await scene.until(BEGINNING + 85 * MINUTE)
@@ -140,7 +141,7 @@ def test_many_schedules_delete_a_few_at_a_time_and_all_come_to_their_turn() -> N
     async def story() -> ScheduleScene:
         nonlocal most
         scene = ScheduleScene()
-        scene.rule("short", {}, retention={"keepLast": 1})
+        scene.rule("short", {}, retention={"keepLast": 1, "gracePeriod": "0s"})
         for number in range(3 * MOST_OPEN_DELETIONS):
             scene.make(f"s{number}", EVERY_TEN)
 
@@ -163,7 +164,7 @@ def test_many_schedules_delete_a_few_at_a_time_and_all_come_to_their_turn() -> N
 def test_backup_that_a_restore_reads_stays_until_it_has_ended() -> None:
     async def story() -> ScheduleScene:
         scene = ScheduleScene()
-        scene.rule("short", {}, retention={"keepLast": 1})
+        scene.rule("short", {}, retention={"keepLast": 1, "gracePeriod": "0s"})
         scene.make("often", EVERY_TEN)
         scene.start()
         await scene.until(BEGINNING + 11 * MINUTE)
@@ -180,12 +181,64 @@ def test_backup_that_a_restore_reads_stays_until_it_has_ended() -> None:
     assert slots_left(virtual_time.run(story())) == [30]
 
 
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_rules_that_are_edited_during_a_restore_ask_when_it_has_ended(is_restored: bool) -> None:
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.rule("p", {}, retention={"keepLast": 1000, "gracePeriod": "0s"})
+        scene.make("often", EVERY_TEN)
+        scene.start()
+        await scene.until(BEGINNING + 5 * HOUR + 5 * MINUTE)
+        if is_restored:
+            status = {"phase": "InProgress"}
+            restore = {"metadata": {"name": "r"}, "spec": {"scheduleName": "often"}, "status": status}
+            done(scene.world.create(velero.RESTORE, restore, "user", HOME))
+        done(scene.world.merge(SCHEDULE_POLICY, Key("", "p"), {"spec": {"retention": {"keepLast": 1}}}, "admin"))
+        await scene.until(scene.clock() + timedelta(seconds=30))
+        if is_restored:
+            done(scene.world.merge(velero.RESTORE, Key(HOME, "r"), {"status": {"phase": "Completed"}}, "velero"))
+        await scene.until(scene.clock() + 3 * MINUTE)
+        await scene.stop()
+        return scene
+
+    scene = virtual_time.run(story())
+    assert len(backups(scene)) == 30
+    assert "RetentionNotApproved" in {note.reason for note in scene.notes}
+
+
+def test_backup_that_is_pinned_while_the_leader_is_paused_stays() -> None:
+    """A write of the paused leader fails, for the Backup has changed since it was read."""
+
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.rule("short", {}, retention={"keepLast": 2, "gracePeriod": "0s"})
+        scene.make("often", EVERY_TEN)
+        process = scene.start()
+        first = ""
+
+        def pause() -> None:
+            nonlocal first
+            names = backups(scene)
+            if len(names) == 3 and not first and scene.clock() > BEGINNING + 30 * MINUTE + timedelta(seconds=1):
+                first = names[0]
+                pinned = {"metadata": {"annotations": {PINNED: "true"}}}
+                done(scene.world.merge(velero.BACKUP, Key(HOME, first), pinned, "admin"))
+
+        process.executor._before_write = pause  # noqa: SLF001 - what happens while the process stands still
+        await scene.until(BEGINNING + 65 * MINUTE)
+        assert first in backups(scene)
+        await scene.stop()
+        return scene
+
+    assert slots_left(virtual_time.run(story())) == [10, 50, 60]
+
+
 def fails_for_a_day(error: str | None) -> ScheduleScene:
     """Return a world where the first deletion fails or is abandoned, and is looked at again after more than a day."""
 
     async def story() -> ScheduleScene:
         scene = ScheduleScene()
-        scene.rule("short", {}, retention={"keepLast": 2})
+        scene.rule("short", {}, retention={"keepLast": 2, "gracePeriod": "0s"})
         scene.make("often", EVERY_TEN)
         failures = {"often-" + f"{BEGINNING + 10 * MINUTE:%Y%m%d%H%M%S}": error}
         scene.velero.deleting = lambda name: next(
@@ -235,7 +288,7 @@ def test_odd_request_in_the_place_of_a_deletion_is_reported_and_blocks_no_other(
 ) -> None:
     async def story() -> ScheduleScene:
         scene = ScheduleScene()
-        scene.rule("short", {}, retention={"keepLast": 2})
+        scene.rule("short", {}, retention={"keepLast": 2, "gracePeriod": "0s"})
         scene.make("often", EVERY_TEN)
         process = scene.start()
         await scene.until(BEGINNING + 15 * MINUTE)

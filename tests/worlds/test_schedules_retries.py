@@ -137,7 +137,7 @@ def test_attempts_wait_for_the_location_and_nothing_is_written_once_they_have_en
 def test_failed_attempts_push_out_no_good_backup_and_go_when_a_good_one_is_newer() -> None:
     async def story() -> ScheduleScene:
         scene = ScheduleScene(ending=fails_twice)
-        scene.rule("stubborn", {}, retry=RETRY, retention={"keepLast": 1})
+        scene.rule("stubborn", {}, retry=RETRY, retention={"keepLast": 1, "gracePeriod": "0s"})
         scene.make("often", HOURLY)
         scene.start()
         await scene.until(BEGINNING + 2 * HOUR + 4 * MINUTE)

@@ -31,7 +31,7 @@ def test_backups_and_locations_are_streamed_once_for_both() -> None:
         tenancy = Tenancy(also=(*SCHEDULES, Definition(DEPLOYMENT)))
         visitor = Visitor(tenancy.world, weather=tenancy.weather)
         reader = AccessReader(Reviewer(visitor, tenancy.reviews), tenancy.reviews.contents)
-        schedules, service = Schedules(VELERO, Settings()), SelfService(VELERO, access=reader)
+        schedules, service = Schedules(VELERO, Settings(velero_schedules_off=True)), SelfService(VELERO, access=reader)
         executor, clock = Executor(visitor), tenancy.clock
         first: Loop[Any] = Loop(visitor, schedules, executor, clock)
         second: Loop[Any] = Loop(visitor, service, executor, clock, siblings=[first])
@@ -72,7 +72,7 @@ def check(tenancy: Tenancy, schedules: Schedules, service: SelfService) -> None:
 def test_an_unfiltered_watch_serves_one_with_a_selector_whichever_comes_first(schedules_first: bool) -> None:
     async def live() -> None:
         visitor = Visitor(Tenancy().world)
-        controllers: list[Any] = [Schedules(VELERO, Settings()), SelfService(VELERO)]
+        controllers: list[Any] = [Schedules(VELERO, Settings(velero_schedules_off=True)), SelfService(VELERO)]
         one, other = controllers if schedules_first else reversed(controllers)
         first = Loop(visitor, one, Executor(visitor), visitor.world.clock)
         second = Loop(visitor, other, Executor(visitor), visitor.world.clock, siblings=[first])

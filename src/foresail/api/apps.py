@@ -1,5 +1,8 @@
 """Wire types of Deployments and their pods: the fields that show which Velero runs and with which flags."""
 
+import shlex
+from itertools import pairwise, takewhile
+
 import msgspec
 
 from foresail.api.metadata import Metadata
@@ -7,6 +10,10 @@ from foresail.plan import Kind
 
 DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")
 DAEMON_SET = Kind("apps", "v1", "daemonsets", "DaemonSet")
+
+_VELERO, _SERVER = "velero", "server"
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "busybox"})
+_SEPARATORS = frozenset(";&|()<>")  # of the commands of a shell
 
 
 class Variable(msgspec.Struct, frozen=True):
@@ -28,9 +35,41 @@ class Container(msgspec.Struct, frozen=True):
 
 def is_server(container: Container) -> bool:
     """Return whether a container runs a Velero server."""
+    return server_words(container) is not None
+
+
+def server_words(container: Container) -> list[str] | None:
+    """Return the command line of the Velero server that a container runs; None if it runs none that is recognised."""
     words = [*container.command, *container.args]
-    is_velero = "velero" in container.image.rpartition("/")[2] or any(each.endswith("/velero") for each in words)
-    return is_velero and "server" in words
+    if is_wrapped(container):
+        return next(filter(None, map(_server_in_script, words[1:])), None)
+    is_velero = "velero" in container.image.rpartition("/")[2] or any(_base(each) == _VELERO for each in words)
+    return words if is_velero and _SERVER in words else None
+
+
+def is_wrapped(container: Container) -> bool:
+    """Return whether a shell starts what the container runs, so that its flags are in a script."""
+    words = [*container.command, *container.args]
+    return bool(words) and _base(words[0]) in _SHELLS
+
+
+def _server_in_script(script: str) -> list[str] | None:
+    """Return the command line of a Velero server in the script of a shell, up to the end of that command."""
+    lines = script.replace("\\\n", " ").replace("\n", " ; ")
+    lexer = shlex.shlex(lines, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:  # a quote without its end
+        words = lines.split()
+    for start, (word, following) in enumerate(pairwise(words)):
+        if _base(word) == _VELERO and following == _SERVER:
+            return list(takewhile(lambda each: not set(each) <= _SEPARATORS, words[start:]))
+    return None
+
+
+def _base(word: str) -> str:
+    return word.rpartition("/")[2]
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):

@@ -18,7 +18,14 @@ RETENTION = "foresail.dev/retention"
 """On a DeleteBackupRequest: why no rule keeps the Backup."""
 
 RETENTION_APPROVED = "foresail.dev/retention-approved"
-"""On a Schedule: the rules, by their digest, that may delete many Backups at once."""
+"""On a Schedule or NonAdminSchedule: the backups, by digests of their UIDs, that may go although they are many."""
+
+DELETE_AFTER = "foresail.dev/delete-after"
+DELETE_REASON = "foresail.dev/delete-reason"
+"""On a Backup or NonAdminBackup that no rule keeps, both together: from when on it may be deleted, and why."""
+
+KEPT: dict[str, str | None] = {PINNED: "true", DELETE_AFTER: None, DELETE_REASON: None}
+"""The annotations that take back a deletion that was announced."""
 
 REQUEST_UID = "foresail.dev/request-uid"
 NAMESPACE_UID = "foresail.dev/namespace-uid"

@@ -60,6 +60,7 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
     """The number of items."""
 
     total_items: int = 0
+    items_backed_up: int = 0
 
 
 class HookStatus(msgspec.Struct, frozen=True, rename="camel"):

@@ -86,8 +86,12 @@ class Retention(Wire, frozen=True):
     keep_within: Annotated[Duration, _described("All Backups this long before the newest one.")] | None = None
     keep_good: Annotated[
         int,
-        msgspec.Meta(ge=1, le=MOST_KEPT, description="The newest Completed Backups, whatever the other rules say."),
+        msgspec.Meta(ge=1, le=MOST_KEPT, description="The newest good Backups, whatever the other rules say."),
     ] = 1
+    grace_period: Annotated[
+        Duration,
+        _length("How long a Backup that no rule keeps stays, marked, before it is deleted.", "0s", "720h"),
+    ] = "24h"
 
 
 class Retry(Wire, frozen=True):

@@ -6,6 +6,8 @@ Velero's kinds have no status subresource: spec and status are written together,
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -133,15 +135,40 @@ class Template(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BackupSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Where the data of a Backup is."""
+    """Where the data of a Backup is, and which objects it selects."""
 
     storage_location: str = ""
+    included_namespaces: Any = None
+    excluded_namespaces: Any = None
+    included_resources: Any = None
+    excluded_resources: Any = None
+    included_cluster_scoped_resources: Any = None
+    excluded_cluster_scoped_resources: Any = None
+    included_namespace_scoped_resources: Any = None
+    excluded_namespace_scoped_resources: Any = None
+    include_cluster_resources: Any = None
+    label_selector: Any = None
+    or_label_selectors: Any = None
+    resource_policy: Any = None
+
+    @property
+    def selection(self) -> int:
+        """A digest of what it selects, by which two runs are compared."""
+        return crc32(msgspec.json.encode(msgspec.structs.replace(self, storage_location=""), order="sorted"))
+
+
+class BackupProgress(msgspec.Struct, frozen=True, rename="camel"):
+    """How many objects a Backup has; Velero leaves out a zero."""
+
+    items_backed_up: int = 0
 
 
 class BackupStatus(msgspec.Struct, frozen=True, rename="camel"):
     """How far a Backup is."""
 
     phase: str = ""
+    failure_reason: str = ""
+    progress: BackupProgress | None = None
     start_timestamp: datetime | None = None
     completion_timestamp: datetime | None = None
     expiration: datetime | None = None

@@ -84,6 +84,8 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         choices=[each.value for each in Dialect],
         help="Velero's cron dialect, used only if neither Velero nor its image tag reports a version",
     )
+    off = "Velero's schedule controller is off, although no Deployment or pod is recognised as a Velero server"
+    add_switch(schedules, "--velero-schedules-off", off, default=False)
     schedules.add_argument(
         "--velero-time-zone", default="UTC", metavar="ZONE", help="time zone of Velero's clock (default: UTC)"
     )
@@ -252,9 +254,13 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         zone = validate_zone_name(args.velero_time_zone)
     except CronError as error:
         raise UsageError(f"--velero-time-zone: {error}") from error
-    not_copied = tuple(args.not_copied or NOT_COPIED)
-    hooks = _names(args.schedules_with_hooks)
-    schedules = ScheduleSettings(args.schedule_skip_immediately, zone, not_copied, with_hooks=hooks)
+    schedules = ScheduleSettings(
+        skip_immediately=args.schedule_skip_immediately,
+        zone=zone,
+        not_copied=tuple(args.not_copied or NOT_COPIED),
+        velero_schedules_off=args.velero_schedules_off,
+        with_hooks=_names(args.schedules_with_hooks),
+    )
     if args.check_canary_image and not args.restore_checks:
         raise UsageError("--check-canary-image needs --restore-checks", hint="add --restore-checks")
     own_namespace = os.environ.get("POD_NAMESPACE", "")

@@ -10,6 +10,9 @@ Two replicas never lead at once: the leader counts its deadline from *before* it
 the longer duration from *after* it observed it, and no clock is compared with another. A request that failed may still
 arrive; it then fails on its resourceVersion, or renews a Lease that is ours anyway.
 
+If the Lease has an older resourceVersion than before, etcd was restored: whatever this process knows comes from a
+history that no longer exists. It leads no more, and must end.
+
 One gap remains: a process that is paused between the check and the write, and resumed minutes later, sends that one
 write. It does no harm: an existing name, an old resourceVersion or an old UID makes it fail. So every Plan must be safe
 to repeat.
@@ -82,6 +85,8 @@ class Candidate:
     leader_until: float = NEVER
     is_outdated: bool = True  # the Lease may differ from `observed`
     next_request: float = NEVER  # the earliest time
+    newest: int = 0  # the highest resourceVersion of the Lease that was read or written
+    is_rewound: bool = False  # an older one came after it: etcd was restored to an earlier state
 
     def is_leader(self, now: float) -> bool:
         """Return whether this process may write."""
@@ -120,6 +125,9 @@ class Candidate:
             own_renewals += (found.renewed,)  # this process has just started, so its predecessor wrote it: it is ours
         observed_at = self.observed_at if unchanged else now
         updated = replace(self, observed=found, observed_at=observed_at, own_renewals=own_renewals, is_outdated=False)
+        updated = _seen(updated, found.version if found is not None else "")
+        if updated.is_rewound:
+            return updated
         if found is None or updated.owns(found):
             return replace(updated, next_request=now)
         return replace(updated, leader_until=NEVER, next_request=now + self.timing.retry_period)
@@ -135,7 +143,8 @@ class Candidate:
         """Return the state after our write succeeded; the deadline counts from before it was sent."""
         until = sent + self.timing.renew_deadline
         mine = replace(self, observed=record, observed_at=now, own_renewals=(record.renewed,), leader_until=until)
-        return replace(mine, is_outdated=False, next_request=sent + self.timing.retry_period)
+        mine = replace(mine, is_outdated=False, next_request=sent + self.timing.retry_period)
+        return _seen(mine, record.version)
 
     def after_failure(self, now: float, *, overtaken: bool) -> "Candidate":
         """Return the state after a request failed; it may have succeeded all the same, so a read follows.
@@ -152,6 +161,14 @@ class Candidate:
         """Return whether this process wrote the record."""
         # The identity is not enough: a second process with the same identity must not share the Lease.
         return record.holder == self.identity and record.renewed in self.own_renewals
+
+
+def _seen(candidate: Candidate, version: str) -> Candidate:
+    """Return the state after the Lease had a resourceVersion; one below the newest ends leadership at once."""
+    number = int(version) if version.isdecimal() else candidate.newest
+    if number < candidate.newest:
+        return replace(candidate, is_rewound=True, leader_until=NEVER)
+    return replace(candidate, newest=number)
 
 
 def _heartbeat(record: Record) -> tuple[str, str, int]:

@@ -6,7 +6,7 @@ import random
 import ssl
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -152,6 +152,11 @@ class Client:
             return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
         except (ValueError, OverflowError):
             return Failure(Cause.UNREADABLE, f"GET /version: the header Date is {date[:40]!r}")
+
+    @property
+    def skew(self) -> timedelta | None:
+        """By how much our clock is ahead of the API server's, by its last answer; None before the first."""
+        return self._connection.skew
 
     # Writing
 
@@ -323,6 +328,7 @@ class Client:
             async with self._limiter:
                 response = await self._send(method, path, parameters, header, data, _SECONDS)
                 async with response:
+                    self._connection.compare_clock(response.headers.get("Date", ""))
                     if response.status == HTTPStatus.TOO_MANY_REQUESTS:
                         self._limiter.throttle()
                     else:

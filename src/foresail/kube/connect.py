@@ -5,10 +5,14 @@ import os
 import ssl
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+from foresail.kube.clock import now
 from foresail.kube.credentials import Credentials, CredentialSource, TokenFile, anonymous, credential_source
 from foresail.kube.kubeconfig import Entry, KubeconfigError, kubeconfig_paths, read_context
 
@@ -39,6 +43,17 @@ class Connection:
         self.tls = _tls(settings, credentials)
         self._renewing = asyncio.Lock()
         self._renewals = 0
+        self._date = ""
+        self.skew: timedelta | None = None  # by how much our clock is ahead of the server's; None before an answer
+
+    def compare_clock(self, date: str) -> None:
+        """Compare our clock with the header Date of an answer; an odd one is ignored."""
+        if date == self._date:
+            return
+        self._date = date
+        with suppress(ValueError, OverflowError, TypeError):
+            time = parsedate_to_datetime(date)
+            self.skew = now() - (time if time.tzinfo is not None else time.replace(tzinfo=UTC))
 
     @property
     def server(self) -> str:

@@ -46,6 +46,10 @@ class _Lease(msgspec.Struct):
         )
 
 
+class HistoryRewoundError(RuntimeError):
+    """The API server has an older state than before: etcd was restored from a backup."""
+
+
 class Leadership:
     """Campaigns for a Lease as long as `run` runs; `is_leader` needs no request.
 
@@ -81,6 +85,9 @@ class Leadership:
         while True:
             now = steady()
             self._announce(now)
+            if self._candidate.is_rewound:
+                problem = f"Lease {self.lease} is older than before, so etcd was restored to an earlier state"
+                raise HistoryRewoundError(f"{problem}; everything must be read again")
             step = self._candidate.next_step(now)
             match step:
                 case Wait():

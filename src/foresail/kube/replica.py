@@ -5,7 +5,8 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from foresail.kube.debug import debugging
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.health import serving
-from foresail.kube.lease import Leadership
+from foresail.kube.lease import HistoryRewoundError, Leadership
 from foresail.kube.loop import Loop
 from foresail.kube.metrics import Metrics
 from foresail.kube.requests import Requests
@@ -108,7 +109,7 @@ async def _run_until_signalled(leadership: Leadership, loops: Sequence[Loop[Any]
     signalled = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, signalled.set)
-    async with asyncio.TaskGroup() as group:
+    async with _unwrapped(HistoryRewoundError), asyncio.TaskGroup() as group:
         campaign = group.create_task(_campaign_when_synced(leadership, loops))
         working = [group.create_task(loop.run()) for loop in loops]
         await signalled.wait()
@@ -120,6 +121,15 @@ async def _run_until_signalled(leadership: Leadership, loops: Sequence[Loop[Any]
             _log.warning("cancelled reconciles that did not finish within %g s; the next leader continues them", drain)
         for task in (campaign, *late):
             task.cancel()
+
+
+@asynccontextmanager
+async def _unwrapped(kind: type[Exception]) -> AsyncIterator[None]:
+    """Raise an error of a kind as itself, not in the group of its task."""
+    try:
+        yield
+    except* kind as group:
+        raise group.exceptions[0] from None
 
 
 async def _campaign_when_synced(leadership: Leadership, loops: Sequence[Loop[Any]]) -> None:

@@ -1,5 +1,6 @@
 """Puts the operator together: one connection, one controller for each capability, one Lease."""
 
+import gc
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
@@ -9,6 +10,7 @@ from foresail.kube import dry_run, replica
 from foresail.kube.client import Client
 from foresail.kube.connect import Connection, connect
 from foresail.kube.failures import Failure
+from foresail.kube.lease import HistoryRewoundError
 from foresail.kube.tracing import Tracer
 from foresail.operator.settings import Settings
 from foresail.plan import Key, Kind
@@ -31,7 +33,16 @@ Capability = Schedules | SelfService | Primers | RestoreChecks
 
 
 async def run(settings: Settings) -> None:
-    """Run this replica until SIGTERM."""
+    """Run this replica until SIGTERM; if etcd is restored meanwhile, begin anew and remember nothing."""
+    while True:
+        try:
+            return await _run_once(settings)
+        except HistoryRewoundError as problem:
+            _log.warning("starting again: %s", problem)
+            gc.unfreeze()  # the stores, which are read again
+
+
+async def _run_once(settings: Settings) -> None:
     connection = await connect(settings.kubeconfig, settings.context)
     async with _tracing(settings) as tracer, Client(connection, tracer=tracer) as apart:
         buffers = await _buffer_kind(apart) if settings.runs_primers else _BUFFER
@@ -80,7 +91,9 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
     found: list[Capability] = []
     schedules = None
     if settings.runs_schedules:
-        schedules = Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect)
+        schedules = Schedules(
+            settings.velero_namespace, settings.schedules, settings.velero_dialect, lambda: client.skew
+        )
         schedules.metrics.shows_all = settings.metrics_for_all_schedules
         found.append(schedules)
     if settings.runs_self_service:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from foresail.backups import good_backups
 from foresail.proof.observe import BackupRow, CoverageView
 from foresail.proof.parts import Part, Rank, part_of
-from foresail.proof.runs import good_backups
 from foresail.proof.scopes import Scopes
 from foresail.scope.policies import Policies
 

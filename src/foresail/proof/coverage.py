@@ -5,16 +5,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from foresail.api.instants import stamp
 from foresail.api.restore_check import is_sandbox
+from foresail.backups import in_order
+from foresail.origin import Origin
 from foresail.proof.candidates import Candidate, CandidateIndex, candidates_of
 from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge, strictest_objective
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.parts import COMPLETE, Part, part_of
 from foresail.proof.reasons import Gap, Reason
-from foresail.proof.runs import in_order, last_run_gaps
+from foresail.proof.runs import last_run_gaps
 from foresail.proof.scopes import Scopes
 from foresail.scope.coverage import is_excluded
 from foresail.scope.globs import has_wildcard
+
+_OVERDUE = timedelta(minutes=10)
+"""How long after its planned time a run of a tenant's schedule may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,25 @@ class _Newest:
         return self.of.objective is not None and (self.backup is None or self.age > self.of.objective)
 
 
+def _runs(view: CoverageView, origin: Origin) -> dict[str, list[BackupRow]]:
+    """Return the runs of one origin that have ended, by their schedule."""
+    runs: dict[str, list[BackupRow]] = defaultdict(list)
+    for each in view.backups:
+        if each.origin is origin:
+            runs[each.schedule].append(each)
+    return {title: in_order(rows) for title, rows in runs.items()}
+
+
+def _unreadable(newest: BackupRow | None, reported: Iterable[Gap]) -> list[Gap]:
+    """Return the gap of a newest good backup that Velero cannot read, unless that is reported of its schedule."""
+    if newest is None or not newest.location_problem:
+        return []
+    if any(gap.reason is Reason.LOCATION_UNAVAILABLE for gap in reported):
+        return []
+    text = f"the newest good backup, {newest.name}, cannot be restored now: {newest.location_problem}"
+    return [Gap(Reason.LOCATION_UNAVAILABLE, text, newest.schedule, newest.name)]
+
+
 def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
     """Return the coverage of each namespace, and of each that a schedule names and that does not exist."""
     return _Judgement(view, now).of_namespaces()
@@ -92,10 +117,8 @@ class _Judgement:
     def __init__(self, view: CoverageView, now: datetime) -> None:
         self.view, self.now = view, now
         self.scopes = Scopes(view)
-        runs: dict[str, list[BackupRow]] = defaultdict(list)
-        for each in view.backups:
-            runs[each.schedule].append(each)
-        self.runs = {title: in_order(rows) for title, rows in runs.items()}
+        self.runs = _runs(view, Origin.HERE)
+        self.unknown = _runs(view, Origin.UNKNOWN)
         self.health = {each.title: self._health(each) for each in view.schedules}
         self.claims = ClaimJudge(view, self.scopes, self.health, now)
 
@@ -109,9 +132,14 @@ class _Judgement:
         for claim in self.view.claims:
             claims[claim.namespace].append(claim)
         good = candidates_of(self.view, self.runs.values(), self.scopes)
+        doubtful = candidates_of(self.view, self.unknown.values(), self.scopes)
         found = [
             self._namespace(
-                each, groups[tuple(covering.get(each.name, ()))], claims.get(each.name, []), good.get(each.name, [])
+                each,
+                groups[tuple(covering.get(each.name, ()))],
+                claims.get(each.name, []),
+                good.get(each.name, []),
+                doubtful.get(each.name, []),
             )
             for each in self.view.namespaces
         ]
@@ -124,6 +152,14 @@ class _Judgement:
         if schedule.not_running:
             text = f"{schedule.title} does not run: {schedule.not_running}"
             return [Gap(Reason.NOT_RUNNING, text, schedule.title)]
+        causes = (
+            (Reason.NOBODY_RUNS, schedule.nobody_runs or self._overdue(schedule)),
+            (Reason.RUNNER_UNKNOWN, schedule.runner_unknown),
+            (Reason.LOCATION_UNAVAILABLE, schedule.location_problem),
+        )
+        blocked = [Gap(reason, f"{schedule.title}: {text}", schedule.title) for reason, text in causes if text]
+        if blocked:
+            return blocked
         refused = self.scopes.of(schedule.spec, schedule.policies).refused
         if schedule.policy_problem:
             refused = (f"its resource policy: {schedule.policy_problem}", *refused)
@@ -131,6 +167,13 @@ class _Judgement:
             text = f"Velero cannot run the template of {schedule.title}: {refused[0]}"
             return [Gap(Reason.REFUSED, text, schedule.title)]
         return last_run_gaps(schedule.title, self.runs.get(schedule.title, []))
+
+    def _overdue(self, schedule: ScheduleRow) -> str:
+        """Return that the operator, the only one to run a tenant's schedule, has not run it when it should have."""
+        upcoming = schedule.next_run if schedule.kind != "Schedule" else None
+        is_overdue = upcoming is not None and self.now - upcoming > _OVERDUE
+        text = "did not start, so the operator does not run"
+        return f"its run of {stamp(upcoming)} {text}" if upcoming is not None and is_overdue else ""
 
     def _covering(self, places: Iterable[int]) -> _Covering:
         schedules = tuple(self.view.schedules[place] for place in places)
@@ -167,12 +210,16 @@ class _Judgement:
         covering: _Covering,
         claims: Iterable[ClaimRow],
         good: Sequence[Candidate],
+        doubtful: Sequence[Candidate],
     ) -> NamespaceCoverage:
         if is_excluded(row.labels) or is_sandbox(row.name, row.labels):
             return NamespaceCoverage(row.name, is_excluded=True)
         worst = self._worst(covering.counted, good)
         objective = worst.of.objective
-        gaps = [*covering.gaps, *self._objective_missed(row, worst)]
+        gaps = [*covering.gaps, *self._objective_missed(row, worst), *_unreadable(worst.backup, covering.gaps)]
+        if worst.backup is None and doubtful:
+            text = f"{doubtful[0].row.name} came from a bucket, and nothing shows that this cluster made it"
+            gaps.append(Gap(Reason.ORIGIN_UNKNOWN, text, worst.of.first, doubtful[0].row.name))
         if not covering.titles:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         return NamespaceCoverage(

@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from foresail.api.specs import BackupSpec
+from foresail.origin import Origin
 from foresail.scope.discovery import Discovery
 from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
@@ -53,6 +56,15 @@ class ScheduleRow:
     not_running: str = ""
     """Why no run starts until someone acts; a pause is not meant."""
 
+    nobody_runs: str = ""
+    """Why neither Velero nor the operator runs it, if so."""
+
+    runner_unknown: str = ""
+    """Why it is unknown whether anything runs it, if so."""
+
+    location_problem: str = ""
+    """Why its storage location cannot be used now, if so."""
+
     policy_unread: str = ""
     """Why its resource policy could not be read, if so: it is unknown then which data it saves."""
 
@@ -84,6 +96,15 @@ class BackupRow:
 
     left_out: frozenset[str] | None = frozenset()
     """The claims whose data it has not, as a NonAdminBackup says; None if it does not say which."""
+
+    @property
+    def selection(self) -> BackupSpec:
+        """The spec without the ttl, by which it is compared with other runs."""
+        return msgspec.structs.replace(self.spec, ttl=None)
+
+    origin: Origin = Origin.HERE
+    location_problem: str = ""
+    """Why Velero cannot read it now, if so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,26 @@ class Reason(StrEnum):
     `foresail schedule explain` and `foresail backup schedule explain` show the next step.
     """
 
+    NOBODY_RUNS = "NobodyRuns"
+    """Neither Velero's schedule controller nor Foresail's operator runs the schedules of the namespace. `foresail
+    doctor` shows the next step.
+    """
+
+    RUNNER_UNKNOWN = "RunnerUnknown"
+    """No Deployment or pod is recognised as a Velero server, so it is unknown whether anything runs the schedules.
+    `foresail doctor` shows the next step.
+    """
+
+    LOCATION_UNAVAILABLE = "LocationUnavailable"
+    """The storage location of the schedule, or of the newest good backup, is missing or not Available, so Velero can
+    neither back up nor restore there. `velero backup-location get` shows it.
+    """
+
+    ORIGIN_UNKNOWN = "OriginUnknown"
+    """The only good backups of the namespace came from a bucket, and nothing shows that this cluster made them. The
+    next run settles it.
+    """
+
     REFUSED = "SpecRefused"
     """Velero refuses the template of the schedule or its resource policy, or crashes on it. Correct it."""
 

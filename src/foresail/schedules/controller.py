@@ -1,6 +1,6 @@
 """The controller of Schedules: what it watches, how changes map to keys, and the state it keeps in memory."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -62,7 +62,6 @@ from foresail.schedules.velero_server import (
     identify_server,
     pod_row,
     request_name,
-    scheduling_pod,
     version_request,
 )
 from foresail.slots.policies import PolicyRow, policy_row, timing_under
@@ -89,7 +88,13 @@ class Schedules:
 
     name = "schedules"
 
-    def __init__(self, namespace: str, settings: Settings, dialect: Dialect | None = None) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        settings: Settings,
+        dialect: Dialect | None = None,
+        skew: Callable[[], timedelta | None] = lambda: None,
+    ) -> None:
         self.namespace = namespace
         self.settings = settings
         self.schedules = Store[ScheduleRow]({"location": lambda row: [row.location]})
@@ -113,6 +118,7 @@ class Schedules:
         self.answers = Store[velero.StatusRequest]()
         self.metrics = ScheduleMetrics(self.locations, lambda: self.backups.by("state", "waiting"))
         self._flag = dialect
+        self._skew = skew  # by how much the operator's clock is ahead of the API server's
         self._next: dict[Key, datetime] = {}  # the next run of each Schedule
         self._decided: set[Key] = set()  # the Schedules that were reconciled in this term as leader
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
@@ -215,7 +221,7 @@ class Schedules:
         """Note in which group the unfinished Backups of a Schedule count; return who waits for a place that is free."""
         row = self.schedules.get(schedule)
         rows = self.backups.by("unfinished", schedule.name) if row is not None else ()
-        backups = {each.key.name: each.expires for each in rows if row is not None and each.is_of(row)}
+        backups = {each.key.name: each.counts_until for each in rows if row is not None and each.is_of(row)}
         if not backups and not self._groups.has_unfinished(schedule):
             return ()
         policy = self._policy_of(row) if row is not None and backups else None
@@ -274,7 +280,8 @@ class Schedules:
 
     def _keys_for_pod(self, change: Change[PodRow | None]) -> Iterable[Key]:
         rows = [row for row in (change.old, change.new) if row is not None]
-        return tuple(self.schedules) if any(row.has_schedule_controller for row in rows) else ()
+        concerns_all = any(row.has_schedule_controller for row in rows) or (rows and not self._servers())
+        return tuple(self.schedules) if concerns_all else ()
 
     # Observe, decide, settle
 
@@ -322,7 +329,7 @@ class Schedules:
         return msgspec.structs.replace(
             found,
             waiting=self._groups.first(group, found.free, without=key),
-            waits_since=self._groups.waits_since(key, group),
+            turn=self._groups.turn(key, group),
         )
 
     def _with_deletions(self, view: ScheduleView, locations: tuple[LocationRow, ...], now: datetime) -> ScheduleView:
@@ -336,6 +343,7 @@ class Schedules:
             view,
             unread_policies=tuple(Unread(each.key, each.problem) for each in self.policies.unread.values()),
             locations=locations,
+            skew=self._skew(),
             deletions=deletions,
             open_deletions=sum(each.is_pending(now) for each in self.deletions.by("state", "open")),
             unusable=unusable,
@@ -480,7 +488,7 @@ class Schedules:
         self._unrequested.pop(key, None)
         if view.unrequested:
             self._unrequested[key] = view.unrequested
-        deletes = retained is not None and retained.deletes and retained.blocked_by is None
+        deletes = retained is not None and (retained.decision.deletes or retained.again)
         if deletes and is_waiting_for_velero(view, now):
             self._waits_to_delete[key] = None
         else:
@@ -497,12 +505,12 @@ class Schedules:
         servers = self._servers()
         request = version_request(servers, self._version_request, now)
         answer = self._versions.get(request_name(request), "") if request else ""
-        known = identify_server(servers, answer, self._flag, request.requested if request else None)
+        known = identify_server(servers, answer, self._flag, request.requested if request else None, self.pods.rows())
         unread = next(iter(self.deployments.unread.values()), None) if not servers else None
         return msgspec.structs.replace(
             known,
-            scheduling_pod=scheduling_pod(self.pods.rows()),
             unread=Unread(unread.key, unread.problem) if unread else None,
+            is_recognised=known.is_recognised or self.settings.velero_schedules_off,
         )
 
     def _unread_backups(self, key: Key) -> tuple[Unread, ...]:

@@ -6,19 +6,21 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp
+from foresail.deletion import Ledger
 from foresail.plan import Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
 from foresail.schedules.groups import RECHECK, RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import delete_first, lifetime, next_deletion_check
+from foresail.schedules.retention import Step, lifetime, next_deletion_check, next_step
 from foresail.schedules.retries import repeating
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
-from foresail.schedules.status import patch_body
+from foresail.schedules.status import last_observed, patch_body
 from foresail.slots.due import unrecorded_slot
 from foresail.slots.edits import dropped_text
 from foresail.slots.interval import stable_delay
+from foresail.slots.observed import Observed
 from foresail.slots.rules import missed_text, skipped_text
 from foresail.slots.timing import NotRun, not_run_text
 
@@ -52,17 +54,30 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         made = (
             create_backup(schedule, repeated.slot, view.settings, lifetime_of(view, verdict), attempt=repeated.made),
         )
-    deleted = delete_first(view, verdict.retained, now) if verdict.retained is not None else None
+    step = Step()
+    if verdict.retained is not None and not made:  # a run comes first
+        step = next_step(view, verdict.retained, last_observed(schedule), now)
+    if step.ledger is not None:
+        body = patch_body(schedule, msgspec.structs.replace(verdict.changes, observed=_charged(verdict, step.ledger)))
     failed = verdict.retained.failed if verdict.retained is not None else None
-    reports = reasons_to_report(verdict) + ([deleted[1]] if deleted else []) + ([failed] if failed else [])
+    reports = [because for because in (*reasons_to_report(verdict), step.because, failed) if because is not None]
+    status = Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None
+    is_recorded_first = step.ledger is not None and status is not None  # a crash may count a deletion twice, never not
     return Plan(
-        actions=(*made, deleted[0]) if deleted else made,
-        status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
+        actions=(status, *step.actions) if is_recorded_first and status is not None else (*made, *step.actions),
+        status=None if is_recorded_first else status,
         notes=tuple(_note(subject, each) for each in reports if not _is_reported(view, verdict, each)),
         wake_at=_wake_at(view, verdict, now),
         subject=subject,
         verdict=verdict,
     )
+
+
+def _charged(verdict: Verdict, ledger: Ledger) -> Observed:
+    """Return what is remembered of a Schedule, with the deletion that is about to be requested."""
+    deletions, runs = dict(ledger.deletions), dict(ledger.runs)
+    observed = verdict.changes.observed
+    return msgspec.structs.replace(observed, deletions=deletions, deleted_runs=runs, deleting=ledger.last)
 
 
 def _wake_at(view: ScheduleView, verdict: Verdict, now: datetime) -> datetime | None:
@@ -85,7 +100,7 @@ def _is_limited(because: Because | None) -> bool:
 
 def _is_reported(view: ScheduleView, verdict: Verdict, because: Because) -> bool:
     """Whether an Event was emitted when the run began to wait in its group; the recheck emits no other one."""
-    return view.group is not None and _is_limited(because) and view.group.waits_since == verdict.turn
+    return view.group is not None and _is_limited(because) and view.group.turn == verdict.turn
 
 
 def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:
@@ -123,7 +138,7 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
         verdict.retained.blocked_by if verdict.retained else None,
         None if verdict.is_settling else verdict.blocked_by,
     ]
-    found.append(verdict.ignored)
+    found += [verdict.stuck, verdict.ignored]
     if verdict.repeated is not None:
         found.append(repeating(verdict.repeated))
     elif verdict.attempts is not None:

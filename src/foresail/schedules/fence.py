@@ -4,10 +4,16 @@ from foresail.api import velero
 from foresail.api.fence import (
     ANNOTATIONS,
     CREATE,
+    DELETE,
     LABELS,
     NAME,
+    OLD_ANNOTATIONS,
+    OLD_LABELS,
     OLD_SPEC,
+    OLD_STATUS,
     SPEC,
+    STATUS,
+    UNCHANGED_SPEC,
     UPDATE,
     Condition,
     Fence,
@@ -26,7 +32,16 @@ from foresail.api.fence import (
     value,
     words,
 )
-from foresail.api.marks import OBSERVED, RETENTION, SCHEDULE_UID, SCHEDULES_LEASE, SLOT
+from foresail.api.marks import (
+    DELETE_AFTER,
+    DELETE_REASON,
+    OBSERVED,
+    REQUEST_UID,
+    RETENTION,
+    SCHEDULE_UID,
+    SCHEDULES_LEASE,
+    SLOT,
+)
 from foresail.api.specs import BackupSpec
 from foresail.kube.events import EVENT
 from foresail.kube.lease import LEASE
@@ -122,11 +137,13 @@ _RETENTION = Rule(
     velero.DELETE_REQUEST,
     CREATE,
     (
-        plain("spec"),
+        plain("spec", metadata=("ownerReferences",)),
         Condition(
             all_of(
                 only(SPEC, ("backupName",)),
-                only(LABELS, (velero.BACKUP_NAME_LABEL,)),
+                only(LABELS, (velero.BACKUP_NAME_LABEL, velero.BACKUP_UID_LABEL)),
+                f"variables.owners.all(owner, owner.kind == {quoted(velero.BACKUP.name)}"
+                f" && owner.name == {value(SPEC, 'backupName')})",
                 only(ANNOTATIONS, (SCHEDULE_UID, RETENTION)),
                 has_all(ANNOTATIONS, (SCHEDULE_UID, RETENTION)),
                 f"{NAME} == {value(SPEC, 'backupName')} + {quoted(deletion_name(''))}",
@@ -135,6 +152,36 @@ _RETENTION = Rule(
             "it deletes only runs of Schedules, by retention",
         ),
     ),
+)
+_OF_SCHEDULE = Condition(
+    all_of(f"{quoted(velero.SCHEDULE_LABEL)} in {OLD_LABELS}", f"!({quoted(REQUEST_UID)} in {OLD_ANNOTATIONS})"),
+    "it touches runs of Schedules only",
+)
+_MARK = Rule(
+    velero.BACKUP,
+    UPDATE,
+    (
+        _OF_SCHEDULE,
+        *unchanged(annotations=(DELETE_AFTER, DELETE_REASON)),
+        UNCHANGED_SPEC,
+        Condition(same(STATUS, OLD_STATUS), "it changes no status of a Backup"),
+    ),
+)
+_FAILED_RUN = Rule(  # the object alone: its data in the bucket, if any, belongs to an earlier backup of that name
+    velero.BACKUP,
+    DELETE,
+    (
+        _OF_SCHEDULE,
+        Condition(
+            all_of(has_all(OLD_ANNOTATIONS, (SCHEDULE_UID,)), f'{value(OLD_STATUS, "phase")} == "Failed"'),
+            "it deletes only the objects of its own failed runs",
+        ),
+    ),
+)
+_WITHDRAWN = Rule(
+    velero.DELETE_REQUEST,
+    DELETE,
+    (Condition(has_all(OLD_ANNOTATIONS, (SCHEDULE_UID, RETENTION)), "it withdraws only its own requests"),),
 )
 
 FENCE = Fence(
@@ -146,6 +193,9 @@ FENCE = Fence(
         _RUN_OF_SCHEDULE,
         _RECORD,
         _RETENTION,
+        _MARK,
+        _FAILED_RUN,
+        _WITHDRAWN,
         STATUS_REQUEST,
         events(EVENT),
         lease(LEASE, SCHEDULES_LEASE),

@@ -13,7 +13,7 @@ from operator import itemgetter
 import msgspec
 
 from foresail.plan import Key
-from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, is_unfinished
+from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, Turn, is_unfinished
 from foresail.schedules.policies import group_of, limit_in, policy_for
 from foresail.slots.policies import PolicyRow
 
@@ -31,47 +31,45 @@ class _Reservation(msgspec.Struct, frozen=True):
 
 
 class _Unfinished:
-    """The unfinished Backups of a group: all of them by name, and those that expire by that instant."""
+    """The unfinished Backups of a group: all of them by name, and by the instant until which they count."""
 
-    __slots__ = ("expiring", "names")
+    __slots__ = ("ending", "names")
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.expiring: list[tuple[datetime, str]] = []
+        self.ending: list[tuple[datetime, str]] = []
 
-    def add(self, backups: Mapping[str, datetime | None]) -> None:
-        for name, expires in backups.items():
+    def add(self, backups: Mapping[str, datetime]) -> None:
+        for name, until in backups.items():
             insort(self.names, name)
-            if expires is not None:
-                insort(self.expiring, (expires, name))
+            insort(self.ending, (until, name))
 
-    def remove(self, backups: Mapping[str, datetime | None]) -> None:
-        for name, expires in backups.items():
+    def remove(self, backups: Mapping[str, datetime]) -> None:
+        for name, until in backups.items():
             del self.names[bisect_left(self.names, name)]
-            if expires is not None:
-                del self.expiring[bisect_left(self.expiring, (expires, name))]
+            del self.ending[bisect_left(self.ending, (until, name))]
 
     def named(self, now: datetime, named: int) -> tuple[int, tuple[str, ...]]:
-        past = self.expiring[: bisect_right(self.expiring, now, key=itemgetter(0))]
-        expired = {name for _, name in past}
-        return len(self.names) - len(past), tuple(islice((n for n in self.names if n not in expired), named))
+        past = self.ending[: bisect_right(self.ending, now, key=itemgetter(0))]
+        left_out = {name for _, name in past}
+        return len(self.names) - len(past), tuple(islice((n for n in self.names if n not in left_out), named))
 
 
 class Groups:
     """Which Schedules of each group have unfinished Backups, which start one now, and which wait, in their order."""
 
     def __init__(self) -> None:
-        self._placed: dict[Key, tuple[str | None, Mapping[str, datetime | None]]] = {}  # by Schedule: its Backups
+        self._placed: dict[Key, tuple[str | None, Mapping[str, datetime]]] = {}  # by Schedule: its Backups
         self._unfinished: dict[str, _Unfinished] = {}  # the same by group
         self._reserved: dict[Key, _Reservation] = {}
         self._reserved_in: dict[str, dict[Key, None]] = {}
-        self._waits: dict[Key, tuple[str, datetime]] = {}
-        self._queues: dict[str, list[tuple[datetime, Key]]] = {}  # by slot, then by name
+        self._waits: dict[Key, tuple[str, Turn]] = {}
+        self._queues: dict[str, list[tuple[Turn, Key]]] = {}
 
     # Schedules with unfinished Backups
 
-    def place(self, schedule: Key, group: str | None, backups: Mapping[str, datetime | None]) -> str | None:
-        """Note the unfinished Backups of a Schedule and when they expire; return the group that has more room now."""
+    def place(self, schedule: Key, group: str | None, backups: Mapping[str, datetime]) -> str | None:
+        """Note the unfinished Backups of a Schedule and until when they count; return the group with more room now."""
         before, had = self._placed.pop(schedule, (None, {}))
         if before is not None:
             self._unfinished[before].remove(had)
@@ -134,21 +132,21 @@ class Groups:
 
     # Runs that wait
 
-    def wait(self, schedule: Key, group: str, slot: datetime) -> None:
-        """Queue a run that is due, in the order of slots, then of names."""
-        if self._waits.get(schedule) == (group, slot):
+    def wait(self, schedule: Key, group: str, turn: Turn) -> None:
+        """Queue a run that is due: who waits longest comes first, of equals who ran longest ago, then by name."""
+        if self._waits.get(schedule) == (group, turn):
             return
         self.leave(schedule)
-        self._waits[schedule] = group, slot
-        insort(self._queues.setdefault(group, []), (slot, schedule))
+        self._waits[schedule] = group, turn
+        insort(self._queues.setdefault(group, []), (turn, schedule))
 
     def leave(self, schedule: Key) -> None:
         """Remove a run from the queue."""
         found = self._waits.pop(schedule, None)
         if found is not None:
-            group, slot = found
+            group, turn = found
             queue = self._queues[group]
-            del queue[bisect_left(queue, (slot, schedule))]
+            del queue[bisect_left(queue, (turn, schedule))]
             if not queue:
                 del self._queues[group]
 
@@ -157,17 +155,17 @@ class Groups:
         found = self._waits.get(schedule)
         return found[0] if found is not None else None
 
-    def waits_since(self, schedule: Key, group: str) -> datetime | None:
-        """Return the slot by which a Schedule is in the queue of a group."""
+    def turn(self, schedule: Key, group: str) -> Turn | None:
+        """Return by which turn a Schedule is in the queue of a group."""
         found = self._waits.get(schedule)
         return found[1] if found is not None and found[0] == group else None
 
-    def first(self, group: str, count: int, without: Key | None = None) -> tuple[tuple[datetime, Key], ...]:
+    def first(self, group: str, count: int, without: Key | None = None) -> tuple[tuple[Turn, Key], ...]:
         """Return the first runs of a group that wait, without the one of a Schedule."""
         found = self._queues.get(group, [])[: count + 1]
-        slot = self.waits_since(without, group) if without is not None else None
-        if slot is not None and without is not None:
-            at = bisect_left(found, (slot, without))
+        turn = self.turn(without, group) if without is not None else None
+        if turn is not None and without is not None:
+            at = bisect_left(found, (turn, without))
             del found[at : at + 1]
         return tuple(found[:count])
 
@@ -192,7 +190,7 @@ def unfinished_of_groups(
     found: dict[str, list[str]] = {}
     for backup in backups:
         schedule = rows.get(backup.schedule)
-        if schedule is None or not is_unfinished(backup, schedule, now):
+        if schedule is None or not is_unfinished(backup, schedule, now) or backup.counts_until <= now:
             continue
         group = group_of(policy_for(schedule.key.name, schedule.labels, known))
         if group is not None:

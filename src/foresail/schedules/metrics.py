@@ -17,6 +17,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from foresail.api import velero
+from foresail.backups import good_backups, in_order
 from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
@@ -363,27 +364,23 @@ def _retention_blocked(verdict: Verdict) -> str:
 
 def last_ended(view: ScheduleView) -> BackupRow | None:
     """Return the newest Backup of a Schedule that has ended, among those of this cluster."""
-    ended = [each for each in view.backups if each.phase in RESULTS and each.is_of(view.schedule)]
+    ended = [each for each in view.backups if each.phase in RESULTS and each.is_run_of(view.schedule)]
     return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
 
 
 def good_since(view: ScheduleView) -> datetime:
-    """Return when the newest Completed Backup of this cluster started; without one, when the Schedule was created."""
-    good = [
-        min(each.created, each.completed or each.created)  # one that came from a bucket is older than its object
-        for each in view.backups
-        if each.phase == velero.COMPLETED and each.is_of(view.schedule)
-    ]
+    """Return when the newest good Backup of this cluster started; without one, when the Schedule was created."""
+    # One that came from a bucket is older than its object.
+    good = [min(row.created, row.completed or row.created) for row in _good(view)]
     return max(good, default=view.schedule.created)
 
 
 def _last_success(view: ScheduleView) -> datetime | None:
-    completed = [
-        each.completed
-        for each in view.backups
-        if each.phase == velero.COMPLETED and each.completed and each.is_of(view.schedule)
-    ]
-    return max(completed, default=None)
+    return max((row.completed for row in _good(view) if row.completed is not None), default=None)
+
+
+def _good(view: ScheduleView) -> list[BackupRow]:
+    return good_backups(in_order(row for row in view.backups if row.is_run_of(view.schedule)))
 
 
 def _keep_least(found: dict[str, float], key: str, value: float | None) -> None:

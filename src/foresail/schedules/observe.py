@@ -3,20 +3,26 @@
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import instant, utc
-from foresail.api.marks import PINNED, SCHEDULE_UID, SLOT
+from foresail.api.marks import DELETE_AFTER, PINNED, SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
+from foresail.origin import is_synced
 from foresail.plan import Key, Keyed
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 from foresail.slots.policies import PolicyRow
 
+STUCK_AFTER = timedelta(hours=24)
+"""How long a Backup may be unfinished before it counts as stuck: in its group it then counts no longer."""
+
 _REPETITION = re.compile("-[0-9]{14}-[^-]+-r[0-9]+$")  # the end of the name: its slot, its Schedule, the attempt
+_LONGEST_REASON = 256
 _template = msgspec.json.Decoder(velero.Template)
 
 
@@ -53,6 +59,23 @@ class BackupRow(Keyed, frozen=True):
     expires: datetime | None
     location: str = ""
     is_pinned: bool = False
+    uid: str = ""
+    version: str = ""
+    failure: str = ""  # Velero's reason for a failure
+    delete_after: datetime | None = None  # retention has marked it, and deletes it then
+    began: datetime | None = None  # when Velero began it
+    items: int | None = None  # how many objects it has; None if that is unknown
+    selection: int = 0  # a digest of what it selects
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.key.name
+
+    @property
+    def started(self) -> datetime:
+        """The instant that it is a copy of: its slot, or when it was created."""
+        return self.slot or self.created
 
     @property
     def is_repetition(self) -> bool:
@@ -71,8 +94,18 @@ class BackupRow(Keyed, frozen=True):
 
     @property
     def is_synced(self) -> bool:
-        """Whether it came from a bucket: it was made in this cluster after it had ended in another one."""
-        return self.completed is not None and self.created > self.completed
+        """Whether it came from a bucket: it was made in this cluster after it had ended, or begun, in another one."""
+        return is_synced(self.created, self.began, self.completed, made_for=self.schedule_uid)
+
+    def is_run_of(self, schedule: ScheduleRow) -> bool:
+        """Whether it proves that this Schedule runs: its own, or one without a UID that this cluster made."""
+        return self.schedule_uid == schedule.uid or (not self.schedule_uid and not self.is_synced)
+
+    @property
+    def counts_until(self) -> datetime:
+        """When it no longer counts in the group of its Schedule, though it is unfinished."""
+        stuck = self.created + STUCK_AFTER
+        return stuck if self.expires is None else min(stuck, self.expires)
 
     def is_of(self, schedule: ScheduleRow) -> bool:
         """Whether it may be this Schedule's: not if another cluster made it for its own Schedule of that name."""
@@ -96,10 +129,13 @@ class DeletionRow(Keyed, frozen=True):
     is_open: bool  # Velero has not processed it
     is_ours: bool
     errors: tuple[str, ...] = ()
-    stalls_at: datetime | None = None  # when it counts as abandoned, if Velero has begun it
+    stalls_at: datetime | None = None  # when it counts as abandoned
+    uid: str = ""
+    backup_uid: str = ""  # of the Backup that it was made for
+    is_begun: bool = False
 
     def is_stalled(self, now: datetime) -> bool:
-        """Whether Velero has begun it and not finished in time: it was probably killed amid it."""
+        """Whether Velero has not begun or not finished it in time: it does not work, or was killed amid it."""
         return self.stalls_at is not None and self.stalls_at <= now
 
     def is_pending(self, now: datetime) -> bool:
@@ -130,11 +166,19 @@ class VeleroServer(msgspec.Struct, frozen=True):
     version_requested: datetime | None = None  # when the version was requested, while there is no answer
     unread: Unread | None = None  # a Deployment that may run it
     scheduling_pod: Key | None = None  # a pod that was started with it on, and has not ended
+    is_recognised: bool = True  # a Deployment or a pod runs it, or an administrator vouches that its controller is off
 
     @property
     def runs_schedules(self) -> bool:
         """Whether Velero creates the Backups of Schedules, or may create them any moment."""
-        return self.has_schedule_controller or self.scheduling_pod is not None or self.unread is not None
+        return bool(self.has_schedule_controller or self.scheduling_pod or self.unread or not self.is_recognised)
+
+
+class Turn(NamedTuple):
+    """The place of a run in the queue of its group: the least comes first."""
+
+    since: datetime  # the first instant at which a slot since the last run could start
+    ran: datetime  # when that last run started; of those that wait equally long, the one that ran longest ago is first
 
 
 class GroupView(msgspec.Struct, frozen=True):
@@ -145,8 +189,8 @@ class GroupView(msgspec.Struct, frozen=True):
     unfinished: tuple[str, ...] = ()  # Backups, those that are being created included, or the first of them
     more: int = 0  # unfinished Backups beside these
     is_reserving: bool = False  # some of them are being created
-    waiting: tuple[tuple[datetime, Key], ...] = ()  # the first other Schedules that wait, by slot and name
-    waits_since: datetime | None = None  # the slot by which this Schedule waits already
+    waiting: tuple[tuple[Turn, Key], ...] = ()  # the first other Schedules that wait, in their order
+    turn: Turn | None = None  # by which this Schedule waits already
     limited_by: str = ""  # the SchedulePolicy with the smallest max of the group, if that of this Schedule has a larger
 
     @property
@@ -175,6 +219,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     group: GroupView | None = None  # if its policy limits concurrent Backups
     deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
     unobserved: datetime | None = None  # the slot of a Backup that was created and is not in the store yet
+    skew: timedelta | None = None  # by how much the operator's clock is ahead of the API server's; None if unknown
     is_record_refused: bool = False  # the API server refused the last write to the Schedule
 
 
@@ -231,19 +276,29 @@ def backup_row(wire: velero.Backup) -> BackupRow:
         expires=utc(status.expiration) if status.expiration else None,
         location=sys.intern(wire.spec.storage_location),
         is_pinned=annotations.get(PINNED) == "true",
+        uid=meta.uid,
+        version=meta.resource_version,
+        failure=sys.intern(status.failure_reason[:_LONGEST_REASON]),
+        delete_after=instant(annotations.get(DELETE_AFTER, "")),
+        began=utc(status.start_timestamp) if status.start_timestamp else None,
+        items=status.progress.items_backed_up if status.progress is not None else None,
+        selection=wire.spec.selection,
     )
 
 
 def deletion_row(wire: velero.DeleteBackupRequest) -> DeletionRow:
     """Return the row of a DeleteBackupRequest."""
-    last_write = wire.metadata.last_write
+    last_write, is_open = wire.metadata.last_write, wire.status.phase != velero.PROCESSED
     return DeletionRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),
         backup=wire.spec.backup_name,
-        is_open=wire.status.phase != velero.PROCESSED,
+        is_open=is_open,
         is_ours=SCHEDULE_UID in (wire.metadata.annotations or {}),
         errors=tuple(wire.status.errors or ()),
-        stalls_at=velero.stalls_at(wire.status.phase, last_write) if last_write is not None else None,
+        stalls_at=last_write + velero.DELETION_TIME if is_open and last_write is not None else None,
+        uid=wire.metadata.uid,
+        backup_uid=(wire.metadata.labels or {}).get(velero.BACKUP_UID_LABEL, ""),
+        is_begun=wire.status.phase not in velero.WAITING,
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from foresail.api.schedule_policy import Retention, ScheduleSelector
 from foresail.api.selectors import problem_of, selects
+from foresail.deletion import DEFAULT_GRACE, LONGEST_GRACE
 from foresail.retention import Rules
 from foresail.schedules.settings import Settings
 from foresail.slots.policies import PolicyRow, length_in_policy, timing_problem
@@ -84,10 +85,9 @@ def problem_with(policy: PolicyRow) -> str | None:
     problem = timing_problem(spec)
     if problem is not None:
         return problem
-    if spec.retention is not None and spec.retention.keep_within and _within(spec.retention) is None:
-        return f"spec.retention.keepWithin {spec.retention.keep_within!r} is not a duration above zero, such as 720h"
-    if spec.retention is not None and retention_rules(policy, "UTC") is None:
-        return "spec.retention keeps nothing: set keepLast, hourly, daily, weekly, monthly, yearly or keepWithin"
+    problem = _retention_problem(spec.retention) if spec.retention is not None else None
+    if problem is not None:
+        return f"spec.retention{problem}"
     backoff = length_in_policy(spec.retry.backoff) if spec.retry is not None else timedelta()
     if spec.retry is not None and (backoff is None or not timedelta() <= backoff <= MOST_BACKOFF):
         return f"spec.retry.backoff {spec.retry.backoff!r} is not a duration of at most 24h, such as 5m"
@@ -95,6 +95,16 @@ def problem_with(policy: PolicyRow) -> str | None:
         return f"spec.objective.rpo {spec.objective.rpo!r} is not a duration above zero, such as 25h"
     problem = problem_of(spec.selector)
     return f"spec.selector: {problem}" if problem else None
+
+
+def _retention_problem(wire: Retention) -> str | None:
+    if wire.keep_within and _within(wire) is None:
+        return f".keepWithin {wire.keep_within!r} is not a duration above zero, such as 720h"
+    if _grace(wire) is None:
+        return f".gracePeriod {wire.grace_period!r} is not a duration of at most 720h, such as 24h"
+    if _rules(wire, "UTC") is None:
+        return " keeps nothing: set keepLast, hourly, daily, weekly, monthly, yearly or keepWithin"
+    return None
 
 
 def retention_rules(policy: PolicyRow | None, zone: str) -> Rules | None:
@@ -117,6 +127,18 @@ def _rules(wire: Retention, zone: str) -> Rules | None:
         time_zone=zone,
     )
     return None if rules.is_empty else rules
+
+
+def grace_of(policy: PolicyRow | None) -> timedelta:
+    """Return how long a Backup that no rule keeps stays before it is deleted."""
+    wire = policy.spec.retention if policy is not None else None
+    length = _grace(wire) if wire is not None else None
+    return DEFAULT_GRACE if length is None else length
+
+
+def _grace(wire: Retention) -> timedelta | None:
+    length = length_in_policy(wire.grace_period)
+    return length if length is not None and timedelta() <= length <= LONGEST_GRACE else None
 
 
 def _within(wire: Retention) -> timedelta | None:

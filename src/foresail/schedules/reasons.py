@@ -25,7 +25,8 @@ class Reason(StrEnum):
 
     VELERO_SCHEDULES = "VeleroSchedules"
     """Velero's own schedule controller is on, in its Deployment or in a pod that has not ended, or its Deployment
-    cannot be read. Start Velero with `--disable-controllers=schedule`, or correct the Deployment.
+    cannot be read, or nothing is recognised as a Velero server. Start Velero with `--disable-controllers=schedule`,
+    correct the Deployment, or start the operator with `--velero-schedules-off`.
     """
 
     DIALECT_UNKNOWN = "DialectUnknown"
@@ -42,9 +43,14 @@ class Reason(StrEnum):
     that Backup.
     """
 
+    BACKUP_STUCK = "BackupStuck"
+    """A Backup of the Schedule has been unfinished for 24 hours. It no longer counts in the group of its
+    SchedulePolicy, so other Schedules run. Delete it if Velero does not work on it.
+    """
+
     CONCURRENCY_LIMIT = "ConcurrencyLimit"
-    """As many Backups of the group are unfinished as the SchedulePolicy allows at once. The run starts in the order of
-    the slots. Wait, or raise `concurrency.max`.
+    """As many Backups of the group are unfinished as the SchedulePolicy allows at once. The run that waits
+    longest starts first. Wait, or raise `concurrency.max`.
     """
 
     LOCATION_UNAVAILABLE = "LocationUnavailable"

@@ -1,43 +1,48 @@
-"""Retention of a Schedule's Backups: which of them go, and what keeps the operator from deleting any.
+"""Retention of a Schedule's Backups: which of them the rules give up, and the writes by which they go.
 
 Only runs of this very Schedule in this cluster count and go, Velero's own runs before Foresail included. What came from
 a bucket may be another cluster's, and what has a name of its own was made by hand: they neither count nor go, and
-Velero deletes them when they expire.
+Velero deletes them when they expire. Whether what is given up may go is decided by foresail.deletion.
 """
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 
 import msgspec
 
+from foresail import deletion
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
-from foresail.plan import Create, Key, Level
+from foresail.api.marks import DELETE_AFTER, DELETE_REASON, RETENTION, RETENTION_APPROVED, SCHEDULE_UID
+from foresail.backups import Quality, in_order
+from foresail.backups import judge as judge_quality
+from foresail.deletion import Circumstances, Decision, Ledger, Stored
+from foresail.plan import Action, Create, Delete, Key, Level, Patch
 from foresail.retention import Copy, Rule, Rules, horizon, kept, oldest_first, why_not_kept
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, ScheduleView, Unread, location_of
-from foresail.schedules.policies import retention_rules
+from foresail.schedules.policies import grace_of, retention_rules
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.slots import timing_of
-from foresail.slots.due import is_in_future
+from foresail.slots.due import SKEW, is_in_future
 from foresail.slots.interval import longest_run_gap
+from foresail.slots.observed import Observed
 from foresail.slots.rules import SETTLING_TIME
-
-MOST_UNAPPROVED = 10
-MOST_UNAPPROVED_SHARE = 0.2
-"""New rules may delete this many Backups of a Schedule, and this share of them, before someone approves the rules."""
 
 MOST_OPEN_DELETIONS = 10
 """DeleteBackupRequests of ours that Velero has at a time: it processes one after the other."""
+
+MOST_MARKS = 10
+"""Backups that one Plan marks, or whose marks it removes; the next Plan goes on."""
 
 _DIGEST_LENGTH = 12
 _SUFFIX = "-retention"
 _UNFINISHED = "an earlier deletion did not finish"
 _VELEROS_NAME = re.compile("-[0-9]{14}")  # what Velero adds to the name of a Schedule
+_UNDECIDED = frozenset({Rule.AFTER_GOOD, Rule.RESTORED})  # what keeps a Backup for the moment only
 
 
 class Retained(msgspec.Struct, frozen=True):
@@ -45,12 +50,20 @@ class Retained(msgspec.Struct, frozen=True):
 
     digest: str  # of the rules
     kept: dict[str, tuple[Rule, ...]]  # by the name of the Backup
-    goes: dict[str, str]  # why no rule keeps it, by the name of the Backup, the oldest first
-    is_approved: bool
+    decision: Decision = Decision()
+    is_in_effect: bool = False  # the rules deleted before, or too few Backups go to ask
+    list_digest: str = ""  # of the Backups that wait for an approval
     blocked_by: Because | None = None
     deleting: tuple[str, ...] = ()  # Backups that Velero has begun to delete
     again: tuple[str, ...] = ()  # those of them to request again, for their deletion has ended without success
+    shadows: tuple[BackupRow, ...] = ()  # failed Backups whose data in the bucket belongs to an earlier one
+    withdrawn: tuple[DeletionRow, ...] = ()  # requests that Velero has not begun, for Backups that stay by now
     failed: Because | None = None  # a deletion that failed or cannot be requested
+
+    @property
+    def goes(self) -> dict[str, str]:
+        """Why each Backup goes that no rule keeps, by its name, the oldest first."""
+        return self.decision.goes
 
     @property
     def deletes(self) -> dict[str, str]:
@@ -58,71 +71,180 @@ class Retained(msgspec.Struct, frozen=True):
         return dict.fromkeys(self.again, _UNFINISHED) | self.goes
 
 
-def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
-    """Return what the rules keep and what goes; None if the Schedule has no rules.
-
-    `observed` is the digest of the rules by which Backups were deleted before.
-    """
+def retain(view: ScheduleView, observed: Observed | None, now: datetime) -> Retained | None:
+    """Return what the rules keep and what goes; None if the Schedule has no rules."""
     rules = retention_rules(view.policy, view.settings.zone)
     if rules is None:
         return None
-    copies = [_copy(each, view) for each in view.backups if counts(each, view.schedule, now)]
+    rows = [row for row in view.backups if counts(row, view, now)]
+    qualities = judge_quality(in_order(rows))
+    copies = [_copy(row, qualities.get(row.name, Quality.UNFINISHED), view) for row in rows]
     reasons = kept(copies, rules)
-    going = sorted((each for each in copies if not reasons[each.name]), key=oldest_first)
-    why = why_not_kept(copies, rules) if going else str
-    goes = {each.name: why(each) for each in going}
-    digest = digest_of(rules)
-    is_approved = _is_approved(view.schedule, digest, observed, len(goes), len(copies))
-    deleting = [each for each in view.backups if each.phase == velero.DELETING and _is_run(each, view.schedule, now)]
-    again = tuple(each.key.name for each in deleting if _is_requested_again(each, view, now))
-    blocked_by = _in_doubt(view, now) if goes or again else None
-    if goes and blocked_by is None and not is_approved:
-        blocked_by = _not_approved(view, len(goes), len(copies))
-    found = Retained(digest, reasons, goes, is_approved, blocked_by, tuple(each.key.name for each in deleting), again)
-    return msgspec.structs.replace(found, failed=_failed_deletion(view, found, now))
-
-
-def counts(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
-    """Whether a Backup is a run of this Schedule that retention counts: made here, and here to stay."""
-    is_gone = backup.phase in (velero.FAILED_VALIDATION, velero.DELETING)
-    return not is_gone and _is_run(backup, schedule, now)
-
-
-def _is_run(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
-    is_run = backup.schedule_uid == schedule.uid or (
-        not backup.schedule_uid and _VELEROS_NAME.fullmatch(backup.key.name.removeprefix(schedule.key.name)) is not None
+    why = why_not_kept(copies, rules)
+    gives_up = {copy.name: why(copy) for copy in sorted(copies, key=oldest_first) if not reasons[copy.name]}
+    stored = [_stored(row, qualities.get(row.name, Quality.UNFINISHED)) for row in rows]
+    digest, doubt = digest_of(rules), next(_doubts(view, now), "")
+    circumstances = Circumstances(
+        grace_of(view.policy),
+        ledger_of(observed),
+        deletion.approved(view.schedule.annotations.get(RETENTION_APPROVED)),
+        is_new=observed is None or observed.retention != digest,
+        doubt=doubt if gives_up or any(row.delete_after for row in rows) else "",
     )
+    decision = deletion.decide(stored, gives_up, circumstances, now)
+    deleting = [row for row in view.backups if row.phase == velero.DELETING and _is_run(row, view, now)]
+    again = tuple(row.name for row in deleting if _is_requested_again(row, view, now))
+    asking = [row for row in stored if row.name in decision.asks]
+    retained = Retained(
+        digest,
+        reasons,
+        decision,
+        not circumstances.is_new or (not doubt and _may_take_effect(stored, reasons, circumstances, now)),
+        deletion.list_digest(asking) if asking else "",
+        _blocked_by(view, decision, doubt if again else "", len(asking)),
+        tuple(row.name for row in deleting),
+        again,
+        tuple(row for row in view.backups if is_shadow(row) and _is_run(row, view, now)),
+        tuple(_withdrawn(view, reasons)),
+    )
+    return msgspec.structs.replace(retained, failed=_failed_deletion(view, retained, now))
+
+
+def _may_take_effect(
+    stored: list[Stored], reasons: Mapping[str, tuple[Rule, ...]], circumstances: Circumstances, now: datetime
+) -> bool:
+    """Whether new rules may delete from now on: few Backups go, those that stay only for the moment included."""
+    if any(Rule.RESTORED in rules for rules in reasons.values()):
+        return False
+    going = [row for row in stored if _UNDECIDED.issuperset(reasons[row.name])]
+    unapproved = sum(deletion.short_digest(row) not in circumstances.approved for row in going)
+    deleted = circumstances.ledger.deleted(now)
+    return not deletion.is_mass_deletion(unapproved + deleted, len(stored) + deleted, is_new=True)
+
+
+def ledger_of(observed: Observed | None) -> Ledger:
+    """Return what was deleted lately, as the Schedule records it."""
+    if observed is None:
+        return Ledger()
+    return Ledger(observed.deletions, observed.deleted_runs, observed.deleting)
+
+
+def counts(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
+    """Whether a Backup is a run of this Schedule that retention counts: made here, and here to stay."""
+    is_gone = backup.phase in (velero.FAILED_VALIDATION, velero.DELETING) or is_shadow(backup)
+    return not is_gone and _is_run(backup, view, now)
+
+
+def is_shadow(backup: BackupRow) -> bool:
+    """Whether the data in the bucket under a failed Backup's name belongs to an earlier one."""
+    return backup.phase == velero.FAILED and deletion.SHADOWS in backup.failure
+
+
+def why_not_counted(backup: BackupRow, view: ScheduleView, now: datetime) -> str:
+    """Return why a Backup neither counts nor goes; empty if it does."""
+    if not _is_made_for(backup, view):
+        return "not a run of this Schedule"
+    if backup.is_synced:
+        return "it came from a bucket"
+    if backup.expires is not None and backup.expires <= now:
+        return "it has expired, and Velero deletes it"
+    if is_shadow(backup):
+        return "its data belongs to an earlier Backup of that name, which Velero syncs back"
+    return "Velero refused it" if backup.phase == velero.FAILED_VALIDATION else ""
+
+
+def _is_run(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
     is_expired = backup.expires is not None and backup.expires <= now
-    return is_run and not (backup.is_synced or is_expired)
+    return _is_made_for(backup, view) and not (backup.is_synced or is_expired)
+
+
+def _is_made_for(backup: BackupRow, view: ScheduleView) -> bool:
+    """Whether Foresail made a Backup for this very Schedule, or Velero did before Foresail."""
+    schedule = view.schedule
+    if backup.schedule_uid:
+        return backup.schedule_uid == schedule.uid
+    is_veleros = _VELEROS_NAME.fullmatch(backup.name.removeprefix(schedule.key.name)) is not None
+    return is_veleros and schedule.created <= backup.created and not _is_by_hand(backup, view)
+
+
+def _is_by_hand(backup: BackupRow, view: ScheduleView) -> bool:
+    """Whether a Backup with a name by Velero's pattern is later than a run of Foresail: Velero's runs are not."""
+    return any(row.schedule_uid == view.schedule.uid and row.created <= backup.created for row in view.backups)
 
 
 def _is_requested_again(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
     """Whether the deletion of a Backup has ended and left it: Velero removes the request last if it succeeds."""
-    is_free = not backup.is_pinned and backup.key.name not in view.restored
+    is_free = not backup.is_pinned and backup.name not in view.restored
     return is_free and _is_left(backup, view, now) and next(_doubts_about(backup, view, now), None) is None
 
 
 def _is_left(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
-    since = view.unrequested.get(backup.key.name)
+    since = view.unrequested.get(backup.name)
     return since is not None and since + SETTLING_TIME <= now
 
 
 @lru_cache(1_000)
 def digest_of(rules: Rules) -> str:
-    """Return a short digest of the rules, by which they are approved."""
+    """Return a short digest of the rules, by which the operator knows that they are new."""
     return hashlib.sha256(repr(rules).encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
-def delete_first(view: ScheduleView, retained: Retained, now: datetime) -> tuple[Create, Because] | None:
-    """Return the deletion of the oldest Backup that goes, one at a time; None if none is deleted now."""
-    if retained.blocked_by is not None or is_waiting_for_velero(view, now):
+# What is written
+
+
+class Step(msgspec.Struct, frozen=True):
+    """The next writes of retention: the record in the Schedule comes before them."""
+
+    actions: tuple[Action, ...] = ()
+    ledger: Ledger | None = None  # with what these writes delete
+    because: Because | None = None
+
+
+def next_step(view: ScheduleView, retained: Retained, observed: Observed | None, now: datetime) -> Step:
+    """Return the next writes: take back what stays, delete one Backup, or mark some that go."""
+    rows = {row.name: row for row in view.backups}
+    kept_again = [rows[name] for name in retained.decision.unmarks[:MOST_MARKS]]
+    taken_back = tuple(Delete(velero.DELETE_REQUEST, row.key, row.uid) for row in retained.withdrawn)
+    if kept_again or taken_back:
+        return Step((*taken_back, *(_mark(row, None, "") for row in kept_again)))
+    if retained.shadows:
+        shadow = retained.shadows[0]
+        text = f"deleted the object Backup {shadow.name} alone: its data belongs to an earlier one of that name."
+        because = Because(Reason.RETENTION_DELETED, text, Level.NORMAL)
+        return Step((Delete(velero.BACKUP, shadow.key, shadow.uid),), because=because)
+    name = _first_to_delete(view, retained, now)
+    if name is not None:
+        why, row = retained.deletes[name], rows[name]
+        because = Because(Reason.RETENTION_DELETED, f"deleted Backup {name}: {why}.", Level.NORMAL)
+        ledger = ledger_of(observed).with_deletion(_stored(row, Quality.UNFINISHED), now)
+        # The first write fails if the Backup was replaced, pinned or kept meanwhile, and nothing is deleted.
+        at = row.delete_after if row.delete_after is not None else now
+        return Step((_mark(row, at, why), _deletion(view.schedule, row, why)), ledger, because)
+    return Step(tuple(_new_marks(view, retained, rows, now)))
+
+
+def _first_to_delete(view: ScheduleView, retained: Retained, now: datetime) -> str | None:
+    """Return the Backup to delete now, one at a time; None if none is."""
+    if is_waiting_for_velero(view, now) or (retained.blocked_by is not None and not retained.decision.deletes):
         return None
-    requested = {each.backup for each in view.deletions} | view.unusable.keys()
-    for name, why in retained.deletes.items():
-        if name not in requested:
-            reason = Because(Reason.RETENTION_DELETED, f"deleted Backup {name}: {why}.", Level.NORMAL)
-            return _deletion(view.schedule, name, why), reason
-    return None
+    requested = {row.backup for row in view.deletions} | view.unusable.keys()
+    names = (*(() if retained.blocked_by is not None else retained.again), *retained.decision.deletes)
+    return next((name for name in names if name not in requested), None)
+
+
+def _new_marks(view: ScheduleView, retained: Retained, rows: Mapping[str, BackupRow], now: datetime) -> Iterator[Patch]:
+    grace = grace_of(view.policy)
+    if not grace:  # the mark is written with the deletion
+        return
+    for name in retained.decision.marks[:MOST_MARKS]:
+        yield _mark(rows[name], now + grace, retained.goes[name])
+
+
+def _mark(backup: BackupRow, at: datetime | None, why: str) -> Patch:
+    """Return the write of a mark, or of its removal; it fails if the Backup has changed since it was read."""
+    annotations = {DELETE_AFTER: stamp(at) if at is not None else None, DELETE_REASON: why or None}
+    body = {"metadata": {"uid": backup.uid, "annotations": annotations}}
+    return Patch(velero.BACKUP, backup.key, body, backup.version)
 
 
 def lifetime(view: ScheduleView, slot: datetime, upcoming: datetime) -> timedelta | None:
@@ -137,7 +259,7 @@ def lifetime(view: ScheduleView, slot: datetime, upcoming: datetime) -> timedelt
 
 def is_waiting_for_velero(view: ScheduleView, now: datetime) -> bool:
     """Whether Velero has a deletion of this Schedule to process, or as many as it gets at a time."""
-    return view.open_deletions >= MOST_OPEN_DELETIONS or any(each.is_pending(now) for each in view.deletions)
+    return view.open_deletions >= MOST_OPEN_DELETIONS or any(row.is_pending(now) for row in view.deletions)
 
 
 def deletion_name(backup: str) -> str:
@@ -159,16 +281,28 @@ def unusable_deletion(backup: str, row: DeletionRow | None, unread: Unread | Non
     return None
 
 
+def _withdrawn(view: ScheduleView, reasons: Mapping[str, tuple[Rule, ...]]) -> Iterator[DeletionRow]:
+    """Yield our requests that Velero has not begun, for a Backup that rules keep by now or that was replaced."""
+    uids = {row.name: row.uid for row in view.backups}
+    for row in view.deletions:
+        is_replaced = bool(row.backup_uid) and row.backup_uid != uids.get(row.backup)
+        if row.is_ours and row.is_open and not row.is_begun and (is_replaced or reasons.get(row.backup)):
+            yield row
+
+
 def _failed_deletion(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
     """Return which deletion failed, was abandoned or cannot be requested; Velero removes such requests after a day."""
-    for each in view.deletions:
-        if each.backup not in retained.goes and each.backup not in retained.deleting:
+    for row in view.deletions:
+        if row.backup not in retained.goes and row.backup not in retained.deleting:
             continue
-        if each.errors:
-            text = f"Velero could not delete Backup {each.backup}: {each.errors[0]}. The next try follows within a day."
+        if row.errors:
+            text = f"Velero could not delete Backup {row.backup}: {row.errors[0]}. The next try follows within a day."
             return Because(Reason.RETENTION_FAILED, text)
-        if each.is_stalled(now):
-            text = f"Velero has not finished the deletion of Backup {each.backup} for an hour. Check its log."
+        if row.is_stalled(now) and not row.is_begun:
+            text = f"Velero has not begun the deletion of Backup {row.backup} for an hour. Check that Velero runs"
+            return Because(Reason.RETENTION_FAILED, f"{text} and that its backup-deletion controller is on.")
+        if row.is_stalled(now):
+            text = f"Velero has not finished the deletion of Backup {row.backup} for an hour. Check its log."
             again = "If it was restarted amid it, the next try follows within a day."
             return Because(Reason.RETENTION_FAILED, f"{text} {again}")
     return _not_requested(view, retained) or _not_repeated(view, retained, now)
@@ -187,76 +321,90 @@ def _not_requested(view: ScheduleView, retained: Retained) -> Because | None:
 def _not_repeated(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
     """Return why a deletion that failed is not requested again."""
     for backup in view.backups:
-        if backup.key.name in retained.deleting and _is_left(backup, view, now):
+        if backup.name in retained.deleting and _is_left(backup, view, now):
             for doubt in _doubts_about(backup, view, now):
-                text = f"{doubt}, so the deletion of Backup {backup.key.name}, which failed, is not repeated."
+                text = f"{doubt}, so the deletion of Backup {backup.name}, which failed, is not repeated."
                 return Because(Reason.RETENTION_FAILED, text)
     return None
 
 
 def next_deletion_check(view: ScheduleView, retained: Retained, now: datetime) -> datetime | None:
     """Return when the clock alone may change what is deleted or reported."""
-    found = [each.stalls_at for each in view.deletions if each.stalls_at is not None]
-    found += [since + SETTLING_TIME for since in view.unrequested.values()]
+    instants = [row.stalls_at for row in view.deletions if row.stalls_at is not None]
+    instants += [since + SETTLING_TIME for since in view.unrequested.values()]
+    instants += retained.decision.waits.values()
     if retained.deletes and view.open_deletions >= MOST_OPEN_DELETIONS:
-        found.append(now + velero.DELETION_TIME)
-    return min((each for each in found if each > now), default=None)
+        instants.append(now + velero.DELETION_TIME)
+    return min((instant for instant in instants if instant > now), default=None)
 
 
-def _deletion(schedule: ScheduleRow, backup: str, why: str) -> Create:
+def _deletion(schedule: ScheduleRow, backup: BackupRow, why: str) -> Create:
+    """Return the request to Velero; Kubernetes deletes it with its Backup, if someone else deletes that first."""
+    owner = {"apiVersion": velero.BACKUP.api_version, "kind": velero.BACKUP.name}
+    labels = {velero.BACKUP_NAME_LABEL: velero.label_of(backup.name), velero.BACKUP_UID_LABEL: backup.uid}
     body = {
-        "metadata": {"labels": {velero.BACKUP_NAME_LABEL: velero.label_of(backup)}, "annotations": {RETENTION: why}},
-        "spec": {"backupName": backup},
+        "metadata": {
+            "labels": labels,
+            "annotations": {RETENTION: why},
+            "ownerReferences": [{**owner, "name": backup.name, "uid": backup.uid}],
+        },
+        "spec": {"backupName": backup.name},
     }
     return Create(
         velero.DELETE_REQUEST,
-        Key(schedule.key.namespace, deletion_name(backup)),
+        Key(schedule.key.namespace, deletion_name(backup.name)),
         body,
         {SCHEDULE_UID: schedule.uid},
     )
 
 
-def _copy(backup: BackupRow, view: ScheduleView) -> Copy:
+def _copy(backup: BackupRow, quality: Quality, view: ScheduleView) -> Copy:
     return Copy(
-        name=backup.key.name,
-        started=backup.slot or backup.created,
-        is_good=backup.phase == velero.COMPLETED,
+        name=backup.name,
+        started=backup.started,
+        is_good=quality is Quality.GOOD,
+        is_partial=quality is Quality.PARTIAL,
         is_finished=backup.is_terminal,
         is_pinned=backup.is_pinned,
-        is_restored=backup.key.name in view.restored,
+        is_restored=backup.name in view.restored,
     )
 
 
-def _is_approved(schedule: ScheduleRow, digest: str, observed: str, going: int, copies: int) -> bool:
-    """Whether the rules may delete: approved by someone, in effect before, or too few Backups go to ask."""
-    if digest in (observed, schedule.annotations.get(RETENTION_APPROVED)):
-        return True
-    return going <= MOST_UNAPPROVED and going <= copies * MOST_UNAPPROVED_SHARE
+def _stored(backup: BackupRow, quality: Quality) -> Stored:
+    return Stored(backup.name, backup.uid, backup.started, quality, backup.slot is not None, backup.delete_after)
 
 
-def _not_approved(view: ScheduleView, going: int, copies: int) -> Because:
+def asked_for(each: Iterable[BackupRow], retained: Retained) -> list[Stored]:
+    """Return the Backups that wait for an approval."""
+    return [_stored(row, Quality.UNFINISHED) for row in each if row.name in retained.decision.asks]
+
+
+def _blocked_by(view: ScheduleView, decision: Decision, doubt: str, asking: int) -> Because | None:
+    problem = decision.doubt or doubt
+    if problem:
+        return Because(Reason.RETENTION_IN_DOUBT, f"{problem}, so nothing is deleted.")
+    if not asking:
+        return None
     name = view.schedule.key.name
     policy = view.policy.name if view.policy else ""
     text = (
-        f"SchedulePolicy {policy} would delete {going} of {copies} Backups, so it waits for approval."
-        f" To see them: foresail schedule retention {name}. To approve: foresail schedule retention {name} --approve."
+        f"SchedulePolicy {policy} would delete {asking} of {decision.of} Backups, so it waits for approval."
+        f" To see and approve them: foresail schedule retention {name}."
     )
     return Because(Reason.RETENTION_NOT_APPROVED, text)
 
 
-def _in_doubt(view: ScheduleView, now: datetime) -> Because | None:
-    """Return why nothing is deleted: something that the rules depend on is not certain."""
-    problem = next(_doubts(view, now), None)
-    return None if problem is None else Because(Reason.RETENTION_IN_DOUBT, f"{problem}, so nothing is deleted.")
-
-
 def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
+    """Yield why nothing is deleted: something that the rules depend on is not certain."""
+    clock = deletion.clock_doubt(view.skew)
+    if clock:
+        yield clock
     for unread in view.unread_policies:
         yield f"Correct SchedulePolicy {unread.key.name}: it cannot be read ({unread.problem}) and may apply"
     for unread in view.unread:
         yield f"Backup {unread.key} cannot be read ({unread.problem})"
     for backup in view.backups:
-        if counts(backup, view.schedule, now):
+        if counts(backup, view, now):
             yield from _doubts_about(backup, view, now)
 
 
@@ -264,6 +412,8 @@ def _doubts_about(backup: BackupRow, view: ScheduleView, now: datetime) -> Itera
     moment = max(filter(None, (backup.slot, backup.created, backup.completed)))
     if is_in_future(moment, now):
         yield f"Backup {backup.key} has a time in the future ({stamp(moment)}). Check the clocks"
+    if backup.slot is not None and backup.slot - backup.created > SKEW:
+        yield f"Backup {backup.key} was made before its slot ({stamp(backup.slot)}). Check the clocks, then delete it"
     location = location_of(backup.location, view.locations)
     if location is None:
         yield f"BackupStorageLocation {backup.location} of Backup {backup.key} does not exist"

@@ -11,13 +11,15 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
+from foresail.cron import Schedule
+from foresail.deletion import Ledger
 from foresail.plan import Level
 from foresail.schedules.build import backup_name, crashing_selector, has_hooks, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
-from foresail.schedules.observe import ScheduleRow, ScheduleView, is_unfinished
+from foresail.schedules.observe import STUCK_AFTER, LocationRow, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import Retained, retain
+from foresail.schedules.retention import Retained, ledger_of, retain
 from foresail.schedules.retries import Attempts, attempts_of, ended_slot, repeated_slot
 from foresail.schedules.slots import last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
@@ -36,7 +38,7 @@ from foresail.slots.rules import (
     is_edited,
     skip_not_applied_text,
 )
-from foresail.slots.timing import NotRun, Placed, place, start_of_last
+from foresail.slots.timing import NotRun, Placed, first_start, place, start_of_last
 from foresail.slots.windows import next_opening
 
 MOST_NAMED = 2  # Backups or Schedules in a message
@@ -54,6 +56,7 @@ class Verdict(msgspec.Struct, frozen=True):
     edited: bool = False
     due: datetime | None = None  # the slot whose run is due, blocked or not
     due_since: datetime | None = None  # the first instant at which that run could start
+    turn: Turn | None = None  # by which a run or a further attempt that is due waits in its group
     upcoming: datetime | None = None  # the first slot that has not come yet
     starts: datetime | None = None  # the first instant at which that one may start
     not_run: NotRun | None = None  # slots that a policy leaves out, to be recorded now
@@ -68,6 +71,7 @@ class Verdict(msgspec.Struct, frozen=True):
     retained: Retained | None = None  # which Backups retention keeps
     attempts: Attempts | None = None  # at the last slot, if failed runs are repeated
     repeats: bool = False  # another attempt is due, blocked or not
+    stuck: Because | None = None  # a Backup that is unfinished for too long
     ignored: Because | None = None  # skipImmediately was set again without a pause, and that is not reported yet
 
     @property
@@ -79,11 +83,6 @@ class Verdict(msgspec.Struct, frozen=True):
     def repeated(self) -> Attempts | None:
         """The attempts at the slot to make another Backup for now."""
         return self.attempts if self.repeats and not (self.blocked_by or self.is_settling) else None
-
-    @property
-    def turn(self) -> datetime | None:
-        """The instant by which a run or a further attempt that is due waits in its group; the earliest comes first."""
-        return self.due_since or (self.attempts.slot if self.attempts is not None and self.repeats else None)
 
     @property
     def next_run(self) -> datetime | None:
@@ -102,6 +101,10 @@ def velero_schedules(view: ScheduleView, _now: datetime) -> Because | None:
             f"Deployment {unread.key} cannot be read ({unread.problem}), so Velero may run Schedules itself. Correct it"
         )
         return Because(Reason.VELERO_SCHEDULES, f"{text}; the run then starts.")
+    if not view.server.is_recognised:
+        text = f"No Deployment or pod in namespace {view.schedule.key.namespace} is recognised as a Velero server, so"
+        remedy = "If its controller is off, start the operator with --velero-schedules-off."
+        return Because(Reason.VELERO_SCHEDULES, f"{text} Velero may run Schedules itself. {remedy}")
     if view.server.has_schedule_controller:
         text = "Velero's own schedule controller is on, so Foresail does not fire. Start Velero with"
         return Because(Reason.VELERO_SCHEDULES, f"{text} --disable-controllers=schedule.")
@@ -124,6 +127,27 @@ def busy(view: ScheduleView, now: datetime) -> Because | None:
     return None
 
 
+def stuck(view: ScheduleView, now: datetime) -> Because | None:
+    """Report a Backup of the Schedule that has been unfinished for too long; it counts for its own Schedule only."""
+    for backup in view.backups:
+        if is_unfinished(backup, view.schedule, now) and backup.created + STUCK_AFTER <= now:
+            text = (
+                f"Backup {backup.key} is {backup.phase or 'New'} since {stamp(backup.created)} and blocks this Schedule"
+            )
+            return Because(Reason.BACKUP_STUCK, f"{text}, but no longer its group. Delete it if Velero has stopped it.")
+    return None
+
+
+def next_stuck(view: ScheduleView, now: datetime) -> datetime | None:
+    """Return when the first unfinished Backup of the Schedule will count as stuck."""
+    limits = (each.created + STUCK_AFTER for each in view.backups if is_unfinished(each, view.schedule, now))
+    return min((each for each in limits if each > now), default=None)
+
+
+def _earliest(*instants: datetime | None) -> datetime | None:
+    return min((each for each in instants if each is not None), default=None)
+
+
 def outside_window(view: ScheduleView, now: datetime) -> Because | None:
     """Block a run that was blocked until the windows of the policy closed; it starts when they open."""
     text = closed_text(view.policy, timing_of(view), now)
@@ -135,21 +159,26 @@ def location_unavailable(view: ScheduleView, _now: datetime) -> Because | None:
     return _location_problem(view)
 
 
-def _location_problem(view: ScheduleView) -> Because | None:
-    location, name = view.location, view.schedule.location
+def location_problem(name: str, location: LocationRow | None, *, is_for_restore: bool = False) -> str:
+    """Return why a storage location cannot be used now, by the name that a spec has; empty if it can."""
     if location is None:
-        problem = f"BackupStorageLocation {name} does not exist" if name else "there is no default storage location"
-    elif location.is_read_only:
-        problem = f"BackupStorageLocation {location.key} is read-only"
-    elif location.phase != velero.AVAILABLE:
+        return f"BackupStorageLocation {name} does not exist" if name else "there is no default storage location"
+    if location.is_read_only and not is_for_restore:
+        return f"BackupStorageLocation {location.key} is read-only"
+    if location.phase != velero.AVAILABLE:
         cause = f": {location.message}" if location.message else ""
-        problem = f"BackupStorageLocation {location.key} is {location.phase or 'not checked by Velero yet'}{cause}"
-    else:
+        return f"BackupStorageLocation {location.key} is {location.phase or 'not checked by Velero yet'}{cause}"
+    return ""
+
+
+def _location_problem(view: ScheduleView) -> Because | None:
+    problem = location_problem(view.schedule.location, view.location)
+    if not problem:
         return None
     return Because(Reason.LOCATION_UNAVAILABLE, f"{problem}; the run starts when it is available.")
 
 
-def concurrency_limit(view: ScheduleView, turn: datetime) -> Because | None:
+def concurrency_limit(view: ScheduleView, turn: Turn) -> Because | None:
     """Block a run while as many Backups of its group are unfinished as may be, or earlier ones wait for a place."""
     group = view.group
     if group is None:
@@ -226,10 +255,19 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         offset=offset,
     )
     dialect = _dialect(view, previous, now, edited=found.edited)
-    retained = None if refused else retain(view, previous.retention if previous else "", now)
-    digest = retained.digest if retained and retained.is_approved else ""
+    retained = None if refused else retain(view, previous, now)
+    digest = retained.digest if retained and retained.is_in_effect else ""
+    ledger = ledger_of(previous) if retained is not None else Ledger()
     base = found.base
-    observed = msgspec.structs.replace(found.observed, dialect=dialect, retention=digest, zone=policy_zone)
+    observed = msgspec.structs.replace(
+        found.observed,
+        dialect=dialect,
+        retention=digest,
+        zone=policy_zone,
+        deletions=dict(ledger.deletions),
+        deleted_runs=dict(ledger.runs),
+        deleting=ledger.last,
+    )
     made, placed = None, Placed()
     if not isinstance(cron, Because):
         placed = place(cron, base, now, timing)
@@ -267,7 +305,8 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         attempts=attempts,
         not_run=not_run,
         records_first=not_run is not None and not view.is_record_refused,
-        wake_at=placed.wake_at,
+        wake_at=_earliest(placed.wake_at, next_stuck(view, now)),
+        stuck=stuck(view, now),
         dropped=before.dropped(placed, now) if before is not None and found.edited and not found.skipped else None,
         ignored=skip_not_applied() if observed.ignored and not (previous and previous.ignored) else None,
     )
@@ -281,20 +320,40 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     verdict = msgspec.structs.replace(verdict, upcoming=placed.upcoming, starts=placed.starts)
     due = placed.due
     repeats = due is None and attempts is not None and attempts.is_due(now)
-    turn = placed.since or (attempts.slot if attempts is not None else None)
-    if turn is None or (due is None and not repeats):
+    since = _waits_since(view, cron, observed, placed, now) or (attempts.slot if attempts is not None else None)
+    if since is None or (due is None and not repeats):
         return verdict
+    turn = Turn(since, _last_start(view))
     return msgspec.structs.replace(
         verdict,
         due=due,
         due_since=placed.since,
+        turn=turn,
         missed=missed_before(cron, not_run.last if not_run else base, due) if due is not None else 0,
         repeats=repeats,
-        wake_at=_wake_at(view, placed, now) if repeats else placed.wake_at,
+        wake_at=_earliest(_wake_at(view, placed, now), verdict.wake_at) if repeats else verdict.wake_at,
         blocked_by=next(filter(None, (blocker(view, now) for blocker in BLOCKERS)), None)
         or concurrency_limit(view, turn),
         is_settling=is_settling(view, now, placed.since),
     )
+
+
+def _waits_since(
+    view: ScheduleView, cron: Schedule, observed: Observed, placed: Placed, now: datetime
+) -> datetime | None:
+    """Return the first instant at which a slot since the last run could start: slots that a policy left out count."""
+    if view.group is None or placed.since is None:
+        return placed.since
+    run = msgspec.structs.replace(view.schedule, last_skipped=None)
+    first = first_start(cron, base_of(run, observed, last_slot(view, now), now), now, timing_of(view))
+    return min(first, placed.since) if first is not None else placed.since
+
+
+def _last_start(view: ScheduleView) -> datetime:
+    """Return when the last run of a Schedule started, as far as is known."""
+    schedule = view.schedule
+    ours = (each.created for each in view.backups if each.schedule_uid == schedule.uid)
+    return max(ours, default=schedule.last_backup or schedule.created)
 
 
 def _before_edit(
@@ -382,7 +441,7 @@ def _wake_at(view: ScheduleView, placed: Placed, now: datetime) -> datetime | No
     windows = timing.windows if timing is not None else None
     if windows is None or windows.is_open(whole(now)):
         return placed.wake_at
-    return min((each for each in (placed.wake_at, next_opening(windows, whole(now))) if each), default=None)
+    return _earliest(placed.wake_at, next_opening(windows, whole(now)))
 
 
 def _never_in_window(view: ScheduleView) -> Because:

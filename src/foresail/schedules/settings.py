@@ -19,6 +19,7 @@ class Settings(msgspec.Struct, frozen=True):
     skip_immediately: bool = False
     zone: str = "UTC"  # of Velero's clock or a policy, for expressions that name no zone
     not_copied: tuple[str, ...] = NOT_COPIED
+    velero_schedules_off: bool = False  # Velero's schedule controller is off, though no server is recognised
     zone_without_policy: str = ""  # of Velero's clock, if a policy sets another one
     with_hooks: tuple[str, ...] | None = None  # the Schedules whose runs may have hooks; None or "*": all
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import Deployment, StartedPod, is_server
+from foresail.api.apps import Container, Deployment, PodSpec, StartedPod, server_words
 from foresail.cron import Dialect
 from foresail.plan import Create, Key, Keyed, Plan
 from foresail.schedules.observe import VeleroServer
@@ -73,7 +73,7 @@ class VeleroView(msgspec.Struct, frozen=True):
 
 def deployment_row(wire: Deployment) -> DeploymentRow | None:
     """Return the row of a Deployment; None if it runs no Velero server."""
-    server = next((each for each in wire.spec.template.spec.containers if is_server(each)), None)
+    server, words = _server_of(wire.spec.template.spec)
     if server is None:
         return None
     meta, status = wire.metadata, wire.status
@@ -82,19 +82,25 @@ def deployment_row(wire: Deployment) -> DeploymentRow | None:
         uid=meta.uid,
         generation=meta.generation,
         tag=server.image.rpartition("/")[2].partition("@")[0].partition(":")[2],
-        has_schedule_controller=not schedule_controller_is_off([*server.command, *server.args]),
+        has_schedule_controller=not schedule_controller_is_off(words),
         is_rolled_out=status.observed_generation >= meta.generation and status.updated_replicas == status.replicas,
-        concurrency=concurrent_backups([*server.command, *server.args]),
+        concurrency=concurrent_backups(words),
     )
 
 
 def pod_row(wire: StartedPod) -> PodRow | None:
     """Return the row of a pod; None if it runs no Velero server, or has ended."""
-    server = next((each for each in wire.spec.containers if is_server(each)), None)
+    server, words = _server_of(wire.spec)
     if server is None or wire.status.phase in _ENDED:
         return None
-    is_off = schedule_controller_is_off([*server.command, *server.args])
-    return PodRow(Key(wire.metadata.namespace, wire.metadata.name), has_schedule_controller=not is_off)
+    is_on = not schedule_controller_is_off(words)
+    return PodRow(Key(wire.metadata.namespace, wire.metadata.name), has_schedule_controller=is_on)
+
+
+def _server_of(pod: PodSpec) -> tuple[Container | None, list[str]]:
+    """Return the container that runs a Velero server, and its command line."""
+    found = ((each, server_words(each)) for each in pod.containers)
+    return next(((each, words) for each, words in found if words is not None), (None, []))
 
 
 def scheduling_pod(pods: Iterable[PodRow | None]) -> Key | None:
@@ -139,16 +145,25 @@ def dialect_of(version: str) -> Dialect | None:
 
 
 def identify_server(
-    deployments: Iterable[DeploymentRow], answer: str, flag: Dialect | None, version_requested: datetime | None = None
+    deployments: Iterable[DeploymentRow],
+    answer: str,
+    flag: Dialect | None,
+    version_requested: datetime | None = None,
+    pods: Iterable[PodRow | None] = (),
 ) -> VeleroServer:
     """Return what is known of the server: the answer counts before the image tag, and the tag before the flag."""
-    rows = list(deployments)
-    has_schedule_controller = any(row.has_schedule_controller for row in rows)
+    rows, running = list(deployments), [row for row in pods if row is not None]
+    known = VeleroServer(
+        flag,
+        has_schedule_controller=any(row.has_schedule_controller for row in rows),
+        scheduling_pod=scheduling_pod(running),
+        is_recognised=bool(rows or running),
+    )
     for version in (answer, *(row.tag for row in rows)):
         dialect = dialect_of(version)
         if dialect is not None:
-            return VeleroServer(dialect, version, has_schedule_controller)
-    return VeleroServer(flag, "", has_schedule_controller, None if answer else version_requested)
+            return msgspec.structs.replace(known, dialect=dialect, version=version)
+    return msgspec.structs.replace(known, version_requested=None if answer else version_requested)
 
 
 def version_request(

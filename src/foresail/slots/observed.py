@@ -54,6 +54,9 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     retention: str = ""  # the digest of the rules by which Backups were deleted
     ended: str = ""  # the slot whose failed run is not repeated, because the Schedule was paused meanwhile
     repeated: str = ""  # the slot that gets no further attempt: one succeeded, or a Backup of the slot was deleted
+    deletions: dict[str, int] = {}  # how many Backups were deleted lately, by the hour of their deletion
+    deleted_runs: dict[str, int] = {}  # how many of these were made lately, by the hour of their start
+    deleting: str = ""  # the UID of the Backup that was deleted last
     ahead: str = ""  # a recorded time in the future that was cleared: it counts again once it has passed
 
     @property

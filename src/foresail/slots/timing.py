@@ -98,6 +98,16 @@ def _place(cron: Schedule, base: datetime, now: datetime, timing: Timing) -> Pla
     )
 
 
+def first_start(cron: Schedule, after: datetime, now: datetime, timing: Timing | None) -> datetime | None:
+    """Return the first instant at which a slot after another instant could start, whether it has run or not."""
+    slot = outlook(cron, after, after).upcoming
+    if timing is None or slot is None:
+        return slot
+    if timing.windows is not None and timing.windows.skips:
+        slot, _ = _first_inside(cron, slot, now, timing)
+    return timing.starts(slot) if slot is not None else None
+
+
 def _ends_of_waiting(cron: Schedule, base: datetime, timing: Timing, now: datetime) -> list[datetime | None]:
     """Return when the slots since the last run, of which one is due, may start again or are recorded as not run."""
     found: list[datetime | None] = []

@@ -15,6 +15,7 @@ from foresail.proof.coverage import NamespaceCoverage
 from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail-schedules"
 FORBIDDEN = {"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "message": "not for you", "code": 403}
 
 
@@ -78,6 +79,7 @@ def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any
         ),
         f"{VELERO}/volumesnapshotlocations": listed(named("default", "velero", spec={"provider": "aws"})),
         "/apis/apps/v1/namespaces/velero/deployments": listed(deployment()),
+        LEASE: {"spec": {"holderIdentity": "foresail-1", "renewTime": now().isoformat()}},
         "/apis/foresail.dev/v1alpha1/schedulepolicies": listed(policy),
         "/apis/oadp.openshift.io/v1alpha1/nonadminbackups": listed(request, forged),
         f"{VELERO}/schedules": listed(named("nightly", "velero", spec={"schedule": "@daily", "template": template})),
@@ -437,6 +439,119 @@ def test_a_schedule_that_never_fires_protects_nothing(tmp_path: Path, capsys: py
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 TENANTS = "/apis/oadp.openshift.io/v1alpha1/namespaces/lab"
+
+
+def test_schedules_that_nobody_runs_are_a_gap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    off = {"/apis/apps/v1/namespaces/velero/deployments": listed(deployment("--disable-controllers=schedule"))}
+    found = {name: value for name, value in answers().items() if name != LEASE} | off
+    with canned(tmp_path, found) as server:
+        code = main(["coverage", "--kubeconfig", str(server.kubeconfig), "-A", "--fail-on", "gaps", "-o", "json"])
+    spaces = {each["namespace"]: each for each in json.loads(capsys.readouterr().out)["namespaces"]}
+    assert code == 1
+    assert [each["reason"] for each in spaces["shop"]["gaps"]][:1] == ["NobodyRuns"]
+    assert [each["reason"] for each in spaces["lab"]["gaps"]] == ["NobodyRuns"]
+    assert spaces["shop"]["nextRun"] is None
+
+
+def operator(name: str, *flags: str) -> dict[str, Any]:
+    container = {"name": "operator", "image": "foresail", "args": ["operator", "run", f"--lease-name={name}", *flags]}
+    found = named(name, "velero", spec={"template": {"spec": {"containers": [container]}}})
+    found["metadata"]["labels"] = {"app.kubernetes.io/name": name}
+    return found
+
+
+SELF_SERVICE = operator("foresail-self-service", "--schedules=false", "--self-service=true")
+
+
+@pytest.mark.parametrize(
+    ("operators", "lab"),
+    [
+        ([operator("foresail-schedules")], ["NobodyRuns"]),
+        ([operator("foresail-schedules"), SELF_SERVICE], ["NobodyRuns"]),
+        ([operator("foresail-schedules", "--self-service")], []),
+        ([], []),  # it runs outside of the cluster, or its Deployment may not be listed
+    ],
+)
+def test_a_tenants_schedule_needs_the_replica_that_runs_self_service(
+    operators: list[dict[str, Any]], lab: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    off = deployment("--disable-controllers=schedule")
+    found = answers() | {"/apis/apps/v1/namespaces/velero/deployments": listed(off, *operators)}
+    with canned(tmp_path, found) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-A", "-o", "json", "--rpo", "26h"])
+    spaces = {each["namespace"]: each for each in json.loads(capsys.readouterr().out)["namespaces"]}
+    assert [each["reason"] for each in spaces["lab"]["gaps"]] == lab
+    assert "NobodyRuns" not in [each["reason"] for each in spaces["shop"]["gaps"]]
+
+
+def test_expressions_are_read_in_the_zone_of_the_operators_deployment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zoned = operator("foresail-schedules", "--velero-time-zone=Asia/Tokyo")
+    found = answers() | {
+        "/apis/apps/v1/namespaces/velero/deployments": listed(deployment(), zoned),
+        "/apis/foresail.dev/v1alpha1/schedulepolicies": listed(),
+    }
+    with canned(tmp_path, found) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"])
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert "T15:00:00" in shop["nextRun"]
+
+
+def test_a_velero_server_that_is_not_recognised_leaves_it_unknown_who_runs_the_schedules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server_of = {"name": "backup", "image": "registry.example/backup:1", "args": ["server"]}
+    renamed = named("backup", "velero", spec={"template": {"spec": {"containers": [server_of]}}})
+    found = answers() | {"/apis/apps/v1/namespaces/velero/deployments": listed(renamed)}
+    with canned(tmp_path, found) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "-o", "json"])
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert [each["reason"] for each in shop["gaps"]][:1] == ["RunnerUnknown"]
+
+
+@pytest.mark.parametrize("phase", ["Unavailable", ""])
+def test_a_location_that_is_not_available_is_a_gap(
+    phase: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location = named("default", "velero", spec={"default": True}, status={"phase": phase})
+    found = answers(storageLocation="default") | {f"{VELERO}/backupstoragelocations": listed(location)}
+    with canned(tmp_path, found) as server:
+        code = main(
+            ["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "--fail-on", "gaps", "-o", "json"]
+        )
+    (shop,) = json.loads(capsys.readouterr().out)["namespaces"]
+    assert code == 1
+    assert [each["reason"] for each in shop["gaps"]][:1] == ["LocationUnavailable"]
+
+
+@pytest.mark.parametrize(
+    ("uid", "reasons"), [("of-another-cluster", ["ObjectiveMissed"]), ("", ["ObjectiveMissed", "OriginUnknown"])]
+)
+def test_a_backup_of_another_cluster_proves_nothing(
+    uid: str, reasons: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = (now() - timedelta(hours=1)).isoformat()
+    status = {
+        "phase": "Completed",
+        "startTimestamp": ended,
+        "completionTimestamp": ended,
+        "progress": {"itemsBackedUp": 7},
+    }
+    synced = named("nightly-1", "velero", spec={"includedNamespaces": ["shop"]}, status=status)
+    synced["metadata"] |= {
+        "creationTimestamp": now().isoformat(),
+        "labels": {"velero.io/schedule-name": "nightly"},
+        "annotations": {"foresail.dev/schedule-uid": uid} if uid else {},
+    }
+    with canned(tmp_path, answers() | {f"{VELERO}/backups": listed(synced)}) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "--rpo", "26h", "-o", "json"])
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "shop", "--rpo", "26h", "-o", "metrics"])
+    out = capsys.readouterr().out
+    (shop,) = json.loads(out[: out.index("# HELP")])["namespaces"]
+    assert shop["newestGoodBackup"] is None
+    assert [each["reason"] for each in shop["gaps"]] == reasons
+    assert 'foresail_namespace_good_backup_timestamp_seconds{namespace="shop"} 0' in out
 
 
 def test_a_tenant_sees_their_own_namespace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

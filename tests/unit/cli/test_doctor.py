@@ -18,9 +18,10 @@ from foresail.api.policy import PolicyMetadata, SelfServicePolicy
 from foresail.api.schedule_policy import Objective, SchedulePolicy, SchedulePolicySpec, ScheduleSelector
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.access.lease import Lease, LeaseSpec
+from foresail.cli.access.operators import Operator
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.doctor.checks import data_path, findings, requesters
-from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, gather
+from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, gather
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary

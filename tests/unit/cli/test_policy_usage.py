@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from foresail.cli.access.operators import OPERATORS
 from foresail.cli.main import main
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from tests.unit.cli.canned import Canned, canned
@@ -157,7 +158,7 @@ def test_namespace_of_the_operator_is_found_by_its_deployment(server: Canned, ca
     assert run(server, "-A", "-o", "json") == 0
     shown = [each["namespace"] for each in json.loads(capsys.readouterr().out)]
     assert "ops" not in shown, "the operator runs there, so no policy applies"
-    assert {"labelSelector": ["app.kubernetes.io/name=foresail"], "limit": ["500"]} in server.queries
+    assert {"labelSelector": [OPERATORS], "limit": ["500"]} in server.queries
     assert run(server, "-A", "-o", "json", "--operator-namespace", "zoo") == 0
     shown = [each["namespace"] for each in json.loads(capsys.readouterr().out)]
     assert "ops" in shown

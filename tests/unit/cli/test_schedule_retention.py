@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.retention import as_data, listed
@@ -73,3 +74,19 @@ def test_request_that_cannot_be_read_is_shown_and_no_deletion_is_announced_again
     assert fates(found)["daily-5"] == "not counted: Velero has begun to delete it"
     said = "DeleteBackupRequest velero/daily-5-retention cannot be read (Expected `array`)"
     assert f"RetentionFailed: {said}" in listed(found, NOW)
+
+
+def test_ttl_of_each_kept_backup_is_compared_with_the_rules() -> None:
+    monthly = policy(retention={"monthly": 12})
+    rows = []
+    for number in range(3):
+        slot = NOW - timedelta(days=30 * number)
+        times: dict[str, Any] = {"slot": slot, "created": slot, "completed": slot + timedelta(minutes=1)}
+        rows.append(run(6, key=Key("velero", f"daily-{number}"), expires=slot + timedelta(days=90), **times))
+    found = seen(schedule_wire("0 12 1 * *"), rows, policies=(monthly,))
+    said = fates(found)
+    assert all("; but Velero deletes it on " in text for text in said.values()), said
+    assert listed(found, NOW).endswith("foresail schedule retention daily -n velero --extend")
+    assert all(each["expiresBeforeRules"] for each in as_data(found)["backups"])
+    lasting = seen(schedule_wire("0 12 1 * *"), [run(6, expires=NOW + timedelta(days=4000))], policies=(monthly,))
+    assert fates(lasting) == {"daily-6": "kept: monthly, keepGood"}

@@ -29,6 +29,11 @@ JUST_RAN = {"lastBackup": stamp(NOON)}  # the last slot: nothing is due, wheneve
 WEB = schedule_wire("0 12 * * *", "web", metadata={"labels": {"tier": "web"}}, status=JUST_RAN)
 BATCH = schedule_wire("0 12 * * *", "batch", status=JUST_RAN)
 LOCATION = {"metadata": {"name": "default", "namespace": "velero"}, "spec": {"default": True}}
+SERVER_ARGS = ["server", "--disable-controllers=schedule"]
+SERVER = {
+    "metadata": {"name": "velero", "namespace": "velero"},
+    "spec": {"template": {"spec": {"containers": [{"image": "velero/velero:v1.18.3", "args": SERVER_ARGS}]}}},
+}
 ANSWERS = {
     f"{VELERO}/schedules": {"metadata": {"resourceVersion": "1"}, "items": [WEB, BATCH]},
     f"{VELERO}/backups": {"metadata": {"resourceVersion": "1"}, "items": []},
@@ -36,7 +41,7 @@ ANSWERS = {
         "metadata": {"resourceVersion": "1"},
         "items": [{**LOCATION, "status": {"phase": "Available"}}],
     },
-    "/apis/apps/v1/namespaces/velero/deployments": {"metadata": {"resourceVersion": "1"}, "items": []},
+    "/apis/apps/v1/namespaces/velero/deployments": {"metadata": {"resourceVersion": "1"}, "items": [SERVER]},
     "/apis/foresail.dev/v1alpha1/schedulepolicies": {"metadata": {"resourceVersion": "1"}, "items": []},
 }
 

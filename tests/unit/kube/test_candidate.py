@@ -293,3 +293,20 @@ def test_after_the_leaders_death_the_follower_leads_within_its_duration_and_one_
             else:
                 candidate = candidate.after_read(last, now)
         assert 10.0 <= now - killed_after <= 11.0
+
+
+def test_a_lease_that_is_older_than_before_ends_leadership_for_good() -> None:
+    candidate = leader()
+    assert (candidate.newest, candidate.is_rewound) == (7, False)
+    overtaken = candidate.after_failure(101.0, overtaken=True)
+    restored = overtaken.after_read(replace(MINE, version="3"), 101.1)
+    assert restored.is_rewound
+    assert not restored.is_leader(101.1)
+    created = overtaken.after_read(None, 101.1).before_write("m2").after_write(replace(MINE, version="4"), 101.2, 101.3)
+    assert created.is_rewound, "the restored state had no Lease"
+    assert not overtaken.after_read(replace(MINE, version="8"), 101.1).is_rewound
+    assert not overtaken.after_read(MINE, 101.1).is_rewound
+
+
+def test_a_follower_notices_a_restored_state_too() -> None:
+    assert follower().after_read(replace(THEIRS, version="6"), 101.0).is_rewound

@@ -95,7 +95,7 @@ def test_reason_of_a_copy_that_goes_names_the_rule_that_would_have_kept_it_next(
     why = why_not_kept(copies, Rules(daily=2))
     assert why(copies[1]) == "newer Backups of the same periods are kept"
     assert why(copies[3]) == "daily 2 keeps newer ones"
-    assert why(copies[4]) == "it is not Completed, and a newer Backup is"
+    assert why(copies[4]) == "it is not good, and a newer Backup is"
     assert why_not_kept(copies, Rules(last=1))(copies[1]) == "keepLast 1 keeps newer ones"
     assert why_not_kept(copies, Rules(within=timedelta(hours=9)))(copies[3]) == "it is older than keepWithin"
 

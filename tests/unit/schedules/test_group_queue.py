@@ -48,7 +48,7 @@ class Operator:
     """The controller, with the changes that a watch would deliver and the queue of a loop."""
 
     def __init__(self, *rows: ScheduleRow | PolicyRow) -> None:
-        self.controller = Schedules("velero", Settings(), Dialect.GOCRON)
+        self.controller = Schedules("velero", Settings(velero_schedules_off=True), Dialect.GOCRON)
         self.controller.locations.put(AVAILABLE.key, AVAILABLE)
         self.plans: dict[str, Plan] = {}
         self.made: list[str] = []

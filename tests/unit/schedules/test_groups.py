@@ -9,15 +9,16 @@ from foresail.api.schedule_policy import Concurrency, SchedulePolicySpec, Schedu
 from foresail.plan import Key
 from foresail.schedules.decide import decide
 from foresail.schedules.groups import RECHECK, RESERVED_FOR, Groups, unfinished_of_groups, view_of
-from foresail.schedules.observe import GroupView
+from foresail.schedules.observe import STUCK_AFTER, GroupView, Turn
 from foresail.schedules.policies import group_of
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import concurrency_limit, judge
 from foresail.slots.interval import stable_delay
 from foresail.slots.policies import PolicyRow
-from tests.unit.schedules.rows import HOUR, NOON, backup, schedule, view, watched
+from tests.unit.schedules.rows import DAY, HOUR, NOON, backup, schedule, view, watched
 
-OTHERS = tuple((NOON, Key("velero", name)) for name in ("a", "b", "c"))
+LAST = NOON - DAY  # when the last run of every Schedule started
+OTHERS = tuple((Turn(NOON, LAST), Key("velero", name)) for name in ("a", "b", "c"))
 
 
 def limited(most: int, group: str | None = None, name: str = "gold") -> PolicyRow:
@@ -35,15 +36,22 @@ def limited(most: int, group: str | None = None, name: str = "gold") -> PolicyRo
         (GroupView("group slow", 2, ("x",), waiting=OTHERS[:1]), True),  # `a` is before `daily`
         (GroupView("group slow", 2, (), waiting=OTHERS[:1]), False),
         (GroupView("group slow", 2, (), waiting=OTHERS[:2]), True),
-        (GroupView("group slow", 2, ("x",), waiting=((NOON, Key("velero", "z")),)), False),  # after `daily`
-        (GroupView("group slow", 2, ("x",), waiting=((NOON - HOUR, Key("velero", "z")),)), True),  # an earlier slot
-        (GroupView("group slow", 2, ("x",), waiting=((NOON + HOUR, Key("velero", "a")),)), False),
+        (GroupView("group slow", 2, ("x",), waiting=((Turn(NOON, LAST), Key("velero", "z")),)), False),  # after `daily`
+        (
+            GroupView("group slow", 2, ("x",), waiting=((Turn(NOON, LAST - HOUR), Key("velero", "z")),)),
+            True,
+        ),  # ran earlier
+        (
+            GroupView("group slow", 2, ("x",), waiting=((Turn(NOON - HOUR, LAST), Key("velero", "z")),)),
+            True,
+        ),  # an earlier slot
+        (GroupView("group slow", 2, ("x",), waiting=((Turn(NOON + HOUR, LAST), Key("velero", "a")),)), False),
     ],
 )
 def test_run_waits_while_the_group_is_full_or_earlier_ones_take_its_free_places(
     group: GroupView | None, waits: bool
 ) -> None:
-    found = concurrency_limit(view(schedule(), group=group), NOON)
+    found = concurrency_limit(view(schedule(), group=group), Turn(NOON, LAST))
     assert (found is not None) is waits
 
 
@@ -52,7 +60,7 @@ def test_run_that_waits_names_who_runs_and_creates_nothing() -> None:
     full = GroupView("SchedulePolicy gold", 3, ("one", "three", "two"))
     found = view(row, group=full)
     verdict = judge(found, NOON)
-    assert (verdict.due, verdict.fires, verdict.turn) == (NOON, None, NOON)
+    assert (verdict.due, verdict.fires, verdict.turn) == (NOON, None, Turn(NOON, NOON - HOUR))
     assert verdict.blocked_by is not None
     assert verdict.blocked_by.reason is Reason.CONCURRENCY_LIMIT
     assert verdict.blocked_by.message == (
@@ -86,15 +94,15 @@ def test_reservation_counts_until_its_backup_is_seen_it_is_released_or_too_old()
     assert groups.reserved("g", NOON, 2) == (0, ())
 
 
-def test_unfinished_backups_count_in_their_group_until_they_expire() -> None:
-    groups, (a, b) = Groups(), (Key("velero", each) for each in "ab")
-    assert groups.place(a, "g", {"a-1": None, "a-2": NOON}) is None
-    assert groups.place(b, "g", {"b-1": None}) is None
+def test_unfinished_backups_count_in_their_group_until_they_expire_or_are_stuck() -> None:
+    groups, (a, b), later = Groups(), (Key("velero", each) for each in "ab"), NOON + DAY
+    assert groups.place(a, "g", {"a-1": later, "a-2": NOON}) is None
+    assert groups.place(b, "g", {"b-1": later}) is None
     assert groups.unfinished("g", NOON - HOUR, 2) == (3, ("a-1", "a-2"))
     assert groups.unfinished("g", NOON, 2) == (2, ("a-1", "b-1"))
     assert groups.place(a, "g", {"a-2": NOON}) == "g"
     assert groups.unfinished("g", NOON, 2) == (1, ("b-1",))
-    assert groups.place(b, "h", {"b-1": None}) == "g"
+    assert groups.place(b, "h", {"b-1": later}) == "g"
     assert groups.unfinished("h", NOON, 2) == (1, ("b-1",))
     assert groups.place(b, None, {}) == "h"
     assert groups.unfinished("h", NOON, 2) == (0, ())
@@ -103,19 +111,41 @@ def test_unfinished_backups_count_in_their_group_until_they_expire() -> None:
 
 def test_queue_is_in_the_order_of_slots_then_names_and_a_run_is_in_it_once() -> None:
     groups, (a, b, c) = Groups(), (Key("velero", each) for each in "abc")
-    groups.wait(c, "g", NOON)
-    groups.wait(b, "g", NOON)
-    groups.wait(a, "g", NOON + HOUR)
+    groups.wait(c, "g", Turn(NOON, LAST))
+    groups.wait(b, "g", Turn(NOON, LAST))
+    groups.wait(a, "g", Turn(NOON + HOUR, LAST))
     assert [key for _, key in groups.first("g", 9)] == [b, c, a]
-    groups.wait(a, "g", NOON - HOUR)
+    groups.wait(a, "g", Turn(NOON - HOUR, LAST))
     assert [key for _, key in groups.first("g", 2)] == [a, b]
     assert [key for _, key in groups.first("g", 2, without=a)] == [b, c]
-    groups.wait(b, "h", NOON)
+    groups.wait(b, "h", Turn(NOON, LAST))
     groups.reserve(a, "g", a, NOON)
     assert [key for _, key in groups.first("g", 9)] == [c]
     groups.forget(c)
     assert groups.first("g", 9) == ()
     assert groups.group_waited_for(b) == "h"
+
+
+def test_turn_counts_from_the_first_slot_since_the_last_run_that_may_start() -> None:
+    row = watched(schedule(last_backup=NOON - 5 * HOUR, last_skipped=NOON - HOUR))
+    group = GroupView("SchedulePolicy gold", 1)
+    assert judge(view(row, group=group), NOON).turn == Turn(NOON - 4 * HOUR, NOON - 5 * HOUR)
+    assert judge(view(row), NOON).turn == Turn(NOON, NOON - 5 * HOUR)  # nobody waits without a group
+    made = backup("Completed", NOON - 5 * HOUR, created=NOON - 2 * HOUR)
+    assert judge(view(row, made, group=group), NOON).turn == Turn(NOON - 4 * HOUR, NOON - 2 * HOUR)
+
+
+def test_backup_that_is_unfinished_for_a_day_is_reported_and_counts_for_its_own_schedule_only() -> None:
+    row, made = watched(schedule(text="0 12 1 * *", last_backup=NOON)), backup("ReadyToStart", NOON)
+    found = view(row, made, policy=limited(1), group=GroupView("SchedulePolicy gold", 1))
+    assert judge(found, NOON + HOUR).stuck is None
+    assert decide(found, NOON + HOUR).wake_at == NOON + STUCK_AFTER
+    (note,) = decide(found, NOON + STUCK_AFTER).notes
+    assert note.reason == "BackupStuck"
+    assert made.key.name in note.message
+    assert len(note.message.split()) <= 30
+    assert unfinished_of_groups([row], [made], (limited(1),), NOON + HOUR) == {"SchedulePolicy gold": [made.key.name]}
+    assert unfinished_of_groups([row], [made], (limited(1),), NOON + STUCK_AFTER) == {}
 
 
 def test_snapshot_counts_the_unfinished_backups_of_the_group_only() -> None:

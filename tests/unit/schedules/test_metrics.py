@@ -14,12 +14,12 @@ from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules import metrics as module
 from foresail.schedules.controller import Schedules
-from foresail.schedules.metrics import ScheduleMetrics
+from foresail.schedules.metrics import ScheduleMetrics, figures_of, good_since, last_ended
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView, location_row
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.slots.policies import PolicyRow
-from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, backup, schedule, view, watched
+from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched
 
 YEARLY = "0 0 1 1 *"
 Found = dict[tuple[str, ...], float]
@@ -227,3 +227,15 @@ def test_further_attempts_are_counted_and_are_no_lateness(metrics: ScheduleMetri
     samples = {each.name: each.value for family in metrics.collect() for each in family.samples if not each.labels}
     assert samples["foresail_schedule_retries_total"] == 1
     assert samples["foresail_schedule_lateness_seconds_count"] == 1
+
+
+def test_backup_that_velero_synced_is_no_success_of_this_schedule() -> None:
+    row = schedule(created=NOON - DAY)
+    synced = backup("Completed", key=Key("velero", "daily-20260310110000"), created=NOON, completed=NOON - HOUR)
+    failed = backup("Failed", NOON - 2 * HOUR, completed=NOON - 2 * HOUR)
+    found = view(row, synced, failed)
+    assert good_since(found) == NOON - DAY
+    assert last_ended(found) == failed
+    assert figures_of(found, judge(found, NOON)).last_success is None
+    own = backup("Completed", NOON - 3 * HOUR, created=NOON, completed=NOON - HOUR)  # restored to the cluster by a sync
+    assert last_ended(view(row, own)) == own

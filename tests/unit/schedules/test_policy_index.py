@@ -53,7 +53,7 @@ def policy(name: str, spec: object) -> PolicyRow:
 
 
 def controller_of(labels: list[dict[str, str]]) -> Schedules:
-    found = Schedules("velero", Settings(), Dialect.GOCRON)
+    found = Schedules("velero", Settings(velero_schedules_off=True), Dialect.GOCRON)
     found.locations.put(AVAILABLE.key, AVAILABLE)
     for key, each in zip(KEYS, labels, strict=False):
         found.schedules.put(key, watched(schedule(key=key, labels=each)))

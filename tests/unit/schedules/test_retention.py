@@ -15,6 +15,7 @@ from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.api.schedule_policy import MOST_KEPT
 from foresail.cron import Dialect, fires_after, parse
 from foresail.cron.duration import length_of
+from foresail.deletion import approval
 from foresail.plan import Create, Key
 from foresail.retention import Copy, Rule, kept
 from foresail.schedules.decide import decide
@@ -29,14 +30,15 @@ from foresail.schedules.observe import (
 )
 from foresail.schedules.policies import retention_rules, settings_under
 from foresail.schedules.reasons import Reason
-from foresail.schedules.retention import MOST_OPEN_DELETIONS, Retained, digest_of, retain
+from foresail.schedules.retention import MOST_OPEN_DELETIONS, Retained, asked_for, digest_of, retain
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
+from foresail.slots.observed import Observed
 from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 
-KEEP_TWO = policy(retention={"keepLast": 2})
+KEEP_TWO = policy(retention={"keepLast": 2, "gracePeriod": "0s"})
 RULES = retention_rules(KEEP_TWO, "UTC")
 assert RULES is not None
 DIGEST = digest_of(RULES)
@@ -56,7 +58,7 @@ def seen(*backups: BackupRow, row: ScheduleRow | None = None, **changed: Any) ->
 
 def retained(view: ScheduleView, observed: str = DIGEST) -> Retained:
     """Return what the rules say, which they do here."""
-    found = retain(view, observed, NOON)
+    found = retain(view, Observed("", retention=observed), NOON)
     assert found is not None
     return found
 
@@ -69,15 +71,16 @@ def deletions(view: ScheduleView) -> list[Create]:
 
 
 def test_oldest_backup_is_deleted_first_and_says_why() -> None:
-    rows = copies(4)
+    rows = copies(4, uid="u")
     (deletion,) = deletions(seen(*rows))
     oldest = rows[-1].key.name
     assert deletion.key == Key("velero", f"{oldest}-retention")
     assert deletion.mark == {SCHEDULE_UID: UID}
     assert deletion.body["spec"] == {"backupName": oldest}
     assert deletion.body["metadata"] == {
-        "labels": {velero.BACKUP_NAME_LABEL: oldest},
+        "labels": {velero.BACKUP_NAME_LABEL: oldest, velero.BACKUP_UID_LABEL: "u"},
         "annotations": {RETENTION: "keepLast 2 keeps newer ones"},
+        "ownerReferences": [{"apiVersion": "velero.io/v1", "kind": "Backup", "name": oldest, "uid": "u"}],
     }
     notes = decide(seen(*rows), NOON).notes
     assert [each.reason for each in notes] == [Reason.RETENTION_DELETED.value]
@@ -85,7 +88,7 @@ def test_oldest_backup_is_deleted_first_and_says_why() -> None:
 
 
 def test_without_retention_nothing_is_deleted() -> None:
-    assert retain(seen(*copies(9), policy=None), "", NOON) is None
+    assert retain(seen(*copies(9), policy=None), None, NOON) is None
     assert not deletions(seen(*copies(9), policy=policy(timeZone="UTC")))
 
 
@@ -151,7 +154,7 @@ def test_backup_amid_a_deletion_counts_for_no_rule_and_no_approval() -> None:
     assert found.again == (name,)
     assert set(found.kept) == {each.key.name for each in rows[1:]}
     assert not found.goes
-    assert found.is_approved
+    assert found.is_in_effect
 
 
 @pytest.mark.parametrize(
@@ -305,9 +308,10 @@ def test_new_rules_that_delete_much_wait_for_approval() -> None:
     assert "would delete 2 of 4 Backups" in because.message
     assert not deletions(unapproved)
     assert judge(unapproved, NOON).changes.observed.retention == ""
-    approved = msgspec.structs.replace(row, annotations={**row.annotations, RETENTION_APPROVED: DIGEST})
+    listed = approval(asked_for(unapproved.backups, retained(unapproved, "")))
+    approved = msgspec.structs.replace(row, annotations={**row.annotations, RETENTION_APPROVED: listed})
     assert deletions(seen(*copies(4), row=approved))
-    other = msgspec.structs.replace(row, annotations={**row.annotations, RETENTION_APPROVED: "of other rules"})
+    other = msgspec.structs.replace(row, annotations={**row.annotations, RETENTION_APPROVED: "of other Backups"})
     assert not deletions(seen(*copies(4), row=other))
 
 
@@ -319,7 +323,7 @@ def test_new_rules_that_delete_nothing_are_in_effect_from_then_on() -> None:
 
 
 def test_few_of_many_go_without_approval() -> None:
-    keep_nine = policy(retention={"keepLast": 9})
+    keep_nine = policy(retention={"keepLast": 9, "gracePeriod": "0s"})
     assert deletions(seen(*copies(11), row=watched(schedule(last_backup=NOON)), policy=keep_nine))
     assert not deletions(
         seen(*copies(60), row=watched(schedule(last_backup=NOON)), policy=policy(retention={"keepLast": 49}))
@@ -426,7 +430,7 @@ def test_velero_deletes_no_backup_that_the_rules_keep(
         middle = (newer + most + 1) // 2
         newer, most = (middle, most) if kept(runs[: middle + 1], found)["0"] else (newer, middle - 1)
     last = runs[min(newer + 1, len(runs) - 1)].started  # at which it goes
-    assert ttl_of(text, fires[0], row) >= last - fires[0]
+    assert ttl_of(text, fires[0], row) >= min(last - fires[0], timedelta(hours=876_000))  # the longest there is
 
 
 PHASES = ["Completed", "PartiallyFailed", "Failed", "FailedValidation", "InProgress", "Deleting"]

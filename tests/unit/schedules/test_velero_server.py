@@ -8,6 +8,7 @@ import pytest
 from foresail.api.apps import Deployment, StartedPod
 from foresail.cron import Dialect
 from foresail.plan import Create, Key
+from foresail.schedules.decide import decide
 from foresail.schedules.observe import VeleroServer
 from foresail.schedules.velero_server import (
     REQUEST_INTERVAL,
@@ -24,7 +25,7 @@ from foresail.schedules.velero_server import (
     scheduling_pod,
     version_request,
 )
-from tests.unit.schedules.rows import DAY, HOUR, NOON
+from tests.unit.schedules.rows import DAY, GO_CRON, HOUR, NOON, schedule, view, watched
 
 OFF = "--disable-controllers=schedule"
 SERVER = DeploymentRow(
@@ -230,3 +231,76 @@ def test_a_pod_that_runs_no_server_has_no_row() -> None:
     other = pod("agent")
     other.spec.containers[0].args[:] = ["node-agent", "server-less"]
     assert pod_row(other) is None
+
+
+def wrapped(command: list[str], args: list[str], image: str) -> Deployment:
+    containers = [{"image": image, "command": command, "args": args}]
+    body = {
+        "metadata": {"name": "velero", "namespace": "velero"},
+        "spec": {"template": {"spec": {"containers": containers}}},
+    }
+    return msgspec.convert(body, Deployment)
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "image", "is_on"),
+    [
+        (["/velero"], ["server"], "velero/velero:v1.18.3", True),
+        (["velero"], ["server"], "registry/backup:v1", True),
+        (["velero"], ["server", OFF], "registry/backup:v1", False),
+        (["/bin/sh", "-c"], ["/velero server --uploader-type=kopia"], "velero/velero:v1.18.3", True),
+        (["/bin/sh", "-c"], [f"/velero server {OFF}"], "registry/backup:v1", False),
+        (["sh", "-c", f"exec velero server {OFF} --log-level=debug"], [], "registry/backup:v1", False),
+        (["/bin/bash", "-ec"], [f". /vault/secrets/env && exec /velero server '{OFF}'"], "b:1", False),
+        (["/bin/sh", "-c"], [f"set -e\nsource /vault/env\n/velero server \\\n  {OFF}\n"], "b:1", False),
+        (["/bin/sh", "-c"], [f"/velero server; echo {OFF}"], "b:1", True),
+        (["/bin/sh", "-c"], ["/velero server $VELERO_FLAGS"], "b:1", True),
+        (["/bin/sh", "-c"], ["/velero server 'unfinished"], "b:1", True),
+    ],
+)
+def test_servers_behind_a_shell_or_with_a_renamed_image_are_recognised(
+    command: list[str], args: list[str], image: str, is_on: bool
+) -> None:
+    row = deployment_row(wrapped(command, args, image))
+    assert row is not None
+    assert row.has_schedule_controller is is_on
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "image"),
+    [
+        ([], ["server"], "registry.example/backup/server:1"),
+        (["/bin/sh", "-c"], ["/start.sh"], "velero/velero:v1.18.3"),
+        (["/bin/sh", "-c"], ["echo velero is a server"], "b:1"),
+    ],
+)
+def test_unrecognised_server_may_run_schedules_unless_an_administrator_says_that_it_does_not(
+    command: list[str], args: list[str], image: str
+) -> None:
+    row = deployment_row(wrapped(command, args, image))
+    assert row is None
+    server = identify_server([], "", Dialect.GOCRON)
+    assert server.runs_schedules
+    assert not msgspec.structs.replace(server, is_recognised=True).runs_schedules
+
+
+def test_pod_of_a_server_without_a_deployment_is_enough() -> None:
+    pod = {
+        "metadata": {"name": "velero-0", "namespace": "velero"},
+        "spec": {"containers": [{"command": ["/velero"], "args": ["server", OFF]}]},
+    }
+    server = identify_server([], "", None, pods=[None, pod_row(msgspec.convert(pod, StartedPod))])
+    assert not server.runs_schedules
+
+
+def test_unrecognised_server_blocks_a_run_and_is_reported() -> None:
+    row = watched(schedule(last_backup=NOON - HOUR))
+    found = view(row, server=msgspec.structs.replace(GO_CRON, is_recognised=False))
+    plan = decide(found, NOON)
+    assert plan.actions == ()
+    assert plan.status is None
+    (note,) = plan.notes
+    assert note.reason == "VeleroSchedules"
+    assert "--velero-schedules-off" in note.message
+    assert len(note.message.split()) <= 30
+    assert decide(view(row), NOON).actions

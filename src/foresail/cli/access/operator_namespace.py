@@ -6,10 +6,10 @@ import msgspec
 
 from foresail.api.apps import DEPLOYMENT
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.operators import OPERATORS
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 
-_OPERATOR = "app.kubernetes.io/name=foresail"
 _any = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -18,7 +18,7 @@ async def operator_namespaces(cluster: Cluster, given: str | None) -> set[str]:
     if given:
         return {given}
     try:
-        listed = await cluster.listed(DEPLOYMENT, "", _OPERATOR)
+        listed = await cluster.listed(DEPLOYMENT, "", OPERATORS)
     except CommandError as error:
         hint(f"the operator's namespace is not known ({error.problem}); specify it with --operator-namespace")
         return set()

@@ -12,6 +12,8 @@ _REMEMBERED = 1000  # a schedule that does not run is a gap of each of its names
 
 def closing_command(namespace: str, gap: Gap, velero_namespace: str, now: datetime, *, is_tenant: bool) -> str:
     """Return what to run; a tenant's commands need no rights in Velero's namespace."""
+    if gap.reason is Reason.LOCATION_UNAVAILABLE and not (gap.schedule or is_tenant):
+        return join(["velero", "backup-location", "get", "-n", velero_namespace])
     if not gap.schedule:
         return _create(namespace, velero_namespace, is_tenant=is_tenant)
     owner, slash, name = gap.schedule.partition("/")
@@ -35,6 +37,12 @@ def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
             words = ["foresail", "schedule", "run", name]
         case Reason.NOT_RUNNING:
             words = ["foresail", "schedule", "explain", name]
+        case Reason.NOBODY_RUNS | Reason.RUNNER_UNKNOWN:
+            words = ["foresail", "doctor"]
+        case Reason.LOCATION_UNAVAILABLE:
+            words = ["velero", "backup-location", "get"]
+        case Reason.ORIGIN_UNKNOWN:
+            words = ["foresail", "schedule", "run", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["velero", "backup", "describe", gap.backup, "--details"]
         case _:
@@ -46,9 +54,9 @@ def _of_tenant(namespace: str, name: str, gap: Gap, now: datetime) -> str:
     match gap.reason:
         case Reason.PAUSED:
             words = ["foresail", "backup", "schedule", "unpause", name]
-        case Reason.OBJECTIVE_MISSED:
+        case Reason.OBJECTIVE_MISSED | Reason.ORIGIN_UNKNOWN:
             words = ["foresail", "backup", "create", f"catch-up-{now:%Y%m%d-%H%M}", "--wait"]
-        case Reason.NOT_RUNNING:
+        case Reason.NOT_RUNNING | Reason.NOBODY_RUNS | Reason.RUNNER_UNKNOWN | Reason.LOCATION_UNAVAILABLE:
             words = ["foresail", "backup", "schedule", "explain", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["foresail", "backup", "explain", gap.backup]

@@ -86,7 +86,7 @@ def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
             **lists_of_kinds(spec),
         ),
         instant(made.start_timestamp) if made.start_timestamp else None,
-        made.progress.items_backed_up if made.progress else None,
+        made.progress.items_backed_up or 0 if made.progress else None,
         titles.get(annotations.get(SCHEDULE_UID, ""), ""),
         failure_of(made.failure_reason, made.validation_errors, made.errors),
         left_out=_left_out(each),

@@ -2,7 +2,7 @@
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api import nonadmin, velero
-from foresail.api.apps import DEPLOYMENT, Deployment, is_server
+from foresail.api.apps import DEPLOYMENT, Deployment, server_words
 from foresail.api.core import CLAIM, NAMESPACE, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import REQUEST_UID, SCHEDULE_UID
@@ -25,9 +25,11 @@ from foresail.cli.coverage.tenant_schedules import read_rules, spec_of, tenant_s
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate, read_namespace, read_policies, row_of
+from foresail.origin import Origin, origin_of
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.schedules.observe import LocationRow
 from foresail.schedules.policies import rpo_of
-from foresail.schedules.rules import cannot_run
+from foresail.schedules.rules import cannot_run, location_problem
 from foresail.scope.releases import release_of
 from foresail.scope.server import ServerFlags, server_flags
 from foresail.scope.world import claims_of
@@ -43,6 +45,7 @@ class _Progress(msgspec.Struct, frozen=True, rename="camel"):
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     start_timestamp: datetime | None = None
+    completion_timestamp: datetime | None = None
     progress: _Progress | None = None
     errors: int = 0
     failure_reason: str = ""
@@ -103,10 +106,14 @@ async def read_view_and_schedules(
     rows = tuple(map(_namespace_row, namespaces))
     of_tenants = await cluster.listed_if_known(NON_ADMIN_SCHEDULE)
     tenants = list(tenant_schedules(of_tenants, await read_rules(cluster, rows) if of_tenants else {}))
-    requests = [_request.decode(each) for each in await cluster.listed_if_known(NON_ADMIN_BACKUP)] if tenants else []
+    has_requests = bool(tenants) or any(REQUEST_UID in (each.metadata.annotations or {}) for each in backups)
+    listed = await cluster.listed_if_known(NON_ADMIN_BACKUP) if has_requests else []
+    requests = [_request.decode(each) for each in listed]
     release = release_of(known.server.version)
-    locations = {each.key.name: each.is_tenants for each in known.locations}
-    judged = [*map(schedule_row, evaluated), *(row for _, row in tenants)]
+    locations = {each.key.name: each for each in known.locations}
+    nobody = "" if known.self_service else "no replica of Foresail's operator runs"
+    judged = [*map(schedule_row, evaluated), *(replace(row, nobody_runs=nobody) for _, row in tenants)]
+    uids = {each.schedule.uid for each in evaluated} | {each.metadata.uid for each in requests}
     flags = replace(
         await _read_flags(cluster, velero_namespace),
         snapshot_providers=await _snapshot_providers(cluster, velero_namespace),
@@ -121,7 +128,7 @@ async def read_view_and_schedules(
             _with_bucket(with_policies(each, policies), locations, is_of_tenant=each.kind != "Schedule")
             for each in judged
         ),
-        tuple(_with_bucket(backup_row(each, runs), locations, is_of_tenant=True) for each in backups),
+        tuple(_with_bucket(backup_row(each, runs, uids), locations, is_of_tenant=True) for each in backups),
         objective,
         release,
         await read_kinds(cluster, [*specs, *(each.spec for each in backups)]),
@@ -130,13 +137,19 @@ async def read_view_and_schedules(
     return view, evaluated
 
 
-def _with_bucket(row: _Row, locations: Mapping[str, bool], *, is_of_tenant: bool = False) -> _Row:
+def _with_bucket(row: _Row, locations: Mapping[str, LocationRow], *, is_of_tenant: bool = False) -> _Row:
     """Return a row with whether its location is a tenant's; `is_of_tenant` is for one that is not among the locations.
 
     A tenant's schedule has the tenant's own name of it. A Backup whose location is gone cannot be restored.
     """
     name = row.spec.storage_location
-    return replace(row, is_in_tenants_bucket=locations.get(name, is_of_tenant)) if name else row
+    if not name:
+        return row
+    location = locations.get(name)
+    row = replace(row, is_in_tenants_bucket=location.is_tenants if location is not None else is_of_tenant)
+    if isinstance(row, BackupRow):
+        return replace(row, location_problem=location_problem(name, location, is_for_restore=True))
+    return row
 
 
 async def _snapshot_providers(cluster: Cluster, namespace: str) -> frozenset[str] | None:
@@ -154,11 +167,11 @@ async def _snapshot_providers(cluster: Cluster, namespace: str) -> frozenset[str
 async def _read_flags(cluster: Cluster, namespace: str) -> ServerFlags:
     deployments = [_deployment.decode(each) for each in await cluster.listed(DEPLOYMENT, namespace)]
     containers = (container for each in deployments for container in each.spec.template.spec.containers)
-    server = next(filter(is_server, containers), None)
-    if server is None:
+    words = next(filter(None, map(server_words, containers)), None)
+    if words is None:
         hint(f"no Deployment in namespace {namespace} runs Velero: the defaults of its flags are assumed")
         return ServerFlags()
-    return server_flags([*server.command, *server.args])
+    return server_flags(words)
 
 
 def _namespace_row(raw: msgspec.Raw) -> NamespaceRow:
@@ -186,17 +199,24 @@ def claim_rows(
 
 def schedule_row(each: EvaluatedSchedule) -> ScheduleRow:
     """Return a Schedule as coverage sees it: its next run and its objective are those of its SchedulePolicy."""
-    key = each.schedule.key
+    key, server = each.schedule.key, each.view.server
     blocked = cannot_run(each.view, each.verdict)
+    nobody = (
+        "" if each.operator or server.runs_schedules else "both Velero's schedule controller and the operator are off"
+    )
+    unknown = "" if server.is_recognised else "no Deployment or pod is recognised as a Velero server"
     return ScheduleRow(
         "Schedule",
         key.namespace,
         key.name,
         _template(each),
         each.schedule.paused,
-        each.verdict.next_run,
+        None if nobody or unknown else each.verdict.next_run,
         objective=rpo_of(each.view.policy),
         not_running=blocked.message if blocked is not None else "",
+        nobody_runs=nobody,
+        runner_unknown=unknown,
+        location_problem=location_problem(each.schedule.location, each.view.location),
     )
 
 
@@ -217,18 +237,24 @@ def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Requ
     return {uid: title for uid, title in found.items() if title}
 
 
-def backup_row(each: _Backup, tenant_runs: Mapping[str, str]) -> BackupRow:
-    """Return a Backup as coverage sees it."""
+def backup_row(each: _Backup, tenant_runs: Mapping[str, str], uids: Container[str]) -> BackupRow:
+    """Return a Backup as coverage sees it; `uids` are those of the Schedules and requests of this cluster."""
     labels, annotations, progress = each.metadata.labels or {}, each.metadata.annotations or {}, each.status.progress
+    made_for = annotations.get(SCHEDULE_UID, "") or annotations.get(REQUEST_UID, "")
+    created, started = each.metadata.creation_timestamp, each.status.start_timestamp
+    origin = (
+        origin_of(created, started, each.status.completion_timestamp, made_for, uids) if created else Origin.UNKNOWN
+    )
     return BackupRow(
         each.metadata.name,
         each.status.phase,
         each.spec,
-        each.status.start_timestamp,
+        started,
         progress.items_backed_up or 0 if progress else None,
         labels.get(velero.SCHEDULE_LABEL, "") or tenant_runs.get(annotations.get(REQUEST_UID, ""), ""),
         failure_of(each.status.failure_reason, each.status.validation_errors, each.status.errors),
         has_snapshots=each.status.has_snapshots,
+        origin=origin,
     )
 
 

@@ -17,9 +17,7 @@ from foresail.api.core import DEFINITION, NAMESPACE
 from foresail.api.marks import (
     CHECK_LABEL,
     CHECKS_LEASE,
-    LEASES,
     PRIMERS_LEASE,
-    RETIRED_LEASE,
     SANDBOX_ROLE,
     SCHEDULES_LEASE,
     SELF_SERVICE_LEASE,
@@ -34,6 +32,7 @@ from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckStatus
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
+from foresail.cli.access.operators import OPERATOR_LABEL, Operator, is_operator, operator_of
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
 from foresail.cli.doctor.admission import Admission, read_admission
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
@@ -56,9 +55,6 @@ _CHECK = Kind(
     _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
 )
 _REQUESTER = Key("", "foresail-requester")
-_NAME = "app.kubernetes.io/name"
-_OURS = (*LEASES, RETIRED_LEASE)
-_LEASE_NAME = "--lease-name="
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
 
@@ -114,30 +110,6 @@ class CheckSeen(msgspec.Struct, frozen=True):
 
     metadata: Metadata
     status: RestoreCheckStatus = RestoreCheckStatus()
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """A Deployment of ours."""
-
-    key: Key
-    schedules: bool
-    self_service: bool
-    primers: bool
-    service_account: str
-    lease: str = SCHEDULES_LEASE
-    name: str = _OURS[0]  # in the label of its pods
-    locations: bool = False  # of tenants
-    restore_checks: bool = False
-    tenant_checks: bool = False
-    check_data: bool = False  # RestoreChecks with depth Data
-    heeds_schedules: bool = False  # of another Deployment
-
-    def has_work_of(self, other: "Operator") -> bool:
-        """Return whether the two have a capability in common."""
-        shared = (self.schedules and other.schedules, self.self_service and other.self_service)
-        apart = (self.primers and other.primers, self.restore_checks and other.restore_checks)
-        return any((*shared, *apart))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +175,10 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     listed = await reader.listed(DEPLOYMENT, "", Deployment) or await reader.listed(DEPLOYMENT, namespace, Deployment)
     deployments = listed or []
     rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
-    operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) in _OURS)
+    operators = tuple(map(operator_of, filter(is_operator, deployments)))
     others = tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each))
     has_policies = _serves(SELF_SERVICE_POLICY, definitions)
-    pods = [await reader.all(POD, each.key.namespace, Pod, f"{_NAME}={each.name}") for each in operators]
+    pods = [await reader.all(POD, each.key.namespace, Pod, f"{OPERATOR_LABEL}={each.name}") for each in operators]
     serves = has_policies and any(each.self_service for each in operators)
     asked_for = NON_ADMIN_LOCATION_REQUEST
     has_approvals = serves and f"{asked_for.plural}.{asked_for.group}" in (definitions or ())
@@ -329,26 +301,6 @@ async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:
     decoder = msgspec.json.Decoder(_Definition)
     found = [decoder.decode(each) for each in await cluster.listed(DEFINITION, "")]
     return {each.metadata.name: each.spec for each in found}
-
-
-def _operator(wire: Deployment) -> Operator:
-    pod = wire.spec.template.spec
-    words = [word for container in pod.containers for word in container.args]
-    leases = [word.removeprefix(_LEASE_NAME) for word in words if word.startswith(_LEASE_NAME)]
-    return Operator(
-        Key(wire.metadata.namespace, wire.metadata.name),
-        schedules="--schedules=false" not in words,
-        self_service=bool({"--self-service", "--self-service=true"} & set(words)),
-        primers=bool({"--primers", "--primers=true"} & set(words)),
-        service_account=f"{wire.metadata.namespace}/{pod.service_account_name or 'default'}",
-        lease=leases[-1] if leases else SCHEDULES_LEASE,
-        name=(wire.metadata.labels or {})[_NAME],
-        locations=bool({"--tenant-locations", "--tenant-locations=true"} & set(words)),
-        restore_checks=bool({"--restore-checks", "--restore-checks=true"} & set(words)),
-        tenant_checks=bool({"--tenant-checks", "--tenant-checks=true"} & set(words)),
-        heeds_schedules=bool({"--heed-schedules", "--heed-schedules=true"} & set(words)),
-        check_data=any(word.startswith("--check-canary-image=") for word in words),
-    )
 
 
 def is_other(wire: Deployment) -> bool:

@@ -78,6 +78,7 @@ def veleros(seen: Evidence) -> Iterator[Finding]:
 def attended(seen: Evidence) -> Iterator[Finding]:
     """Report whether exactly one controller runs the Schedules."""
     if not seen.servers:
+        yield from _unrecognised(seen)
         return
     holder = seen.holder(seen.lease)
     by_velero = any(row.has_schedule_controller for row in seen.servers)
@@ -103,6 +104,16 @@ def attended(seen: Evidence) -> Iterator[Finding]:
         yield problem("schedules", "nothing runs them: both Velero's controller and the operator's are off", fix)
     else:
         yield good("schedules", f"{holder} runs them")
+
+
+def _unrecognised(seen: Evidence) -> Iterator[Finding]:
+    """Report an operator that fires nothing, because it recognises no Velero server."""
+    by_us = [each for each in seen.operators if each.schedules]
+    if seen.has_read_deployments and by_us and not any(each.velero_schedules_off for each in by_us):
+        says = "no Velero server is recognised, so the operator cannot know that Velero's schedule controller is off"
+        value = "in the chart, schedules.veleroSchedulesOff"
+        fix = f"if it is off, add --velero-schedules-off to Deployment {by_us[0].key} ({value})"
+        yield problem("schedules", f"{says}, and fires nothing unless a pod shows it", fix)
 
 
 def runnable(seen: Evidence) -> Iterator[Finding]:

@@ -8,7 +8,16 @@ from datetime import timedelta
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT, Container, DeploymentSpec, DeploymentStatus, StartedPod, is_server
+from foresail.api.apps import (
+    DEPLOYMENT,
+    Container,
+    DeploymentSpec,
+    DeploymentStatus,
+    StartedPod,
+    is_server,
+    is_wrapped,
+    server_words,
+)
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
 from foresail.cli.access.cluster import Cluster
@@ -63,9 +72,14 @@ class Server:
     is_rolled_out: bool
 
     @property
+    def words(self) -> list[str]:
+        """Its command line."""
+        return server_words(self.container) or []
+
+    @property
     def is_off(self) -> bool:
         """Whether it leaves Schedules alone."""
-        return schedule_controller_is_off([*self.container.command, *self.container.args])
+        return schedule_controller_is_off(self.words)
 
     @property
     def time_zone(self) -> str:
@@ -79,7 +93,7 @@ class Server:
     @property
     def others_off(self) -> list[str]:
         """The controllers that are off beside that of schedules."""
-        return others_off([*self.container.command, *self.container.args])
+        return others_off(self.words)
 
     def switched(self, *, off: bool) -> dict[str, list[str]]:
         """Return the words of its container with the schedule controller off or on, as far as they change."""
@@ -106,6 +120,10 @@ async def switch(cluster: Cluster, server: Server, patience: Patience, *, off: b
     word = "off" if off else "on"
     if server.is_off == off:
         print(f"unchanged   Deployment {server.key}: Velero's schedule controller is {word}")
+    elif is_wrapped(server.container):
+        problem = f"Deployment {server.key} starts Velero in a script of a shell, which this command does not edit"
+        flag = "--disable-controllers=schedule"
+        raise CommandError(problem, f"{'add' if off else 'remove'} {flag} there, then run this command again")
     elif server.managed_by is not None:
         await _ask(cluster, server, server.managed_by, patience, off=off, dry_run=dry_run)
     else:

@@ -6,13 +6,13 @@ from datetime import date, datetime, timedelta
 from heapq import merge
 from itertools import islice, takewhile
 
+from foresail.backups import FAILED_PHASES
 from foresail.cli.coverage.commands import closing_command
 from foresail.cli.cron.load import Load, Timetable, load_of
 from foresail.cli.report.checks import LastCheck
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.observe import BackupRow
 from foresail.proof.reasons import Gap, is_late
-from foresail.proof.runs import FAILED_PHASES
 
 RECENT = timedelta(days=7)
 """How far back failed runs are shown, and how far ahead the calendar goes."""

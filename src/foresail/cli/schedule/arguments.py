@@ -28,7 +28,7 @@ _EXAMPLES = {
     "unpause": ("foresail schedule unpause daily", "foresail schedule unpause daily --skip-immediately"),
     "delete": ("foresail schedule delete daily", "foresail schedule delete -l team=web --confirm"),
     "run": ("foresail schedule run daily --wait",),
-    "retention": ("foresail schedule retention daily", "foresail schedule retention daily --approve"),
+    "retention": ("foresail schedule retention daily", "foresail schedule retention daily --approve 3f2a91c0de"),
     "simulate": (
         "foresail schedule simulate --backups-take 45m",
         "foresail schedule simulate daily --until 2027-01-01 -o wide",
@@ -153,8 +153,21 @@ def _add_retention(words: Any) -> None:  # noqa: ANN401
         ("retention", "retention"),
     )
     _add_selection(one)
-    one.add_argument(
-        "--approve", action="store_true", help="let rules that were not in effect before delete many Backups at once"
+    acts = one.add_mutually_exclusive_group()
+    acts.add_argument(
+        "--approve",
+        metavar="LIST",
+        help="approve the deletion of the listed Backups, and of no others, by the digest that was printed with them",
+    )
+    acts.add_argument(
+        "--undo",
+        action="store_true",
+        help="keep the Backups that are marked for deletion: pin them",
+    )
+    acts.add_argument(
+        "--extend",
+        action="store_true",
+        help="extend the expiration of Backups that Velero would delete by their ttl while a rule keeps them",
     )
     add_output(one, "table", "json", "yaml")
     add_dry_run(one)
@@ -224,7 +237,7 @@ def _add_reading(one: argparse.ArgumentParser) -> None:
         help="Velero's cron dialect, used only if its image tag is not a version",
     )
     how.add_argument(
-        "--velero-time-zone", default="UTC", metavar="ZONE", help="time zone of Velero's clock (default: UTC)"
+        "--velero-time-zone", metavar="ZONE", help="time zone of Velero's clock (default: the operator's, or UTC)"
     )
 
 

@@ -16,7 +16,7 @@ from foresail.cli.output.messages import confirm_deletion, hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
 from foresail.cli.schedule.hints import hint_who_manages, who_fires
-from foresail.cli.schedule.snapshot import read_server_and_leader, row_of, selected_schedules
+from foresail.cli.schedule.snapshot import read_controllers, row_of, selected_schedules
 from foresail.kube.clock import now
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.status import pause_annotation
@@ -78,11 +78,12 @@ def _request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Reque
 async def _hint_who_fires(cluster: Cluster, args: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
     for namespace in sorted({each.key.namespace for each in schedules}):
         try:
-            known, operator = await read_server_and_leader(cluster, namespace, args, now())
+            run_by = await read_controllers(cluster, namespace, args, now())
         except CommandError as error:  # the change is done, whichever controller fires
             hint(f"cannot find out what fires Schedules in {namespace}: {error.problem}")
             continue
-        text = who_fires(namespace, has_schedule_controller=known.has_schedule_controller, operator=operator)
+        is_on = run_by.server.has_schedule_controller
+        text = who_fires(namespace, has_schedule_controller=is_on, operator=run_by.operator)
         if text:
             hint(text)
 

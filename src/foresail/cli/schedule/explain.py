@@ -16,6 +16,7 @@ from foresail.cli.output.times import moment, runs
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.refusals import WRITE_REFUSED
+from foresail.schedules.observe import Turn
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retries import Attempts
 from foresail.schedules.rules import BLOCKERS, concurrency_limit, skip_not_applied
@@ -103,7 +104,7 @@ def _steps(each: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
         because = hold(each.view, instant)
         yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
     if each.view.group is not None:
-        full = concurrency_limit(each.view, verdict.turn or verdict.starts or instant)
+        full = concurrency_limit(each.view, verdict.turn or Turn(verdict.starts or instant, instant))
         running = f"{len(each.view.group.unfinished)} of {each.view.group.most} in {each.view.group.name}"
         yield Step("its group has room for a Backup", NO if full else YES, full.message if full else running)
     operator = each.operator

@@ -1,4 +1,4 @@
-"""`foresail schedule retention`: which Backups the rules keep, which go and why; and approval of new rules."""
+"""`foresail schedule retention`: which Backups the rules keep, which go, when and why; and approval of a list."""
 
 import argparse
 import sys
@@ -7,25 +7,31 @@ from typing import Any
 
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.api.marks import RETENTION_APPROVED
+from foresail.api.marks import KEPT, RETENTION_APPROVED
 from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.requests import Request, shown
 from foresail.cli.output.table import table
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
+from foresail.deletion import MOST_APPROVED, approval
 from foresail.retention import Rule
 from foresail.schedules.observe import BackupRow
-from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import Retained
+from foresail.schedules.reasons import Because
+from foresail.schedules.retention import Retained, asked_for, lifetime, why_not_counted
 
 
 def retention(args: argparse.Namespace) -> int:
-    """Print what becomes of each Backup; with --approve, let new rules delete."""
+    """Print what becomes of each Backup; with --approve, let a list go; with --undo, take back what is marked."""
     evaluated, instant = read_selected(args)
+    if args.extend:
+        return on_cluster(args, lambda cluster: _extend(cluster, args, evaluated))
     if args.approve:
         return on_cluster(args, lambda cluster: _approve(cluster, args, evaluated))
+    if args.undo:
+        return on_cluster(args, lambda cluster: _undo(cluster, args, evaluated))
     if args.output != "table":
         print(document([as_data(each) for each in evaluated], args.output))
     elif evaluated:
@@ -39,13 +45,20 @@ def listed(each: EvaluatedSchedule, instant: datetime) -> str:
     if retained is None:
         return f"Schedule {name}: no SchedulePolicy with retention applies; Backups stay until their ttl ends."
     rows = [
-        (row.key.name, _started(row), row.phase or "New", _fate(row, retained, instant)) for row in _newest_first(each)
+        (row.key.name, _started(row), row.phase or "New", _fate(each, row, retained, instant))
+        for row in _newest_first(each)
     ]
     lines = [f"Schedule {name}: {_summary(each, retained)}"]
     if rows:
         lines.append(table(("BACKUP", "STARTED", "PHASE", "RETENTION"), rows))
     problems = (retained.blocked_by, retained.failed)
     lines += [f"{problem.reason}: {problem.message}" for problem in problems if problem is not None]
+    if retained.list_digest:
+        lines.append(f"To approve this list: foresail schedule retention {name.name} --approve {retained.list_digest}")
+    early = [row for row in _newest_first(each) if _extended(each, row, retained) is not None]
+    if early:
+        text = f"Velero deletes {len(early)} by their ttl while a rule would keep them. To let the rules decide:"
+        lines.append(f"{text} foresail schedule retention {name.name} -n {name.namespace} --extend")
     return "\n".join(lines)
 
 
@@ -58,7 +71,8 @@ def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
     return {
         **found,
         "policy": each.view.policy.name if each.view.policy else None,
-        "approved": retained.is_approved,
+        "approved": not retained.decision.asks,
+        "list": retained.list_digest or None,
         "blockedBy": _as_data(retained.blocked_by),
         "failed": _as_data(retained.failed),
         "backups": [
@@ -68,7 +82,10 @@ def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
                 "phase": row.phase or "New",
                 "keptBy": [rule.value for rule in retained.kept.get(row.key.name, ())],
                 "deletedBecause": retained.deletes.get(row.key.name),
+                "deleteAfter": stamp(row.delete_after) if row.delete_after is not None else None,
                 "counts": row.key.name in retained.kept,
+                "expires": stamp(row.expires) if row.expires is not None else None,
+                "expiresBeforeRules": _extended(each, row, retained) is not None,
             }
             for row in _newest_first(each)
         ],
@@ -93,39 +110,88 @@ def _started(row: BackupRow) -> str:
     return stamp(row.slot or row.created)
 
 
-def _fate(row: BackupRow, retained: Retained, instant: datetime) -> str:
+def _extended(each: EvaluatedSchedule, row: BackupRow, retained: Retained) -> datetime | None:
+    """Return the expiration that a Backup which a rule keeps would get today; None if its own is late enough."""
+    slot, upcoming, name = row.slot or row.created, each.verdict.upcoming, row.key.name
+    if row.expires is None or not row.is_terminal or name not in retained.kept or name in retained.deletes:
+        return None
+    given = lifetime(each.view, slot, upcoming if upcoming is not None else slot)
+    # The ttl of a new Backup is twice the longest time that the rules keep it.
+    return slot + given if given is not None and row.expires < slot + given / 2 else None
+
+
+def _fate(each: EvaluatedSchedule, row: BackupRow, retained: Retained, instant: datetime) -> str:
     name, deletes = row.key.name, retained.deletes
+    if name in retained.decision.asks:
+        return f"waits for approval: {deletes[name]}"
+    if name in deletes and row.delete_after is not None and row.delete_after > instant:
+        return f"deleted after {stamp(row.delete_after)}: {deletes[name]}"
     if name in deletes:
         return f"deleted: {deletes[name]}"
     if name in retained.deleting:
         return "not counted: Velero has begun to delete it"
     if name not in retained.kept:
-        return f"not counted: {_why_not_counted(row, instant)}"
-    return f"kept: {', '.join(rule.value for rule in retained.kept[name] if rule is not Rule.NO_RULE)}"
+        return f"not counted: {why_not_counted(row, each.view, instant)}"
+    kept = f"kept: {', '.join(rule.value for rule in retained.kept[name] if rule is not Rule.NO_RULE)}"
+    expires = row.expires if _extended(each, row, retained) is not None else None
+    return f"{kept}; but Velero deletes it on {stamp(expires)}" if expires is not None else kept
 
 
-def _why_not_counted(row: BackupRow, instant: datetime) -> str:
-    if row.is_synced:
-        return "it came from a bucket"
-    if row.expires is not None and row.expires <= instant:
-        return "it has expired, and Velero deletes it"
-    return "Velero refused it" if row.phase == velero.FAILED_VALIDATION else "not a run of this Schedule"
+async def _extend(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
+    """Give the Backups that rules keep the expiration that new ones get; Velero reads it from the object."""
+    for each in evaluated:
+        retained = each.verdict.retained
+        rows = _newest_first(each) if retained is not None else []
+        late = [(row, until) for row in rows if retained and (until := _extended(each, row, retained)) is not None]
+        requests = [
+            Request("PATCH", velero.BACKUP, row.key, {"status": {"expiration": stamp(until)}}) for row, until in late
+        ]
+        if args.dry_run == CLIENT:
+            print(shown(requests, args.output))
+            continue
+        for request in requests:
+            await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
+        done = "would be extended (server dry run)" if args.dry_run else "extended"
+        print(f"Schedule {each.schedule.key.name}: expiration of {len(late)} Backups {done}", file=sys.stderr)
+    return 0
 
 
 async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
     for each in evaluated:
         retained, key = each.verdict.retained, each.schedule.key
-        blocked = retained.blocked_by if retained is not None else None
-        if retained is None or blocked is None or blocked.reason is not Reason.RETENTION_NOT_APPROVED:
+        if retained is None or not retained.decision.asks:
             print(f"Schedule {key.name}: nothing to approve", file=sys.stderr)
             continue
-        body = {"metadata": {"annotations": {RETENTION_APPROVED: retained.digest}}}
+        if retained.list_digest != args.approve:
+            problem = f"Schedule {key.name}: the list {args.approve} is not the one that waits for approval now"
+            raise CommandError(problem, f"look at the new one: foresail schedule retention {key.name}")
+        listed = asked_for(each.view.backups, retained)
+        body = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed)}}}
         if args.dry_run == CLIENT:
             print(shown([Request("PATCH", velero.SCHEDULE, key, body)], args.output))
             continue
         await cluster.merge(velero.SCHEDULE, key, body, dry_run=bool(args.dry_run))
         done = "would be approved (server dry run)" if args.dry_run else "approved"
-        print(f"Schedule {key.name}: deletion of {len(retained.goes)} Backups {done}", file=sys.stderr)
+        print(f"Schedule {key.name}: deletion of {min(len(listed), MOST_APPROVED)} Backups {done}", file=sys.stderr)
         if not each.operator and not args.dry_run:
             hint("Foresail's operator does not run, so nothing is deleted")
+    return 0
+
+
+async def _undo(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
+    """Pin the marked Backups and remove their marks: without the pin, the rules would mark them again."""
+    requests = [
+        Request("PATCH", velero.BACKUP, row.key, {"metadata": {"annotations": KEPT}})
+        for each in evaluated
+        for row in each.view.backups
+        if row.delete_after is not None and row.phase != velero.DELETING
+    ]
+    if args.dry_run == CLIENT:
+        print(shown(requests, args.output))
+        return 0
+    for request in requests:
+        await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
+        print(f"Backup {request.key.name} {'would be ' if args.dry_run else ''}pinned", file=sys.stderr)
+    if not requests:
+        print("No Backup is marked for deletion", file=sys.stderr)
     return 0

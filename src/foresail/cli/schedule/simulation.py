@@ -21,7 +21,7 @@ from foresail.plan import Key
 from foresail.schedules.build import backup_name
 from foresail.schedules.decide import not_run
 from foresail.schedules.expression import parse_expression
-from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, ScheduleView, is_unfinished
+from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.slots import base_of
@@ -110,7 +110,7 @@ class _Played:
 
     def __init__(self, view: ScheduleView, now: datetime, span: Span, takes: timedelta) -> None:
         self.view, self.key, self.fates = view, view.schedule.key, list[Fate]()
-        self.turn: datetime | None = None  # by which its run waits in its group
+        self.turn: Turn | None = None  # by which its run waits in its group
         self.starts = False  # a Backup at the last step
         self._now, self._span, self._takes = now, span, takes
         self._cron = cron_of(view, now)
@@ -170,7 +170,7 @@ class _Group:
     def __init__(self, members: list[_Played], simulated: set[str], now: datetime, takes: timedelta) -> None:
         self._members, self._takes = members, takes
         self._view = members[0].view.group
-        self._waiting: list[tuple[datetime, Key]] = []
+        self._waiting: list[tuple[Turn, Key]] = []
         self._by_key = {each.key: each for each in members}
         own = [row for each in members for row in each.view.backups if is_unfinished(row, each.view.schedule, now)]
         others = set(self._view.unfinished if self._view is not None else ()) - simulated

@@ -10,19 +10,21 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT, Deployment
-from foresail.api.marks import SCHEDULES_LEASE
+from foresail.api.apps import DEPLOYMENT, Deployment, StartedPod
+from foresail.api.marks import SCHEDULES_LEASE, SELF_SERVICE_LEASE
+from foresail.api.pods import POD
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.lease import Lease, leader
+from foresail.cli.access.operators import OPERATORS, Operator, is_operator, operator_of
 from foresail.cli.access.refused_writes import RefusedWrite
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.cron import CronError, Dialect
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
-from foresail.plan import Key, Level
+from foresail.plan import Key, Kind, Level
 from foresail.schedules.groups import unfinished_of_groups, view_of
 from foresail.schedules.observe import (
     BackupRow,
@@ -46,7 +48,7 @@ from foresail.schedules.retention import deletion_name, unusable_deletion
 from foresail.schedules.rules import Verdict, judge, location_unavailable, velero_schedules
 from foresail.schedules.settings import Settings
 from foresail.schedules.status import last_observed
-from foresail.schedules.velero_server import deployment_row, identify_server
+from foresail.schedules.velero_server import SERVER_PODS, deployment_row, identify_server, pod_row
 from foresail.slots.policies import PolicyRow, policy_row
 
 NOTED = "recorded by the operator"
@@ -70,8 +72,9 @@ class NamespaceSnapshot:
     server: VeleroServer
     backups: Mapping[str, tuple[BackupRow, ...]]  # by the name of their Schedule
     locations: tuple[LocationRow, ...]
-    operator: str  # the replica that holds the lease; empty if none does
+    operator: str  # the replica that runs Schedules; empty if none does
     settings: Settings
+    self_service: str = ""  # the replica that runs what tenants ask for; empty if none does
     policies: tuple[PolicyRow, ...] = ()
     deletions: tuple[DeletionRow, ...] = ()  # read only if a policy has retention
     unread_deletions: tuple[Unread, ...] = ()  # the same
@@ -130,8 +133,13 @@ class EvaluatedSchedule:
 
 def settings_of(args: argparse.Namespace) -> Settings:
     """Return the settings under which Schedules are read."""
+    return settings_in(getattr(args, "velero_time_zone", None) or "UTC")
+
+
+def settings_in(zone: str) -> Settings:
+    """Return the settings for a zone."""
     try:
-        return Settings(zone=validate_zone_name(getattr(args, "velero_time_zone", "UTC")))
+        return Settings(zone=validate_zone_name(zone))
     except CronError as error:
         raise CommandError(f"--velero-time-zone: {error}") from error
 
@@ -146,7 +154,8 @@ async def read_namespace(
     """Read everything in a namespace that a decision about its Schedules depends on."""
     backups = await cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL)
     locations = await cluster.listed(velero.LOCATION, namespace)
-    known, operator = await read_server_and_leader(cluster, namespace, args, instant)
+    run_by = await read_controllers(cluster, namespace, args, instant)
+    zone = getattr(args, "velero_time_zone", None) or run_by.zone
     deletes = any(each.spec.retention for each in policies)
     deletions = await cluster.listed(velero.DELETE_REQUEST, namespace) if deletes else []
     restores = await cluster.listed(velero.RESTORE, namespace) if deletes else []
@@ -155,12 +164,13 @@ async def read_namespace(
     limits = any(each.spec.concurrency for each in policies)
     schedules = await cluster.listed(velero.SCHEDULE, namespace) if limits else []
     return NamespaceSnapshot(
-        server=known,
+        server=run_by.server,
         backups=backups_by_schedule(rows),
         unfinished=unfinished_of_groups((row_of(each) for each in schedules), rows, policies, instant),
         locations=tuple(location_row(_location.decode(each)) for each in locations),
-        operator=operator,
-        settings=settings_of(args),
+        operator=run_by.operator,
+        self_service=run_by.self_service,
+        settings=settings_in(zone),
         policies=policies,
         deletions=deletion_rows,
         unread_deletions=unread,
@@ -198,15 +208,59 @@ async def read_policies(cluster: Cluster) -> tuple[PolicyRow, ...]:
     return tuple(rows)
 
 
-async def read_server_and_leader(
+@dataclass(frozen=True, slots=True)
+class Controllers:
+    """Which Velero and which replicas of the operator run."""
+
+    server: VeleroServer
+    operator: str  # the replica that runs Schedules; empty if none does
+    self_service: str  # the replica that runs what tenants ask for; empty if none does
+    zone: str  # in which the operator reads expressions
+
+
+async def read_controllers(
     cluster: Cluster, namespace: str, args: argparse.Namespace, instant: datetime
-) -> tuple[VeleroServer, str]:
-    """Read which Velero runs in a namespace, and which replica of the operator holds the lease."""
-    deployments = await cluster.listed(DEPLOYMENT, namespace)
-    rows = [deployment_row(_deployment.decode(each)) for each in deployments]
+) -> Controllers:
+    """Read which Velero runs in a namespace, and which replicas of the operator hold their leases."""
+    deployments = [_deployment.decode(each) for each in await cluster.listed(DEPLOYMENT, namespace)]
+    rows = [row for row in map(deployment_row, deployments) if row is not None]
     flag = Dialect(args.velero_dialect) if getattr(args, "velero_dialect", None) else None
-    lease = await cluster.if_there(LEASE, Key(namespace, SCHEDULES_LEASE), Lease)
-    return identify_server([row for row in rows if row is not None], "", flag), leader(lease, instant)
+    pods = await _listed_if_allowed(cluster, POD, namespace, SERVER_PODS) if not rows else []
+    operators = await _read_operators(cluster, deployments)
+    known = identify_server(rows, "", flag, pods=[pod_row(msgspec.json.decode(each, type=StartedPod)) for each in pods])
+    vouches = any(one.velero_schedules_off for one in operators)
+    holders = {
+        name: leader(await cluster.if_there(LEASE, Key(namespace, name), Lease), instant)
+        for name in (SCHEDULES_LEASE, SELF_SERVICE_LEASE)
+    }
+    # Deployments that may not be listed may run either.
+    runs = [one for one in operators if one.lease == SCHEDULES_LEASE]
+    runs_schedules = not runs or any(one.schedules for one in runs)
+    serves_tenants = not operators or any(one.self_service for one in runs)
+    return Controllers(
+        msgspec.structs.replace(known, is_recognised=known.is_recognised or vouches),
+        holders[SCHEDULES_LEASE] if runs_schedules else "",
+        holders[SELF_SERVICE_LEASE] or (holders[SCHEDULES_LEASE] if serves_tenants else ""),
+        next((one.zone for one in operators if one.zone), "UTC"),
+    )
+
+
+async def _read_operators(cluster: Cluster, deployments: Iterable[Deployment]) -> list[Operator]:
+    """Return the operators in Velero's namespace, or in any other; none if these may not be listed."""
+    ours = list(filter(is_operator, deployments))
+    if not ours:
+        elsewhere = await _listed_if_allowed(cluster, DEPLOYMENT, "", OPERATORS)
+        ours = list(filter(is_operator, map(_deployment.decode, elsewhere)))
+    return list(map(operator_of, ours))
+
+
+async def _listed_if_allowed(cluster: Cluster, kind: Kind, namespace: str, selector: str) -> list[msgspec.Raw]:
+    try:
+        return await cluster.listed(kind, namespace, selector)
+    except UnreachableError:
+        raise
+    except CommandError:
+        return []
 
 
 async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list[msgspec.Raw]:

@@ -6,7 +6,7 @@ import sys
 import msgspec
 
 from foresail.api import velero
-from foresail.api.marks import PINNED
+from foresail.api.marks import KEPT, PINNED
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.output import is_table
@@ -37,7 +37,8 @@ async def _set_pinned(cluster: Cluster, args: argparse.Namespace, value: str | N
         if (backup.metadata.annotations or {}).get(PINNED) == value:
             print(f"Backup {key.name} is already {word}, skip", file=sys.stderr)
             continue
-        requests.append(Request("PATCH", velero.BACKUP, key, {"metadata": {"annotations": {PINNED: value}}}))
+        annotations: dict[str, str | None] = KEPT if value is not None else {PINNED: None}
+        requests.append(Request("PATCH", velero.BACKUP, key, {"metadata": {"annotations": annotations}}))
         if value is not None and backup.status.phase == velero.DELETING:
             hint(f"Velero is deleting Backup {key.name} already; pinning it does not stop that")
     if args.dry_run == CLIENT:

@@ -123,10 +123,22 @@ class BackupRow(Keyed, frozen=True):
     labels: dict[str, str]
     location: str
     completed: datetime | None = None
+    items: int | None = None
+    selection: int = 0
     kubernetes: str = ""  # the version of the cluster that was backed up
     owner: Key | None = None  # the NonAdminBackup by its names, and by the UIDs of it and of its namespace
     request_uid: str = ""
     namespace_uid: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.key.name
+
+    @property
+    def started(self) -> datetime | None:
+        """When it ended: the order of backups that do not overlap."""
+        return self.completed
 
 
 def backup_row(wire: BackupWire) -> BackupRow:
@@ -139,6 +151,8 @@ def backup_row(wire: BackupWire) -> BackupRow:
         labels=meta.labels or {},
         location=wire.spec.storage_location,
         completed=status.completion_timestamp or status.start_timestamp,
+        items=status.progress.items_backed_up if status.progress is not None else None,
+        selection=wire.spec.selection,
         kubernetes=annotations.get(_KUBERNETES, "")[:_LONGEST_VERSION],
         owner=owner_of(annotations, _BACKUPS),
         request_uid=annotations.get(REQUEST_UID, ""),

@@ -9,6 +9,7 @@ from foresail.api import core, velero
 from foresail.api.restore_check import CheckRun
 from foresail.api.selectors import selects
 from foresail.api.velero import COMPLETED, SCHEDULE_LABEL
+from foresail.backups import good_backups, in_order
 from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
 from foresail.plan import Delete, Kind
@@ -44,11 +45,9 @@ def is_of_administrator(location: LocationRow | None) -> bool:
 
 
 def newest_good(view: CheckView) -> BackupRow | None:
-    """Return the newest Completed Backup; one that partially failed is not good."""
-    good = [
-        (each.completed, each.key.name, each) for each in view.backups if each.phase == COMPLETED and each.completed
-    ]
-    return max(good)[2] if good else None
+    """Return the newest good Backup; one that partially failed is not good."""
+    good = good_backups(in_order(view.backups))
+    return good[-1] if good else None
 
 
 def due(check: CheckRow, newest: BackupRow | None, now: datetime) -> Due:
@@ -90,7 +89,7 @@ def waiting_since(check: CheckRow, backups: Iterable[BackupRow]) -> datetime | N
         return None
     if recorded is not None and (passed is None or recorded > passed):
         return recorded
-    completed = [each.completed for each in backups if each.phase == COMPLETED and each.completed]
+    completed = [each.completed for each in good_backups(in_order(backups)) if each.completed]
     first = min((each for each in completed if passed is None or each > passed), default=None)
     return None if first is None else max(first, check.created)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp
+from foresail.backups import good_backups, in_order
 from foresail.cron.duration import length_of
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.force_deleted import forced_at, is_busy
@@ -15,7 +16,7 @@ from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.rules import own, own_deletion
 from foresail.selfservice.requests.status import FALSE, IN_DELETION
 from foresail.selfservice.rows.requests import Status
-from foresail.selfservice.rows.velero import VeleroRow, glimpse
+from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs.kinds import NEVER_BACKED_UP
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
@@ -52,9 +53,9 @@ def is_protected(status: Status) -> bool:
     return condition is not None and condition.status == FALSE and condition.reason == Reason.DELETION_PROTECTED
 
 
-def good_backups(rows: Iterable[VeleroRow]) -> tuple[VeleroRow, ...]:
-    """Return the complete backups among some."""
-    return tuple(row for row in rows if row.phase == velero.COMPLETED and not row.is_terminating)
+def good_ones(rows: Iterable[VeleroRow]) -> tuple[VeleroRow, ...]:
+    """Return the good backups of a namespace."""
+    return tuple(row for row in good_backups(in_order(rows)) if not row.is_terminating)
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ def coverage(row: VeleroRow) -> Coverage:
 
 def replaces(newer: Coverage, older: Coverage) -> bool:
     """Whether a later backup covers what an earlier one does, with the data of its volumes, and lives as long."""
-    is_later = began_at(newer.row) > began_at(older.row) and _lives_as_long(newer.row, older.row)
+    is_later = newer.row.started > older.row.started and _lives_as_long(newer.row, older.row)
     return is_later and newer.filters in ({}, older.filters) and _saves_as_much(newer.spec, older.spec)
 
 
@@ -99,11 +100,6 @@ def _resource_policy(spec: dict[str, Any]) -> str:
     return "" if name in VOLUME_POLICIES else name
 
 
-def began_at(row: VeleroRow) -> datetime:
-    """Return when a backup began, also of one that Velero's sync brought back."""
-    return glimpse(row.mirror).start_timestamp or row.created
-
-
 def _too_young(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     length = length_of(policy.spec.deletion.minimum_age or "0s")
     if not length or (row.phase not in velero.RESTORABLE and not is_busy(row)):
@@ -117,7 +113,7 @@ def _too_young(view: RequestView, row: VeleroRow, policy: PolicyRow, now: dateti
 
 def _among_the_last(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     kept = policy.spec.deletion.keep_last_good
-    if row.phase != velero.COMPLETED or not kept:
+    if not kept or row.key not in {good.key for good in view.good}:
         return None
     mine = coverage(row)
     lasting = (each for each in view.good if each.expires is None or each.expires > now)

@@ -63,6 +63,29 @@ class VeleroRow(Keyed, frozen=True, gc=False):
     claim: Claim | None = None  # of a Backup that Velero's sync brought, or that an administrator gives to its tenant
 
     @property
+    def name(self) -> str:
+        """Its name."""
+        return self.key.name
+
+    @property
+    def started(self) -> datetime:
+        """When it began, also of one that Velero's sync brought back."""
+        return glimpse(self.mirror).start_timestamp or self.created
+
+    @property
+    def items(self) -> int | None:
+        """How many objects it has; None if that is unknown."""
+        progress = glimpse(self.mirror).progress
+        return progress.items_backed_up if progress is not None else None
+
+    @property
+    def selection(self) -> dict[str, object]:
+        """The spec without the ttl, by which it is compared with other runs."""
+        spec = _document.decode(self.spec)
+        spec.pop("ttl", None)
+        return spec
+
+    @property
     def is_terminal(self) -> bool:
         """Whether nothing happens in it any more."""
         return self.phase in velero.TERMINAL

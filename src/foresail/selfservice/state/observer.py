@@ -146,11 +146,11 @@ class Observer:
         return self._cluster.expirations(namespace_uid)
 
     def _good_backups(self, request: RequestRow, namespace_uid: str) -> tuple[VeleroRow, ...]:
-        """Return the complete backups of a namespace that are not being deleted, if a deletion is requested."""
+        """Return the good backups of a namespace that are not being deleted, if a deletion is requested."""
         if not (request.is_to_be_deleted or request.is_to_be_forced):
             return ()
         rows = self._cluster.backups.velero.by("namespace uid", namespace_uid)
-        return protection.good_backups(row for row in rows if row.key not in self._cluster.deletions)
+        return tuple(row for row in protection.good_ones(rows) if row.key not in self._cluster.deletions)
 
     def _access_to(self, key: Key, source: Source | None) -> AccessView:
         """Collect what is known about access to what a request would bring back."""

@@ -1,0 +1,219 @@
+"""The one place that decides which backups are deleted, whoever asks: retention, keepLast or a quota.
+
+A rule gives backups up. Whether they go is decided here: never the newest good or restorable one, never in doubt,
+never many within a day without an approval of that very list, and only after a grace period.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from math import ceil
+
+import msgspec
+
+from foresail.backups import Quality
+
+MOST_UNAPPROVED = 10
+MOST_UNAPPROVED_SHARE = 0.2
+"""More than this many backups, and more than this share of them, go within a day only after an approval."""
+
+DEFAULT_GRACE = timedelta(hours=24)
+LONGEST_GRACE = timedelta(days=30)
+MOST_APPROVED = 2_000
+"""How many backups one approval lists at most, the oldest: it is an annotation."""
+
+SKEW = timedelta(minutes=5)
+"""By how much two clocks may differ."""
+
+SHADOWS = "already exists in object storage"
+"""In Velero's reason for a failure: the data of that name in the bucket belongs to an earlier backup."""
+
+_DAY = timedelta(hours=24)
+_HOUR = timedelta(hours=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SHORT = 10  # characters of a digest
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A backup that counts, as far as its deletion is concerned."""
+
+    name: str
+    uid: str
+    started: datetime
+    quality: Quality
+    is_run: bool = False  # made for a slot, not by hand
+    delete_after: datetime | None = None  # it is marked, and goes then
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """What was deleted within the last day, by hours since 1970; kept in the schedule that the backups are of."""
+
+    deletions: Mapping[str, int] = {}
+    runs: Mapping[str, int] = {}  # of these, those that were made for a slot, by the hour of their start
+    last: str = ""  # the UID of the last one: an attempt that is repeated counts once
+
+    def with_deletion(self, backup: Stored, now: datetime) -> "Ledger":
+        """Return the ledger with one more deletion, and without what is older than a day."""
+        if backup.uid and backup.uid == self.last:
+            return self
+        deletions, runs = dict(self._recent(self.deletions, now)), dict(self._recent(self.runs, now))
+        deletions[_hour(now)] = deletions.get(_hour(now), 0) + 1
+        if backup.is_run and backup.started > now - _DAY:
+            runs[_hour(backup.started)] = runs.get(_hour(backup.started), 0) + 1
+        return Ledger(deletions, runs, backup.uid)
+
+    def deleted(self, now: datetime) -> int:
+        """Return how many backups were deleted within the last day."""
+        return sum(count for _, count in self._recent(self.deletions, now))
+
+    def made(self, now: datetime) -> int:
+        """Return how many of them were made within the last day."""
+        return sum(count for _, count in self._recent(self.runs, now))
+
+    @staticmethod
+    def _recent(counts: Mapping[str, int], now: datetime) -> list[tuple[str, int]]:
+        first, last = int(_hour(now - _DAY)), int(_hour(now))
+        return [(hour, count) for hour, count in counts.items() if hour.isdecimal() and first <= int(hour) <= last]
+
+
+class Circumstances(msgspec.Struct, frozen=True):
+    """What a decision about deletions depends on, besides the backups."""
+
+    grace: timedelta = DEFAULT_GRACE
+    ledger: Ledger = Ledger()
+    approved: frozenset[str] = frozenset()  # the short digests of backups
+    is_new: bool = False  # the rules were not in effect before
+    doubt: str = ""  # what is not certain: nothing goes
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What becomes of the backups that a rule gives up."""
+
+    goes: dict[str, str] = {}  # why, by name, the oldest first
+    asks: tuple[str, ...] = ()  # those of them that wait for an approval
+    marks: tuple[str, ...] = ()  # to be marked now
+    unmarks: tuple[str, ...] = ()  # marked, but kept by now
+    deletes: tuple[str, ...] = ()  # to be deleted now, in this order
+    waits: dict[str, datetime] = {}  # marked, by when they go
+    of: int = 0  # how many backups there were within the last day
+    doubt: str = ""
+
+    @property
+    def next_at(self) -> datetime | None:
+        """When the clock alone changes what goes."""
+        return min(self.waits.values(), default=None)
+
+
+def protected(backups: Iterable[Stored]) -> frozenset[str]:
+    """Return the names that never go: the newest good backup, and the newest restorable one."""
+    newest_first = sorted(backups, key=lambda backup: (backup.started, backup.name), reverse=True)
+    good = next((backup.name for backup in newest_first if backup.quality is Quality.GOOD), None)
+    restorable = next((backup.name for backup in newest_first if backup.quality in _RESTORABLE), None)
+    return frozenset(name for name in (good, restorable) if name is not None)
+
+
+_RESTORABLE = (Quality.GOOD, Quality.PARTIAL, Quality.SHRUNK)
+
+
+def decide(
+    backups: Collection[Stored], gives_up: Mapping[str, str], circumstances: Circumstances, now: datetime
+) -> Decision:
+    """Return what becomes of the backups that a rule gives up, given all that count."""
+    stays = protected(backups)
+    oldest_first = sorted(backups, key=lambda backup: (backup.started, backup.name))
+    going = [backup for backup in oldest_first if backup.name in gives_up and backup.name not in stays]
+    goes = {backup.name: gives_up[backup.name] for backup in going}
+    decision = Decision(
+        goes,
+        unmarks=tuple(row.name for row in oldest_first if row.delete_after is not None and row.name not in goes),
+        waits={row.name: row.delete_after for row in going if row.delete_after is not None and row.delete_after > now},
+        of=len(backups) + circumstances.ledger.deleted(now),
+    )
+    if circumstances.doubt:
+        return msgspec.structs.replace(decision, waits={}, doubt=circumstances.doubt)
+    asks = _asks(oldest_first, going, circumstances, now)
+    free = [backup for backup in going if backup.name not in asks]
+    return msgspec.structs.replace(
+        decision,
+        asks=tuple(backup.name for backup in going if backup.name in asks),
+        marks=tuple(backup.name for backup in free if backup.delete_after is None),
+        deletes=tuple(backup.name for backup in free if _is_due(backup, circumstances.grace, now)),
+        waits={name: at for name, at in decision.waits.items() if name not in asks},
+    )
+
+
+def _is_due(backup: Stored, grace: timedelta, now: datetime) -> bool:
+    """Whether the grace period is over."""
+    return backup.delete_after is not None and backup.delete_after <= now if grace else True
+
+
+def _asks(
+    backups: Collection[Stored], going: Collection[Stored], circumstances: Circumstances, now: datetime
+) -> frozenset[str]:
+    """Return the backups that wait for an approval because too many would go."""
+    unapproved = [backup for backup in going if short_digest(backup) not in circumstances.approved]
+    ledger, grace = circumstances.ledger, circumstances.grace
+    total = len(backups) + ledger.deleted(now)
+    due = [backup for backup in unapproved if _is_due(backup, grace, now)]
+    is_new = circumstances.is_new
+    at_once = len(due) + ledger.deleted(now) - _made(backups, ledger, _DAY, now)
+    in_all = len(unapproved) + ledger.deleted(now) - _made(backups, ledger, _DAY + grace, now)
+    if is_new:
+        at_once = in_all = len(unapproved) + ledger.deleted(now)
+    if is_mass_deletion(in_all, total, is_new=is_new):
+        return frozenset(backup.name for backup in unapproved)
+    if is_mass_deletion(at_once, total, is_new=is_new):
+        return frozenset(backup.name for backup in due)
+    return frozenset()
+
+
+def _made(backups: Iterable[Stored], ledger: Ledger, window: timedelta, now: datetime) -> int:
+    """Return how many runs were made for a slot within a window: as many as these may go in turn."""
+    lasting = sum(backup.is_run and now - window < backup.started <= now for backup in backups)
+    return lasting + ledger.made(now)
+
+
+def is_mass_deletion(going: int, total: int, *, is_new: bool = False) -> bool:
+    """Whether so many backups of a schedule go only after an approval; rules that are new may delete fewer."""
+    is_many, is_share = going > MOST_UNAPPROVED, going > total * MOST_UNAPPROVED_SHARE
+    return going > 0 and ((is_many or is_share) if is_new else (is_many and is_share))
+
+
+# Approval
+
+
+def short_digest(backup: Stored) -> str:
+    """Return how an approval names a backup: this very object, not a later one of the name."""
+    return hashlib.sha256(f"{backup.name}/{backup.uid}".encode()).hexdigest()[:_SHORT]
+
+
+def list_digest(backups: Iterable[Stored]) -> str:
+    """Return the digest of a list of backups, by which a person approves what they saw."""
+    return hashlib.sha256(" ".join(sorted(map(short_digest, backups))).encode()).hexdigest()[:_SHORT]
+
+
+def approval(backups: Iterable[Stored]) -> str:
+    """Return the annotation that approves the deletion of backups, and of nothing else."""
+    oldest_first = sorted(backups, key=lambda backup: (backup.started, backup.name))
+    return " ".join(short_digest(backup) for backup in oldest_first[:MOST_APPROVED])
+
+
+def approved(annotation: str | None) -> frozenset[str]:
+    """Return the backups that an annotation approves."""
+    return frozenset((annotation or "").split())
+
+
+# Doubts
+
+
+def clock_doubt(skew: timedelta | None) -> str:
+    """Return what is wrong if the operator's clock differs from the API server's; empty if it does not."""
+    if skew is None or abs(skew) <= SKEW:
+        return ""
+    word = "ahead of" if skew > timedelta() else "behind"
+    minutes = ceil(abs(skew) / timedelta(minutes=1))
+    return f"The operator's clock is {minutes} minutes {word} the API server's. Correct it"
+
+
+def _hour(moment: datetime) -> str:
+    return str((moment - _EPOCH) // _HOUR)
