@@ -229,18 +229,16 @@ async def read_controllers(
     operators = await _read_operators(cluster, deployments)
     known = identify_server(rows, "", flag, pods=[pod_row(msgspec.json.decode(each, type=StartedPod)) for each in pods])
     vouches = any(one.velero_schedules_off for one in operators)
-    holders = {
-        name: leader(await cluster.if_there(LEASE, Key(namespace, name), Lease), instant)
-        for name in (SCHEDULES_LEASE, SELF_SERVICE_LEASE)
-    }
+    holder = leader(await cluster.if_there(LEASE, Key(namespace, SCHEDULES_LEASE), Lease), instant)
+    of_tenants = leader(await _lease_if_allowed(cluster, Key(namespace, SELF_SERVICE_LEASE)), instant)
     # Deployments that may not be listed may run either.
     runs = [one for one in operators if one.lease == SCHEDULES_LEASE]
     runs_schedules = not runs or any(one.schedules for one in runs)
     serves_tenants = not operators or any(one.self_service for one in runs)
     return Controllers(
         msgspec.structs.replace(known, is_recognised=known.is_recognised or vouches),
-        holders[SCHEDULES_LEASE] if runs_schedules else "",
-        holders[SELF_SERVICE_LEASE] or (holders[SCHEDULES_LEASE] if serves_tenants else ""),
+        holder if runs_schedules else "",
+        of_tenants or (holder if serves_tenants else ""),
         next((one.zone for one in operators if one.zone), "UTC"),
     )
 
@@ -252,6 +250,16 @@ async def _read_operators(cluster: Cluster, deployments: Iterable[Deployment]) -
         elsewhere = await _listed_if_allowed(cluster, DEPLOYMENT, "", OPERATORS)
         ours = list(filter(is_operator, map(_deployment.decode, elsewhere)))
     return list(map(operator_of, ours))
+
+
+async def _lease_if_allowed(cluster: Cluster, key: Key) -> Lease | None:
+    """Return a Lease that most commands do not need; None if there is none, or it may not be read."""
+    try:
+        return await cluster.if_there(LEASE, key, Lease)
+    except UnreachableError:
+        raise
+    except CommandError:
+        return None
 
 
 async def _listed_if_allowed(cluster: Cluster, kind: Kind, namespace: str, selector: str) -> list[msgspec.Raw]:
