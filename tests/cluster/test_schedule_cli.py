@@ -493,6 +493,6 @@ def test_the_command_line_and_the_operator_agree(
     assert "skipImmediately" not in stored(velero_cluster, "late")["spec"]
     explained = foresail.done("explain", "late").out
     assert "→ waits        a run is due" in explained
-    assert "ok           Foresail's operator runs                 tested" in explained
+    assert "ok           Foresail's operator runs                    tested" in explained
     backups = velero_cluster.get("backups.velero.io", "-n", "velero", "-l", "velero.io/schedule-name=late")
     assert backups["items"] == []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from testbed import Cluster
-from tests.node.data_paths import PATHS, SNAPSHOTS
+from tests.node.data_paths import FILES, PATHS
 from tests.node.nodes import eventually, is_identical
 from tests.node.tenant_database import Database, finish
 
@@ -42,7 +42,7 @@ _AT_ONCE = ("--namespace=velero", "--grace-period=0", "--force", "--wait=true")
 
 
 FAULTS = {"leader": delete_leader, "node-agent": kill_node_agent, "velero": restart_velero, "bucket": stop_bucket}
-SAMPLED = (SNAPSHOTS, kill_node_agent)
+SAMPLED = (FILES, kill_node_agent)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ MIB = 1 << 20
 def replicas(cluster: Cluster) -> list[dict[str, Any]]:
     """Return the operator's pods."""
     found: list[dict[str, Any]] = cluster.get(
-        "pods", "--namespace=velero", "--selector=app.kubernetes.io/name=foresail"
+        "pods", "--namespace=velero", "--selector=app.kubernetes.io/name=foresail-schedules"
     )["items"]
     return found
 
