@@ -25,8 +25,9 @@ def is_synced(created: datetime, began: datetime | None, completed: datetime | N
     had_ended = completed is not None and created > completed
     if made_for:
         return had_ended
-    had_begun = began is not None and created > began
-    return had_ended or had_begun or created == completed
+    # Without the time of its start, one that ended in the second of its creation is taken for synced.
+    had_begun = created > began if began is not None else created == completed
+    return had_ended or had_begun
 
 
 def origin_of(
