@@ -93,7 +93,7 @@ def test_what_goes_leaves_the_bucket_after_approval_and_what_stays_restores(
     assert "would delete 2 of 5 Backups" in shown.stdout
     assert "kept: pinned" in shown.stdout
     assert foresail(cluster, "retention", "tides", "--approve", "another").returncode
-    approved = foresail(cluster, "retention", "tides", "--approve", shown.stdout.split()[-1])
+    approved = foresail(cluster, "retention", "tides", "--approve", shown.stdout.split("--approve ")[1].split()[0])
     assert "deletion of 2 Backups approved" in approved.stderr, approved
     stay = {names[0], *names[3:]}
     eventually(lambda: existing(cluster, "tides") == stay, 120)
