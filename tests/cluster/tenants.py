@@ -52,7 +52,7 @@ def install(
         "selfService.locations.enabled": locations,
         "proof.restoreChecks": checks,
         "selfService.hooks": hooks,
-        "selfService.resourcePolicies": f"{{{resource_policies}}}",
+        **({"selfService.resourcePolicies": f"{{{resource_policies}}}"} if resource_policies else {}),
     }
     switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
     stamped = SELF_SERVICE if sets_requester(cluster) else _UNSTAMPED
