@@ -199,7 +199,7 @@ FENCE = Fence(
                 plain("spec", metadata=("ownerReferences",)),
                 Condition(
                     all_of(
-                        only(SPEC, ("podTemplateRef", "replicas")),
+                        only(SPEC, ("podTemplateRef", "replicas", "provisioningStrategy")),
                         f'{SPEC}[?"podTemplateRef"].orValue({{}}) == {{"name": {NAME}}}',
                     ),
                     "a buffer is for the PodTemplate of the same name",
