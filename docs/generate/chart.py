@@ -4,14 +4,14 @@ from pathlib import Path
 
 from docs.generate.settings import values
 from docs.generate.tables import table
-from foresail import __version__
+from foresail import TAGLINE, __version__
 
 FILE = Path(__file__).parents[2] / "charts" / "foresail" / "README.md"
 _TOP = f"""<!-- Written by `make docs`: change values.yaml, not this page. -->
 
 # Foresail {__version__}
 
-Makes Velero backups self-service, punctual and pre-warmed.
+{TAGLINE}
 
 The kinds are in the chart `foresail-crds`. Install it first, with the same version:
 

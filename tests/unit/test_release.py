@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from yaml import safe_load
 
-from foresail import __version__
+from foresail import TAGLINE, __version__
 from release.home import relative_links, urls, with_absolute_links
 from release.parts import parts
 from release.provenance import predicate
@@ -243,3 +243,8 @@ def test_the_wheel_in_a_clean_environment_shows_its_help_in_less_than_150_ms_of_
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     figure(f"`foresail --help` of the wheel in a clean environment: {min(spent) * 1000:.0f} ms of CPU, best of five")
     assert min(spent) < 0.150
+
+
+def test_every_place_that_describes_foresail_says_the_same() -> None:
+    for file in ("pyproject.toml", "mkdocs.yml", "charts/foresail/Chart.yaml", "charts/foresail/README.md"):
+        assert TAGLINE in (ROOT / file).read_text()

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from foresail import __version__
+from foresail import TAGLINE, __version__
 from foresail.cli.canary import add_canary
 from foresail.cli.check.arguments import add_check
 from foresail.cli.completion import add_completion
@@ -46,7 +46,7 @@ def parser() -> CommandParser:
     """Return the parser of the whole command line."""
     top = CommandParser(
         prog="foresail",
-        description="Makes Velero backups self-service, punctual and pre-warmed.",
+        description=TAGLINE,
         epilog=f"{examples(*_EXAMPLES)}\n\n{_EXIT_CODES}",
     )
     top.add_argument("--version", action="version", version=f"foresail {__version__}")
