@@ -13,6 +13,7 @@ from foresail.kube.client import Client
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
 from foresail.plan import Create, Key
+from foresail.primers.admission_dry_run import DRY_RUN_NAME
 from foresail.primers.decide import decide
 from foresail.primers.observe import Target
 from foresail.primers.shape import shape_of, shape_of_template
@@ -23,7 +24,8 @@ from tests.unit.primers.rows import SETTINGS, cron_job, primer, primer_view
 GPU, FPGA, HUGE = "example.com/gpu", "example.com/fpga", "hugepages-2Mi"
 AT_ONCE = 8
 _FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
-_SETTINGS = msgspec.structs.replace(SETTINGS, image_volumes=True)  # as on nodes that can pull
+# As the operator of the cluster has it, on nodes that can pull.
+_SETTINGS = msgspec.structs.replace(SETTINGS, pause_image="pause", image_volumes=True)
 _MOST_TRIES = 20  # random pods for each that is accepted
 _BOUNDS = {"min": {"cpu": "50m", "memory": "16Mi"}, "max": {"cpu": "2", "memory": "2Gi"}}
 _DEFAULTS = {"default": {"cpu": "1", "memory": "512Mi"}, "defaultRequest": {"cpu": "333m", "memory": "100Mi"}}
@@ -90,8 +92,8 @@ def tally(cluster: Cluster, pods: int, seed: int) -> Tally:
 
 async def _try(client: Client, found: Tally, namespace: str, spec: dict[str, Any]) -> None:
     about = {"apiVersion": "v1", "kind": "Pod"}
-    body = {**about, "metadata": {"name": "run", "namespace": namespace}, "spec": spec}
-    pod = await client.create_dry_run(POD, Key(namespace, "run"), body, Pod)
+    body = {**about, "metadata": {"name": DRY_RUN_NAME, "namespace": namespace}, "spec": spec}
+    pod = await client.create_dry_run(POD, Key(namespace, DRY_RUN_NAME), body, Pod)
     if isinstance(pod, Failure):
         return
     template = shape_of_template(msgspec.json.encode({"spec": spec}))
@@ -101,7 +103,8 @@ async def _try(client: Client, found: Tally, namespace: str, spec: dict[str, Any
     makes = [each for each in decide(looked, _FIRE - timedelta(minutes=1)).actions if isinstance(each, Create)]
     for make in makes:
         metadata: Any = make.body["metadata"]
-        placed = {**metadata, "name": make.key.name, "namespace": namespace}
+        marked = {**metadata["annotations"], **make.mark}
+        placed = {**metadata, "name": make.key.name, "namespace": namespace, "annotations": marked}
         answer = await client.create_dry_run(POD, make.key, {**about, **make.body, "metadata": placed}, Pod)
         found.pods += 1
         if isinstance(answer, Failure):
