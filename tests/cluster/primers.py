@@ -31,7 +31,8 @@ def install(cluster: Cluster, *values: str) -> None:
     """Create the kind Primer and what the chart gives the operator, with further values."""
     helm = [str(program("helm", "helm")), "template", "foresail", "--namespace=velero"]
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "velero"}})
-    switched_on = "primers.enabled=true,primers.pauseImage=pause,schedules.enabled=false"
+    images = "primers.pauseImage=pause,primers.flags={--primer-hold-image=hold}"
+    switched_on = f"primers.enabled=true,{images},schedules.enabled=false"
     # No replica: the tests run the operator beside the cluster, and its pods would ask Karpenter for nodes.
     for chart, flags in (
         ("foresail-crds", ()),

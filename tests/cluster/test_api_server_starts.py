@@ -1,11 +1,13 @@
 """No admission policy is off while an API server starts: a sample of `make api-server-starts`."""
 
+import os
+
 from testbed import Cluster, Options
 from tests.redteam.api_server_starts import flooded, furnish
 
 
 def test_no_forbidden_object_is_admitted_while_the_api_server_starts() -> None:
-    with Cluster.create("starts", Options(), owned=True) as cluster:
+    with Cluster.create(f"pytest-{os.getpid()}-starts", Options(), owned=True) as cluster:
         furnish(cluster)
         found = flooded(cluster, 3)
     assert found["admitted"] == 0, found

@@ -7,13 +7,14 @@ such annotations that were admitted, or the flood proves nothing) and `used_by_a
 
 import argparse
 import http.client
+import itertools
 import json
 import os
 import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from foresail.api.marks import FILE_SYSTEM_LABEL, VELERO_ANNOTATIONS_LABEL
@@ -41,17 +42,21 @@ class Flood:
 
     def send(self, number: int) -> None:
         """Send forbidden objects one after the other, and now and then a harmless one."""
-        caller, count = user(self.cluster, "mallory"), 0
-        while not self._ended.is_set():
-            count += 1
-            name = f"flood-{number}-{count}"
-            plural, body = forbidden(name, count)
-            self._sent(caller, plural, body)
-            if count % 20 == 0:
-                harmless = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-                if self._sent(caller, "configmaps", harmless, counts=False) == http.client.CREATED:
-                    with self._lock:
-                        self.harmless += 1
+        with closing(user(self.cluster, "mallory")) as caller:
+            for count in itertools.count(1):
+                if self._ended.is_set():
+                    break
+                name = f"flood-{number}-{count}"
+                plural, body = forbidden(name, count)
+                self._sent(caller, plural, body)
+                if count % 20 == 0:
+                    self._send_harmless(caller, name)
+
+    def _send_harmless(self, caller: Caller, name: str) -> None:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        if self._sent(caller, "configmaps", body, counts=False) == http.client.CREATED:
+            with self._lock:
+                self.harmless += 1
 
     def _sent(self, caller: Caller, plural: str, body: Json, *, counts: bool = True) -> int:
         code = 0
@@ -98,8 +103,8 @@ def flooded(cluster: Cluster, starts: int) -> dict[str, int]:
         flood.end()
         for each in threads:
             each.join(60)
-    admin = Caller(cluster.server, cluster.site.admin_trust)
-    stored = [each for plural in ("pods", "cronjobs", "configmaps") for each in admin.items(path(plural, HOME))]
+    with closing(Caller(cluster.server, cluster.site.admin_trust)) as admin:
+        stored = [each for plural in ("pods", "cronjobs", "configmaps") for each in admin.items(path(plural, HOME))]
     keys = {*ADDITIONAL, *BACKUP_HOOK, *_FOR_FILES}
     admitted = sum(any(key in json.dumps(each) for key in keys) for each in stored)
     return {
@@ -118,12 +123,12 @@ def furnish(cluster: Cluster) -> None:
     home["metadata"]["labels"] |= {VELERO_ANNOTATIONS_LABEL: "refused", FILE_SYSTEM_LABEL: "refused"}
     cluster.apply(home)
     cluster.apply(may_edit(HOME, "mallory"))
-    caller = user(cluster, "mallory")
     deadline = time.monotonic() + 60
-    while caller.create(f"{path('pods', HOME)}?dryRun=All", pod("x", BACKUP_HOOK)).code != http.client.FORBIDDEN:
-        if time.monotonic() > deadline:
-            raise TimeoutError("the API server does not apply the admission policies")
-        time.sleep(0.2)
+    with closing(user(cluster, "mallory")) as caller:
+        while caller.create(f"{path('pods', HOME)}?dryRun=All", pod("x", BACKUP_HOOK)).code != http.client.FORBIDDEN:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the API server does not apply the admission policies")
+            time.sleep(0.2)
 
 
 def hooks_of_a_backup(cluster: Cluster) -> int:

@@ -142,6 +142,10 @@ class Caller:
             self._connection = self._connect()
             return self._sent(*sent)
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
     def _sent(self, method: str, target: str, content: bytes | None, headers: dict[str, str]) -> Answer:
         self._connection.request(method, target, content, headers)
         reply = self._connection.getresponse()
