@@ -128,7 +128,7 @@ def grant(cluster: Cluster, namespace: str) -> None:
     cluster.kubectl(
         "create", "role", "location-mine", "--verb=get", "--resource=secrets", "--resource-name=keys", where
     )
-    to = f"--serviceaccount={VELERO}:foresail"
+    to = f"--serviceaccount={VELERO}:foresail-self-service"
     cluster.kubectl("create", "rolebinding", "location-mine", "--role=location-mine", to, where)
 
 
