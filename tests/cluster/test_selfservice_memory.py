@@ -16,9 +16,6 @@ from tests.cluster.tenants import Tenant, condition, install
 
 PATCHES, SPECS = 60, 20
 GROWTH_MIB, DELAY_SECONDS = 20.0, 1.0
-PODS, FINALIZERS = 310, 2_000
-HALF_OF_LIMIT_MIB = 384.0
-"""Of the chart's memory limit for the operator."""
 
 
 @pytest.fixture(scope="module")
@@ -47,36 +44,6 @@ def test_finding_1_5_megabytes_of_finalizers_and_specs_do_not_stay_in_memory_and
         assert growth < GROWTH_MIB, name
     at_api_server = max(attack.creations)  # which has the same two cores as everything else here
     assert max(attack.first_requests) < DELAY_SECONDS + at_api_server
-
-
-def test_finding_1_5_pods_of_megabytes_are_not_all_read_before_a_backup(
-    attacked: tuple[Operator, Attack], figure: Callable[[str], None]
-) -> None:
-    process, attack = attacked
-    tenant = Tenant(attack.hostile, HOSTILE)
-    domain = ".".join(["d" * 60] * 4)
-    finalizers = [f"{domain}.example/{number:04}{'x' * 55}" for number in range(FINALIZERS)]
-    spec = {"containers": [{"name": "main", "image": "none"}], "nodeName": "nowhere"}
-    cluster = attack.cluster
-    try:
-        for number in range(PODS):
-            meta = {"name": f"fat-{number}", "namespace": HOSTILE, "finalizers": finalizers}
-            tenant.kubectl(
-                "create", "--filename=-", body={"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-            )
-        tenant.back_up("fat-pods")
-        tenant.wait("nonadminbackup/fat-pods", "--for=jsonpath={.status.phase}=BackingOff", "--timeout=120s")
-        reason, message = condition(tenant.status("nonadminbackup/fat-pods"), "Accepted")[1:]
-        assert reason == "PolicyViolation"
-        assert "have more than 64 MiB of metadata" in message
-        peak = process.memory_mib("VmHWM")
-        figure(f"operator with {PODS} pods of 1.3 MB: peak {peak:.0f} MiB")
-        assert peak < HALF_OF_LIMIT_MIB
-    finally:
-        patch = '--patch={"metadata":{"finalizers":null}}'
-        for number in range(PODS):
-            cluster.kubectl("patch", "pod", f"fat-{number}", f"--namespace={HOSTILE}", "--type=merge", patch)
-        cluster.kubectl("delete", "pods", "--all", f"--namespace={HOSTILE}", "--grace-period=0", "--force")
 
 
 def test_finding_1_5_a_spec_that_is_too_large_is_refused_in_words(attacked: tuple[Operator, Attack]) -> None:
