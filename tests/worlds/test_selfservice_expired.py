@@ -18,7 +18,7 @@ async def complete(tenancy: Tenancy, key: Key, lives: timedelta) -> None:
     tenancy.back_up(key)
     await tenancy.settle()
     expires = stamp(tenancy.clock() + lives)
-    tenancy.velero_says(key, "Completed", expiration=expires, progress={"totalItems": 3})
+    tenancy.velero_says(key, "Completed", expiration=expires, progress={"totalItems": 3, "itemsBackedUp": 3})
     await tenancy.settle(5)
 
 

@@ -256,6 +256,17 @@ class SchedulesPolicy(Wire, frozen=True):
         ]
         | None
     ) = None
+    grace_period: Annotated[
+        Duration,
+        msgspec.Meta(
+            description="How long a backup beyond keepLast stays, marked, before it is deleted.",
+            extra_json_schema={
+                "x-kubernetes-validations": [
+                    {"rule": "duration(self) <= duration('720h')", "message": "must be at most 720h"}
+                ]
+            },
+        ),
+    ] = "24h"
     jitter: (
         Annotated[Duration, _described("Longest delay of runs; each schedule has its own, always the same.")] | None
     ) = None
