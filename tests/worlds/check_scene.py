@@ -149,14 +149,16 @@ class CheckScene:
 
     async def keep_running(self, dies: Sequence[Moment] = (), pause: float = 0.05) -> None:
         """Run the controller until cancelled; each time that it dies, the next one is there after a pause."""
-        left = list(dies)
-        process = self.start(left.pop(0) if left else None)
-        while True:
+        for moment in dies:
+            died = asyncio.Event()
+            process = self.start(moment)
+            process.on_death = died.set
+            await died.wait()
             await asyncio.sleep(pause)
-            if process.died:
-                self.deaths += 1
-                await process.kill()
-                process = self.start(left.pop(0) if left else None)
+            self.deaths += 1
+            await process.kill()
+        self.start()
+        await asyncio.Event().wait()
 
     async def stop(self) -> None:
         if self.process is not None:

@@ -216,6 +216,7 @@ def crowd(schedules: int, text: str, takes: timedelta, most: int, span: timedelt
     return virtual_time.run(story())
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("schedules", "text", "takes", "most", "span"),
     [(60, DAILY, HOUR, 2, 10 * DAY), (5, "0 * * * *", 20 * MINUTE, 1, 3 * DAY), (2, "0 * * * *", 61 * MINUTE, 1, DAY)],
@@ -234,6 +235,7 @@ def test_group_that_is_too_small_for_all_runs_shares_its_places_equally(
     assert max(counts) - min(counts) <= 2
 
 
+@pytest.mark.repeats
 def test_stuck_backup_stops_the_other_schedules_of_its_group_for_a_day_at_most() -> None:
     def ending(document: Document, made: datetime) -> tuple[datetime, str]:
         is_stuck = document["metadata"]["labels"][velero.SCHEDULE_LABEL] == "s003"

@@ -6,7 +6,7 @@ import random
 import ssl
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 import msgspec
 
 from foresail import __version__
-from foresail.kube.connect import ConnectError, Connection
+from foresail.kube.connect import ConnectError, Connection, date_of
 from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, Status, failure, unreachable
 from foresail.kube.http import MOST_BYTES, Answer, Http, LargeAnswerError
 from foresail.kube.json_stream import decode
@@ -145,13 +145,8 @@ class Client:
             return answer
         async with answer:
             date = answer.headers.get("Date", "")
-        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only few commands ask for the time
-
-        try:
-            time = parsedate_to_datetime(date)
-            return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-        except (ValueError, OverflowError):
-            return Failure(Cause.UNREADABLE, f"GET /version: the header Date is {date[:40]!r}")
+        time = date_of(date)
+        return time or Failure(Cause.UNREADABLE, f"GET /version: the header Date is {date[:40]!r}")
 
     @property
     def skew(self) -> timedelta | None:
@@ -328,7 +323,7 @@ class Client:
             async with self._limiter:
                 response = await self._send(method, path, parameters, header, data, _SECONDS)
                 async with response:
-                    self._connection.compare_clock(response.headers.get("Date", ""))
+                    self._connection.note_date(response.headers.get("Date", ""))
                     if response.status == HTTPStatus.TOO_MANY_REQUESTS:
                         self._limiter.throttle()
                     else:

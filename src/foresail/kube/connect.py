@@ -5,10 +5,8 @@ import os
 import ssl
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -43,17 +41,21 @@ class Connection:
         self.tls = _tls(settings, credentials)
         self._renewing = asyncio.Lock()
         self._renewals = 0
-        self._date = ""
-        self.skew: timedelta | None = None  # by how much our clock is ahead of the server's; None before an answer
+        self._last_answer: tuple[str, datetime] | None = None  # its header Date, and when it came
 
-    def compare_clock(self, date: str) -> None:
-        """Compare our clock with the header Date of an answer; an odd one is ignored."""
-        if date == self._date:
-            return
-        self._date = date
-        with suppress(ValueError, OverflowError, TypeError):
-            time = parsedate_to_datetime(date)
-            self.skew = now() - (time if time.tzinfo is not None else time.replace(tzinfo=UTC))
+    def note_date(self, date: str) -> None:
+        """Note the header Date of an answer that has just come."""
+        if self._last_answer is None or date != self._last_answer[0]:
+            self._last_answer = date, now()
+
+    @property
+    def skew(self) -> timedelta | None:
+        """By how much our clock is ahead of the API server's, by its last answer; None if that is unknown."""
+        if self._last_answer is None:
+            return None
+        date, came = self._last_answer
+        time = date_of(date)
+        return None if time is None else came - time
 
     @property
     def server(self) -> str:
@@ -283,3 +285,14 @@ def _tls(settings: _Settings, credentials: Credentials) -> ssl.SSLContext | None
             file.flush()
             context.load_cert_chain(file.name, password=b"")  # without a password OpenSSL would ask the terminal
     return context
+
+
+def date_of(header: str) -> datetime | None:
+    """Return the time in a header Date; None if there is none."""
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only few commands ask for the time
+
+    try:
+        time = parsedate_to_datetime(header)
+    except (ValueError, OverflowError, TypeError):
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

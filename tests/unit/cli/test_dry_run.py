@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from foresail.api.marks import KEPT
 from foresail.cli.main import main
 from tests.unit.cli.canned import canned
 
@@ -47,7 +48,7 @@ def test_a_client_dry_run_needs_no_cluster(option: str, capsys: pytest.CaptureFi
         (["schedule", "pause", "daily"], SCHEDULE, {"spec": {"paused": True}}),
         (["schedule", "delete", "daily"], SCHEDULE, None),
         (["backup", "delete", "daily"], f"{BACKUPS}/daily", {"metadata": {"uid": "7"}, "spec": {"deleteBackup": True}}),
-        (["backup", "pin", "daily"], VELERO_BACKUP, {"metadata": {"annotations": {"foresail.dev/pinned": "true"}}}),
+        (["backup", "pin", "daily"], VELERO_BACKUP, {"metadata": {"annotations": KEPT}}),
         (["restore", "delete", "daily"], RESTORE, None),
         (["primer", "suspend", "daily"], PRIMER, {"spec": {"suspend": True}}),
         (["primer", "delete", "daily"], PRIMER, None),

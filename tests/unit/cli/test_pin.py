@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from foresail.api.marks import KEPT
 from foresail.cli.main import main
 from tests.unit.cli.canned import canned
 
@@ -21,7 +22,7 @@ def test_pin_writes_the_annotation_and_unpin_removes_it(tmp_path: Path, capsys: 
         where = f"--kubeconfig={server.kubeconfig}"
         assert main(["backup", "pin", "a", "b", "a", where]) == 0
         assert server.writes == [f"PATCH {PATH}a"]
-        assert server.bodies[f"PATCH {PATH}a"] == {"metadata": {"annotations": {"foresail.dev/pinned": "true"}}}
+        assert server.bodies[f"PATCH {PATH}a"] == {"metadata": {"annotations": KEPT}}
         said = capsys.readouterr().err
         assert "Backup a pinned" in said
         assert "Backup b is already pinned, skip" in said

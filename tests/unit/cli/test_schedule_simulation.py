@@ -238,6 +238,7 @@ def test_a_late_run_is_shown_if_it_comes_in_the_span_though_its_slot_was_before(
     assert [(each.slot, each.outcome.value, each.at) for each in late] == [(at("12:00:00"), "runs late", NOW)]
 
 
+@pytest.mark.repeats
 def test_a_week_is_summed_up_in_one_line_for_each_schedule() -> None:
     minutely, span = seen(schedule_wire("* * * * *")), Span(NOW, NOW + timedelta(days=7))
     fates = [(fate, minutely) for fate in simulated(minutely.view, NOW, span, timedelta(minutes=7))]

@@ -28,7 +28,7 @@ class Clock:
 def run(test: Callable[[Queue, Clock], Awaitable[None]]) -> None:
     async def body() -> None:
         clock = Clock()
-        await asyncio.wait_for(test(Queue(clock, clock_check=0.01), clock), 10)
+        await asyncio.wait_for(test(Queue(clock, clock_check=0.01), clock), 60)
 
     asyncio.run(body())
 

@@ -28,9 +28,9 @@ def _each(group: str, resources: str, verbs: str, *, everywhere: bool = False) -
 LEADERSHIP = (*_each("coordination.k8s.io", "leases", "get create patch"),)
 SCHEDULES = (
     *_each("velero.io", "schedules", "list watch patch"),
-    *_each("velero.io", "backups", "get list watch create"),
+    *_each("velero.io", "backups", "get list watch create patch delete"),
     *_each("velero.io", "backupstoragelocations", "list watch"),
-    *_each("velero.io", "deletebackuprequests", "get list watch create"),
+    *_each("velero.io", "deletebackuprequests", "get list watch create delete"),
     *_each("velero.io", "restores", "list watch"),
     *_each("velero.io", "serverstatusrequests", "get list watch create"),
     *_each("foresail.dev", "schedulepolicies", "list watch", everywhere=True),
