@@ -66,7 +66,7 @@ def test_keep_takes_a_deletion_back_and_undo_lets_it_happen(tmp_path: Path, caps
 
 def test_a_list_is_shown_and_approved_by_its_digest(tmp_path: Path, capsys: Capture) -> None:
     items = [backup(15), backup(14, **TIMED), *(backup(day, **{DELETE_REASON: WHY}) for day in (12, 13))]
-    with canned(tmp_path, {BACKUPS_PATH: {"items": items}, SCHEDULE: wire()}) as server:
+    with canned(tmp_path, {BACKUPS_PATH: {"metadata": {}, "items": items}, SCHEDULE: wire()}) as server:
         command = ["backup", "schedule", "retention", "nightly", f"--kubeconfig={server.kubeconfig}", "-n", "shop"]
         assert main(command) == 0
         text = capsys.readouterr().out
