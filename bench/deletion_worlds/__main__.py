@@ -4,7 +4,9 @@ import argparse
 import json
 import sys
 import time
+from contextlib import nullcontext
 
+from bench.deletion_worlds.faults import FAULTS, planted
 from bench.deletion_worlds.model import Report
 from bench.deletion_worlds.schedule_world import ScheduleWorld
 from bench.deletion_worlds.tenant_world import TenantWorld
@@ -26,9 +28,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=float, default=1.0, help="part of 10,000 worlds")
     parser.add_argument("--first", type=int, default=0, help="number of the first world")
+    parser.add_argument("--plant", choices=sorted(FAULTS), help="plant a fault, to see that the model finds it")
     args = parser.parse_args()
     began = time.process_time()
-    report = run(args.first, max(1, round(WORLDS * args.size)))
+    with planted(args.plant) if args.plant else nullcontext():
+        report = run(args.first, max(1, round(WORLDS * args.size)))
     for text in (*report.wrong[:20], *report.unreported[:20], *report.starved[:20]):
         print(text, file=sys.stderr)
     figures = {

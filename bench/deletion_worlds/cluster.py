@@ -106,8 +106,8 @@ class ClusterWorld:
         for _ in range(self.chance.randint(20, 45)):
             self.advance(self.chance.choice((HOUR, 6 * HOUR, DAY, 2 * DAY)))
             self.chance.choice(self.events())()
-            self.reconcile(kills=self.chance.random() < 0.3)  # noqa: PLR2004
-            if self.chance.random() < 0.15:  # noqa: PLR2004 - some days are lived hour by hour
+            self.reconcile(kills=self.chance.random() < 0.3)
+            if self.chance.random() < 0.15:
                 for _ in range(self.chance.randint(6, 30)):
                     self.advance(min(self.interval, 6 * HOUR))
                     self.reconcile(kills=False)
@@ -156,7 +156,7 @@ class ClusterWorld:
         self.offset = self.chance.choice((timedelta(), timedelta(), 2 * MINUTE, HOUR, 40 * DAY, -40 * DAY))
 
     def _pause(self) -> None:
-        self.set_paused(paused=self.chance.random() < 0.5)  # noqa: PLR2004
+        self.set_paused(paused=self.chance.random() < 0.5)
         self.advance(self.chance.choice((timedelta(), 30 * DAY)))
 
     def _restore(self) -> None:
@@ -197,7 +197,7 @@ class ClusterWorld:
                 return
 
     def _turn_location(self) -> None:
-        self.is_available = self.chance.random() < 0.6  # noqa: PLR2004
+        self.is_available = self.chance.random() < 0.6
 
     def _turn_velero(self) -> None:
         self.is_velero_up = not self.is_velero_up
@@ -205,13 +205,13 @@ class ClusterWorld:
     def _go_back(self) -> None:
         """Save the state of etcd, or restore it to one of before; the bucket stays."""
         self.saved.append(State(deepcopy(self.copies), deepcopy(self.requests), self.view_schedule()))
-        if len(self.saved) <= 2:  # noqa: PLR2004
+        if len(self.saved) <= 2:
             return
         state = self.saved.pop(self.chance.randrange(2))
         self.copies, self.requests = deepcopy(state.copies), deepcopy(state.requests)
         self.put_schedule(state.schedule)
         self.judge.approved.clear()  # those that were approved since are unknown again
-        if self.chance.random() < 0.5:  # noqa: PLR2004 - the operator works before Velero does
+        if self.chance.random() < 0.5:
             was_up, self.is_velero_up = self.is_velero_up, False
             self.reconcile(kills=False)
             self.is_velero_up = was_up
@@ -244,7 +244,7 @@ class ClusterWorld:
 
     def _end(self, copy: Copy) -> None:
         stored = self.bucket.get(copy.name)
-        if stored is not None and stored.uid != copy.uid:
+        if stored is not None and stored.content != copy.content:
             self.change(copy, phase="Failed", failure=SHADOWS, ends_as="", items=0, completed=self.now)
             return
         self.change(copy, phase=copy.ends_as, ends_as="", completed=self.now)
@@ -257,6 +257,7 @@ class ClusterWorld:
             if name not in self.copies and stored.phase != "Failed":
                 copy = self._new(name, Origin.BUCKET, stored.slot, stored.phase, owner=stored.owner, items=stored.items)
                 copy.began, copy.completed, copy.expires = stored.began, stored.completed, stored.expires
+                copy.content = stored.content
                 self.bucket[name] = copy
         for copy in list(self.copies.values()):
             if copy.phase in ("Completed", "PartiallyFailed") and copy.name not in self.bucket:
@@ -271,7 +272,7 @@ class ClusterWorld:
             return
         del self.requests[name]
         stored = self.bucket.get(copy.name)
-        self.judge.deleted(copy, stored.uid if stored is not None else None)
+        self.judge.deleted(copy, stored.content if stored is not None else None)
         self.drop(copy, with_data=True)
 
     def drop(self, copy: Copy, *, with_data: bool) -> None:
@@ -286,14 +287,14 @@ class ClusterWorld:
             return
         copy = self._new(name, Origin.RUN, slot, "New", owner=owner, items=self.chance.choice(ITEMS))
         copy.expires = self.now + lives if lives is not None else None
-        copy.ends_as = "" if self.chance.random() < 0.02 else self.chance.choice(PHASES)  # noqa: PLR2004
+        copy.ends_as = "" if self.chance.random() < 0.02 else self.chance.choice(PHASES)
         self.first_made = self.first_made or self.now
 
     def _new(
         self, name: str, origin: Origin, slot: datetime, phase: str, *, owner: str = "", items: int = 1000
     ) -> Copy:
         self.number += 1
-        copy = Copy(name, f"u{self.number}", origin, self.now, slot, phase, items, owner, self.now)
+        copy = Copy(name, f"u{self.number}", origin, self.now, slot, phase, items, owner, f"c{self.number}", self.now)
         self.copies[name] = copy
         return copy
 
@@ -306,7 +307,7 @@ class ClusterWorld:
 
     def mark(self, copy: Copy, version: str, at: datetime | None, *, asks: bool) -> None:
         """Write or remove the mark of a Backup, unless it has changed since it was read."""
-        if str(copy.version) != version:
+        if version and str(copy.version) != version:
             raise Conflict
         since = None if at is None else copy.marked or self.now
         grace = self.grace if at is not None and copy.marked is None else copy.grace
@@ -334,11 +335,11 @@ class ClusterWorld:
 
     def interfere(self) -> None:
         """Change something between a decision and its first write, as whoever meets a paused leader."""
-        if self.chance.random() < 0.05:  # noqa: PLR2004
+        if self.chance.random() < 0.05:
             self.chance.choice((self._pin, self._keep_marked))()
 
     def survive(self) -> None:
         """Let the operator be killed here, if it is its hour."""
-        if self.is_dying and self.chance.random() < 0.5:  # noqa: PLR2004
+        if self.is_dying and self.chance.random() < 0.5:
             self.is_dying = False
             raise Killed

@@ -36,6 +36,7 @@ class Copy:
     phase: str
     items: int
     owner: str = ""  # the UID of the Schedule that is recorded on it
+    content: str = ""  # which data it describes
     began: datetime | None = None
     completed: datetime | None = None
     failure: str = ""
@@ -99,13 +100,13 @@ class Judge:
         self._judge_many(copy, own, moment.now)
 
     def deleted(self, copy: Copy, content: str | None) -> None:
-        """Judge the deletion of data in the bucket: it belonged to the Backup with this UID."""
-        if content is not None and content != copy.uid:
+        """Judge the deletion of what the bucket has under the name of a Backup."""
+        if content is not None and content != copy.content:
             self._wrong(copy, "the data of that name belonged to another Backup")
 
     def removed(self, copy: Copy, content: str | None) -> None:
         """Judge the deletion of an object alone."""
-        if content == copy.uid and copy.is_restorable:
+        if content == copy.content and copy.is_restorable:
             self._wrong(copy, "the object of a Backup with data was deleted")
 
     @staticmethod
@@ -126,7 +127,7 @@ class Judge:
         recent = [of_the_day for at, of_the_day in self.gone if at > now - DAY]
         made = sum(now - DAY - HOUR < other.slot <= now for other in own) + sum(recent)
         beyond = len(recent) + 1 - made
-        if beyond > 10 and beyond > 0.2 * (len(own) + len(recent)):  # noqa: PLR2004 - the promise
+        if beyond > 10 and beyond > 0.2 * (len(own) + len(recent)):
             self._wrong(copy, "it was one of many, and nobody had approved it")
         self.gone.append((now, copy.slot > now - DAY))
 

@@ -1,6 +1,6 @@
 """A Velero Schedule under a SchedulePolicy: the rules decide as in the operator, and their writes are applied."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -16,8 +16,8 @@ from foresail.plan import Action, Create, Delete, Key, Patch
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, ScheduleView
 from foresail.schedules.policies import settings_under
-from foresail.schedules.retention import asked_for, deletion_name
-from foresail.schedules.rules import judge
+from foresail.schedules.retention import Retained, asked_for, deletion_name
+from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.settings import Settings
 from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, schedule, view, watched
@@ -112,7 +112,8 @@ class ScheduleWorld(ClusterWorld):
         at = self.now + self.offset
         seen = self.view()
         plan = decide(seen, at)
-        self._check_silence(seen, at)
+        if isinstance(plan.verdict, Verdict) and plan.verdict.retained is not None:
+            self._check_silence(plan.verdict.retained)
         self.interfere()
         for write in plan.writes:
             self.survive()
@@ -129,7 +130,7 @@ class ScheduleWorld(ClusterWorld):
             case Create():
                 self._ask(str(write.body["spec"]["backupName"]))  # type: ignore[index]
             case Patch(kind=velero.SCHEDULE):
-                if write.version != self.schedule.version:
+                if (write.resource_version or "") != self.schedule.version:
                     raise Conflict
                 self._patch_schedule(write.body)
             case Patch():
@@ -137,13 +138,13 @@ class ScheduleWorld(ClusterWorld):
                 if copy is None:
                     raise Conflict
                 after = write.body["metadata"]["annotations"][DELETE_AFTER]  # type: ignore[index]
-                self.mark(copy, write.version, instant(after) if after else None, asks=False)
+                self.mark(copy, write.resource_version or "", instant(after) if after else None, asks=False)
             case Delete(kind=velero.BACKUP):
                 copy = self.copies.get(write.key.name)
                 if copy is None or copy.uid != write.uid:
                     raise Conflict
                 stored = self.bucket.get(copy.name)
-                self.judge.removed(copy, stored.uid if stored is not None else None)
+                self.judge.removed(copy, stored.content if stored is not None else None)
                 self.drop(copy, with_data=False)
             case Delete():
                 backup = self.requests.pop(write.key.name).backup
@@ -167,20 +168,15 @@ class ScheduleWorld(ClusterWorld):
 
     # What must be reported, and must come to its end
 
-    def _check_silence(self, seen: ScheduleView, at: datetime) -> None:
-        retained = judge(seen, at).retained
-        if retained is None or abs(self.offset) > 5 * MINUTE:
+    def _check_silence(self, retained: Retained) -> None:
+        if abs(self.offset) > 5 * MINUTE:  # the doubt about the clock is reported instead
             return
         late = [row for row in self.requests.values() if row.ended is None and self.now - row.made > 70 * MINUTE]
         if late and retained.failed is None and not retained.withdrawn:
             self.report.unreported.append(f"{self.seed}: Velero does not begin the deletion of {late[0].backup}")
-        if not self.is_available and self.overdue(HOUR) and retained.blocked_by is None and not self.copies_kept():
-            self.report.unreported.append(f"{self.seed}: {self.overdue(HOUR)[0].name} is overdue, and nobody says why")
-
-    def copies_kept(self) -> bool:
-        """Whether all that is overdue is kept by now, and its mark is about to be removed."""
-        retained = judge(self.view(), self.now + self.offset).retained
-        return retained is None or all(copy.name not in retained.goes for copy in self.overdue(HOUR))
+        overdue = [copy for copy in self.overdue(HOUR) if copy.name in retained.goes]
+        if overdue and not self.is_available and retained.blocked_by is None:
+            self.report.unreported.append(f"{self.seed}: {overdue[0].name} is overdue, and nobody says why")
 
     def overdue(self, by: timedelta) -> list[Copy]:
         """Return the Backups whose date has passed by so much."""
