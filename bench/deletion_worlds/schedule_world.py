@@ -123,33 +123,36 @@ class ScheduleWorld(ClusterWorld):
     def _apply(self, write: Action) -> None:
         match write:
             case Create(kind=velero.BACKUP):
-                slot = instant(write.mark[SLOT])
-                assert slot is not None
                 ttl = dict(write.body["spec"]).get("ttl", "")  # type: ignore[call-overload]
+                slot = instant(write.mark[SLOT]) or self.now
                 self.run(write.key.name, slot, write.mark[SCHEDULE_UID], length_of(ttl) if ttl else None)
             case Create():
                 self._ask(str(write.body["spec"]["backupName"]))  # type: ignore[index]
             case Patch(kind=velero.SCHEDULE):
-                if (write.resource_version or "") != self.schedule.version:
-                    raise Conflict
-                self._patch_schedule(write.body)
+                self._patch_schedule(write)
             case Patch():
-                copy = self.copies.get(write.key.name)
-                if copy is None:
-                    raise Conflict
-                after = write.body["metadata"]["annotations"][DELETE_AFTER]  # type: ignore[index]
-                self.mark(copy, write.resource_version or "", instant(after) if after else None, asks=False)
+                self._patch_backup(write)
             case Delete(kind=velero.BACKUP):
-                copy = self.copies.get(write.key.name)
-                if copy is None or copy.uid != write.uid:
-                    raise Conflict
-                stored = self.bucket.get(copy.name)
-                self.judge.removed(copy, stored.content if stored is not None else None)
-                self.drop(copy, with_data=False)
+                self._delete_backup(write)
             case Delete():
                 backup = self.requests.pop(write.key.name).backup
                 if backup in self.copies:
                     self.copies[backup].asked = None
+
+    def _patch_backup(self, write: Patch) -> None:
+        copy = self.copies.get(write.key.name)
+        if copy is None:
+            raise Conflict
+        after = write.body["metadata"]["annotations"][DELETE_AFTER]  # type: ignore[index]
+        self.mark(copy, write.resource_version or "", instant(after) if after else None, asks=False)
+
+    def _delete_backup(self, write: Delete) -> None:
+        copy = self.copies.get(write.key.name)
+        if copy is None or copy.uid != write.uid:
+            raise Conflict
+        stored = self.bucket.get(copy.name)
+        self.judge.removed(copy, stored.content if stored is not None else None)
+        self.drop(copy, with_data=False)
 
     def _ask(self, name: str) -> None:
         copy = self.copies[name]
@@ -157,7 +160,10 @@ class ScheduleWorld(ClusterWorld):
         copy.asked = self.now
         self.requests.setdefault(deletion_name(name), Request(name, copy.uid, self.now))
 
-    def _patch_schedule(self, body: Any) -> None:  # noqa: ANN401 - JSON
+    def _patch_schedule(self, write: Patch) -> None:
+        if write.resource_version != self.schedule.version:
+            raise Conflict
+        body: Any = write.body
         annotations = {**self.schedule.annotations, **body.get("metadata", {}).get("annotations", {})}
         status = body.get("status", {})
         last = status.get("lastBackup", self.schedule.last_backup)
@@ -209,7 +215,7 @@ def _row(copy: Copy) -> BackupRow:
         failure=copy.failure,
         delete_after=copy.delete_after,
         began=copy.began,
-        items=copy.items if copy.phase not in ("New",) else None,
+        items=copy.items if copy.phase != "New" else None,
     )
 
 

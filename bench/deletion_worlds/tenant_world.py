@@ -10,7 +10,7 @@ from bench.deletion_worlds.model import DAY, HOUR, MINUTE, Copy, Origin, Report
 from foresail import deletion
 from foresail.api import nonadmin
 from foresail.api.instants import instant, stamp
-from foresail.api.marks import DELETE_AFTER, DELETE_REASON, RETENTION_APPROVED, SLOT
+from foresail.api.marks import DELETE_AFTER, DELETE_REASON, RETENTION_APPROVED
 from foresail.api.nonadmin import Condition
 from foresail.api.policy import SelfServicePolicy
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
@@ -181,7 +181,6 @@ class TenantWorld(ClusterWorld):
             case Create():
                 if not self.waiting and f"red-{write.key.name}" not in self.copies:
                     self.waiting, self.waited_for = write.key.name, self.now
-                    assert write.mark[SLOT]
             case Patch(kind=kind) if kind == NON_ADMIN_SCHEDULE:
                 if write.resource_version and write.resource_version != self.document["metadata"]["resourceVersion"]:
                     raise Conflict
@@ -212,9 +211,9 @@ class TenantWorld(ClusterWorld):
         is_doubtful = not self.is_available or abs(self.offset) > 6 * MINUTE
         if not (overdue and is_doubtful) or is_reported:
             self.silent_since = None
-        elif getattr(self, "silent_since", None) is None:
+        elif self.silent_since is None:
             self.silent_since = self.now
-        elif self.silent_since is not None and self.now - self.silent_since > HOUR:
+        elif self.now - self.silent_since > HOUR:
             self.report.unreported.append(f"{self.seed}: {overdue[0].name} is overdue, and nobody says why")
 
     silent_since: datetime | None = None
@@ -267,14 +266,12 @@ def _run(copy: Copy, now: datetime) -> RequestRow:
 
 
 def _waiting(name: str, since: datetime) -> RequestRow:
-    text = "Limit of stored backups reached"
+    condition = Condition("Accepted", "False", "QuotaExceeded", "Limit of stored backups reached", stamp(since), 1)
     return new_request(
         key=Key(NAS.namespace, name),
         uid=f"waiting-{name}",
         created=since,
-        status=Status(
-            phase="New", conditions=(Condition("Accepted", "False", "QuotaExceeded", text, stamp(since), 1),)
-        ),
+        status=Status(phase="New", conditions=(condition,)),
         schedule_uid=OURS,
         slot=datetime.strptime(f"{name[-14:]}+0000", "%Y%m%d%H%M%S%z"),
     )
