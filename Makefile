@@ -20,7 +20,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle etcd-restore retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
+  cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
@@ -163,6 +163,9 @@ cron-oracle: setup ## compare the cron engine with both Go libraries on 200,000 
 
 etcd-restore: setup cluster-build ## restore etcd to an earlier state ROUNDS=20 times, with Velero and the operator in each order; the last line is JSON: two hours
 	$(BIN)/python -m tests.cluster.etcd_restore $(or $(ROUNDS),20) $(or $(SEED),1)
+
+deletion-worlds: setup ## judge each deletion of Backups in 10,000 random histories of months by a model of what is promised; the last line is JSON: hours; SIZE=0.03 for 300, FIRST=300 for others
+	$(BIN)/python -m bench.deletion_worlds --size $(or $(SIZE),1) --first $(or $(FIRST),0)
 
 retention-oracle: setup ## compare retention with the real restic, which must be installed, on 500 random histories: minutes
 	$(BIN)/python -m bench.retention_oracle

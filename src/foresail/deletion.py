@@ -11,6 +11,7 @@ from math import ceil
 
 import msgspec
 
+from foresail.api.velero import FAILED
 from foresail.backups import Quality
 
 MOST_UNAPPROVED = 10
@@ -83,6 +84,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     ledger: Ledger = Ledger()
     approved: frozenset[str] = frozenset()  # the short digests of backups
     is_new: bool = False  # the rules were not in effect before
+    is_edited: bool = False  # the number to keep was another one: what goes is counted in full, as if no run were new
     doubt: str = ""  # what is not certain: nothing goes
 
 
@@ -158,13 +160,22 @@ def _asks(
     is_new = circumstances.is_new
     at_once = len(due) + ledger.deleted(now) - _made(backups, ledger, _DAY, now)
     in_all = len(unapproved) + ledger.deleted(now) - _made(backups, ledger, _DAY + grace, now)
-    if is_new:
+    if is_new or circumstances.is_edited:
         at_once = in_all = len(unapproved) + ledger.deleted(now)
     if is_mass_deletion(in_all, total, is_new=is_new):
         return frozenset(backup.name for backup in unapproved)
     if is_mass_deletion(at_once, total, is_new=is_new):
         return frozenset(backup.name for backup in due)
     return frozenset()
+
+
+def may_take_effect(
+    going: Iterable[Stored], backups: Collection[Stored], circumstances: Circumstances, now: datetime
+) -> bool:
+    """Whether changed rules may delete from now on: few of those go that stay at most for the moment."""
+    unapproved = sum(short_digest(backup) not in circumstances.approved for backup in going)
+    deleted = circumstances.ledger.deleted(now)
+    return not is_mass_deletion(unapproved + deleted, len(backups) + deleted, is_new=circumstances.is_new)
 
 
 def _made(backups: Iterable[Stored], ledger: Ledger, window: timedelta, now: datetime) -> int:
@@ -204,6 +215,11 @@ def approved(annotation: str | None) -> frozenset[str]:
 
 
 # Doubts
+
+
+def is_shadow(phase: str, failure: str) -> bool:
+    """Whether the data in the bucket under a failed backup's name belongs to an earlier one of that name."""
+    return phase == FAILED and SHADOWS in failure
 
 
 def clock_doubt(skew: timedelta | None) -> str:

@@ -261,7 +261,7 @@ LIVES = (
     Life("selfservice", lambda: Tenancy(window=2, restore_window=1), served, _request_keys, _why_no_request),
     Life(
         "tenant schedules",
-        lambda: TenantScene(maximum=4, keepLast=2),
+        lambda: TenantScene(maximum=4, keepLast=2, gracePeriod="0s"),
         served_on_schedule,
         _request_keys,
         _why_no_tenant_schedule,

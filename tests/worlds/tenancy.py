@@ -86,7 +86,7 @@ class Tenancy:
         self.notes: set[Note] = set()
         self.reviews = Reviews()
         self.signs_contents = True  # whether Velero answers at once where the contents of backups are
-        self.outcome: Document = {"phase": velero.COMPLETED, "progress": {"totalItems": 2}}
+        self.outcome: Document = {"phase": velero.COMPLETED, "progress": {"totalItems": 2, "itemsBackedUp": 2}}
         self.taken_for_running: set[str] = set()  # Backups that Velero will not delete before it has ended them again
         self.process: Process | None = None
         self.controller: SelfService | None = None

@@ -305,7 +305,7 @@ def test_keep_last_deletes_the_older_completed_runs_and_nothing_else() -> None:
         kept = [key.name for key, _, _, _ in scene.runs[-2:]]
         assert scene.backups() == sorted(["by-hand", *kept])
 
-    assert len(tell(story, keepLast=2).runs) == 5
+    assert len(tell(story, keepLast=2, gracePeriod="0s").runs) == 5
 
 
 def test_keep_last_never_deletes_the_newest_good_run_and_waits_for_the_minimum_age() -> None:
@@ -323,7 +323,7 @@ def test_keep_last_never_deletes_the_newest_good_run_and_waits_for_the_minimum_a
         assert scene.runs[1][0].name in scene.backups(), "the newest good one"
         assert scene.runs[0][0].name not in scene.backups()
 
-    tell(story, keepLast=1)
+    tell(story, keepLast=1, gracePeriod="0s")
 
 
 def test_jitter_delays_every_run_of_a_schedule_by_the_same_time() -> None:
@@ -456,7 +456,7 @@ def test_no_slot_is_lost_or_run_twice_whenever_the_operator_dies(is_before: bool
         await scene.settle(4.5 * HOUR)
 
     for number in range(40):
-        scene = tell(story, dies=[Moment(not is_before, number)], keepLast=2)
+        scene = tell(story, dies=[Moment(not is_before, number)], keepLast=2, gracePeriod="0s")
         slots = scene.slots()
         assert len(slots) == 4, f"death {number}"
         assert [later - earlier for earlier, later in itertools.pairwise(slots)] == [timedelta(hours=1)] * 3

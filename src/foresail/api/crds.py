@@ -168,6 +168,7 @@ DEFINITIONS = (
             ("Restores", "integer", ".spec.quotas.restores.stored"),
             _AGE,
         ),
+        rules=policy.RULES,
     ),
     Definition(
         schedule_policy.SCHEDULE_POLICY,

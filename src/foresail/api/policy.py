@@ -252,10 +252,25 @@ class SchedulesPolicy(Wire, frozen=True):
     keep_last: (
         Annotated[
             Positive,
-            _described("Completed backups of each schedule to keep; older ones are deleted with their data."),
+            _described(
+                "Good backups of each schedule to keep; others are deleted with their data. The newest good and the"
+                " newest restorable one stay."
+            ),
         ]
         | None
     ) = None
+    grace_period: Annotated[
+        Duration,
+        msgspec.Meta(
+            description="How long a backup beyond keepLast stays, marked, before it is deleted. If quotas.stored is"
+            " reached and a run waits, one goes at once.",
+            extra_json_schema={
+                "x-kubernetes-validations": [
+                    {"rule": "duration(self) <= duration('720h')", "message": "must be at most 720h"}
+                ]
+            },
+        ),
+    ] = "24h"
     jitter: (
         Annotated[Duration, _described("Longest delay of runs; each schedule has its own, always the same.")] | None
     ) = None
@@ -357,6 +372,21 @@ class LocationPolicy(Wire, frozen=True):
 
 
 Adoption = Literal["Automatic", "Approved", "Never"]
+
+
+_KEEP_LAST = "has(self.spec.schedules) && has(self.spec.schedules.keepLast)"
+_NO_SCHEDULES = "has(self.spec.schedules.maximum) && self.spec.schedules.maximum == 0"
+_LAST_GOOD = "has(self.spec.deletion) && has(self.spec.deletion.keepLastGood)"
+_STAYS = f"({_LAST_GOOD} && self.spec.deletion.keepLastGood > 1 ? self.spec.deletion.keepLastGood : 1)"
+_HAS_ROOM = f"!has(self.spec.quotas) || !has(self.spec.quotas.stored) || self.spec.quotas.stored > {_STAYS}"
+_TOO_LOW = "quotas.stored is too low for schedules.keepLast: the newest good backup stays, so no run could follow it."
+RULES = (
+    (
+        f"!({_KEEP_LAST}) || ({_NO_SCHEDULES}) || {_HAS_ROOM}",
+        f"{_TOO_LOW} Set quotas.stored above 1 and above deletion.keepLastGood, or remove keepLast",
+    ),
+)
+"""What the API server checks of a policy as a whole."""
 
 
 class SelfServicePolicySpec(Wire, frozen=True):

@@ -104,7 +104,9 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         secrets = SecretReader(client) if settings.serves_locations else None
         access, chart = AccessReader(client), settings.chart
         where = settings.velero_namespace
-        found.append(SelfService(where, never, limits=limits, access=access, secrets=secrets, chart=chart))
+        tenants = SelfService(where, never, limits=limits, access=access, secrets=secrets, chart=chart)
+        tenants.cluster.skew = lambda: client.skew
+        found.append(tenants)
     if settings.runs_primers:
         found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
     if settings.runs_restore_checks:

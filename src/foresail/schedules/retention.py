@@ -13,14 +13,14 @@ from functools import lru_cache
 
 import msgspec
 
-from foresail import deletion
+from foresail import deletion, deletion_writes
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.api.marks import DELETE_AFTER, DELETE_REASON, RETENTION, RETENTION_APPROVED, SCHEDULE_UID
+from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.backups import Quality, in_order
 from foresail.backups import judge as judge_quality
 from foresail.deletion import Circumstances, Decision, Ledger, Stored
-from foresail.plan import Action, Create, Delete, Key, Level, Patch
+from foresail.plan import Action, Create, Key, Level, Patch
 from foresail.retention import Copy, Rule, Rules, horizon, kept, oldest_first, why_not_kept
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, ScheduleView, Unread, location_of
@@ -117,9 +117,7 @@ def _may_take_effect(
     if any(Rule.RESTORED in rules for rules in reasons.values()):
         return False
     going = [row for row in stored if _UNDECIDED.issuperset(reasons[row.name])]
-    unapproved = sum(deletion.short_digest(row) not in circumstances.approved for row in going)
-    deleted = circumstances.ledger.deleted(now)
-    return not deletion.is_mass_deletion(unapproved + deleted, len(stored) + deleted, is_new=True)
+    return deletion.may_take_effect(going, stored, circumstances, now)
 
 
 def ledger_of(observed: Observed | None) -> Ledger:
@@ -137,7 +135,7 @@ def counts(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
 
 def is_shadow(backup: BackupRow) -> bool:
     """Whether the data in the bucket under a failed Backup's name belongs to an earlier one."""
-    return backup.phase == velero.FAILED and deletion.SHADOWS in backup.failure
+    return deletion.is_shadow(backup.phase, backup.failure)
 
 
 def why_not_counted(backup: BackupRow, view: ScheduleView, now: datetime) -> str:
@@ -204,14 +202,14 @@ def next_step(view: ScheduleView, retained: Retained, observed: Observed | None,
     """Return the next writes: take back what stays, delete one Backup, or mark some that go."""
     rows = {row.name: row for row in view.backups}
     kept_again = [rows[name] for name in retained.decision.unmarks[:MOST_MARKS]]
-    taken_back = tuple(Delete(velero.DELETE_REQUEST, row.key, row.uid) for row in retained.withdrawn)
+    taken_back = tuple(deletion_writes.take_back(row.key, row.uid) for row in retained.withdrawn)
     if kept_again or taken_back:
         return Step((*taken_back, *(_mark(row, None, "") for row in kept_again)))
     if retained.shadows:
         shadow = retained.shadows[0]
         text = f"deleted the object Backup {shadow.name} alone: its data belongs to an earlier one of that name."
         because = Because(Reason.RETENTION_DELETED, text, Level.NORMAL)
-        return Step((Delete(velero.BACKUP, shadow.key, shadow.uid),), because=because)
+        return Step((deletion_writes.delete_object(shadow.key, shadow.uid),), because=because)
     name = _first_to_delete(view, retained, now)
     if name is not None:
         why, row = retained.deletes[name], rows[name]
@@ -241,10 +239,7 @@ def _new_marks(view: ScheduleView, retained: Retained, rows: Mapping[str, Backup
 
 
 def _mark(backup: BackupRow, at: datetime | None, why: str) -> Patch:
-    """Return the write of a mark, or of its removal; it fails if the Backup has changed since it was read."""
-    annotations = {DELETE_AFTER: stamp(at) if at is not None else None, DELETE_REASON: why or None}
-    body = {"metadata": {"uid": backup.uid, "annotations": annotations}}
-    return Patch(velero.BACKUP, backup.key, body, backup.version)
+    return deletion_writes.mark(velero.BACKUP, backup.key, backup.uid, backup.version, at, why)
 
 
 def lifetime(view: ScheduleView, slot: datetime, upcoming: datetime) -> timedelta | None:
@@ -341,20 +336,14 @@ def next_deletion_check(view: ScheduleView, retained: Retained, now: datetime) -
 def _deletion(schedule: ScheduleRow, backup: BackupRow, why: str) -> Create:
     """Return the request to Velero; Kubernetes deletes it with its Backup, if someone else deletes that first."""
     owner = {"apiVersion": velero.BACKUP.api_version, "kind": velero.BACKUP.name}
-    labels = {velero.BACKUP_NAME_LABEL: velero.label_of(backup.name), velero.BACKUP_UID_LABEL: backup.uid}
-    body = {
-        "metadata": {
-            "labels": labels,
-            "annotations": {RETENTION: why},
-            "ownerReferences": [{**owner, "name": backup.name, "uid": backup.uid}],
-        },
-        "spec": {"backupName": backup.name},
-    }
-    return Create(
-        velero.DELETE_REQUEST,
+    return deletion_writes.request_deletion(
         Key(schedule.key.namespace, deletion_name(backup.name)),
-        body,
+        backup.key,
+        backup.uid,
         {SCHEDULE_UID: schedule.uid},
+        {},
+        annotations={RETENTION: why},
+        ownerReferences=[{**owner, "name": backup.name, "uid": backup.uid}],
     )
 
 

@@ -32,6 +32,9 @@ class Reason(StrEnum):
     BSL_CREATED = "BackupStorageLocationCreated"
     BSL_SYNC_ERROR = "BackupStorageLocationSyncError"
 
+    RETENTION_APPLIES = "RetentionApplies"
+    RETENTION_IN_DOUBT = "RetentionInDoubt"
+    RETENTION_NOT_APPROVED = "RetentionNotApproved"
     NO_POLICY = "NoPolicy"
     QUOTA_EXCEEDED = "QuotaExceeded"
     BACKUP_NOT_READY = "BackupNotReady"

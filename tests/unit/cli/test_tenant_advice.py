@@ -144,6 +144,21 @@ SENTENCES = {
             "explain -n shop"
         ),
     ),
+    "RetentionApplies": (
+        "Old backups of the schedule are deleted as the policy says. There is nothing that you need to do",
+    ),
+    "RetentionNotApproved": (
+        (
+            "KeepLast of the policy would delete many backups of the schedule at once. Look at the list and approve it "
+            "with foresail backup schedule retention daily -n shop"
+        ),
+    ),
+    "RetentionInDoubt": (
+        (
+            "A clock or a storage location cannot be relied on, so no old backup of the schedule is deleted. Ask a "
+            "cluster administrator to correct what the message names"
+        ),
+    ),
     "NameTaken": (
         (
             "Another NonAdminBackup has the name of the run that is due. Delete the NonAdminBackup that the message "

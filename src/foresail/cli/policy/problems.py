@@ -16,7 +16,7 @@ def problems(
 
     `gaps` has how the resource policies leave room for file-system backup, by the names of their ConfigMaps.
     """
-    found = [*_empty_bounds(policy), *_unknown_locations(policy, locations, snapshots)]
+    found = [*_empty_bounds(policy), *_deadlocks(policy), *_unknown_locations(policy, locations, snapshots)]
     return found if policy.spec.backup.file_system == "Allowed" else [*found, *_copied_files(policy, gaps)]
 
 
@@ -58,6 +58,19 @@ def _empty_bounds(policy: SelfServicePolicy) -> Iterator[str]:
         if _is_empty(bounds):
             text = f"spec.{field}: the minimum {bounds.minimum} is longer than the maximum {bounds.maximum}"
             yield f"{text}, so every value is refused"
+
+
+def _deadlocks(policy: SelfServicePolicy) -> Iterator[str]:
+    """Yield why no run of a schedule could start once the quota is reached: the newest good backups stay."""
+    stored, schedules = policy.spec.quotas.stored, policy.spec.schedules
+    if stored is None or schedules.keep_last is None or not schedules.maximum:
+        return
+    least = max(1, policy.spec.deletion.keep_last_good)
+    if stored <= least:
+        yield f"spec.quotas.stored: {stored} is too low for keepLast, for {least} good stay; set at least {least + 1}"
+    elif stored <= schedules.maximum:
+        text = f"spec.quotas.stored: {stored} schedules, each with its newest good backup, leave no room for a run"
+        yield f"{text}; raise it above schedules.maximum ({schedules.maximum}), or lower that"
 
 
 def _is_empty(bounds: Bounds) -> bool:

@@ -107,6 +107,17 @@ ADVICE = {
         "the previous backup of the schedule has not finished",
         "see what blocks that backup with foresail backup explain -n {namespace}",
     ),
+    Reason.RETENTION_APPLIES: Advice(
+        "old backups of the schedule are deleted as the policy says", "there is nothing that you need to do"
+    ),
+    Reason.RETENTION_NOT_APPROVED: Advice(
+        "keepLast of the policy would delete many backups of the schedule at once",
+        "look at the list and approve it with foresail backup schedule retention {name} -n {namespace}",
+    ),
+    Reason.RETENTION_IN_DOUBT: Advice(
+        "a clock or a storage location cannot be relied on, so no old backup of the schedule is deleted",
+        "ask a cluster administrator to correct what the message names",
+    ),
     Reason.NAME_TAKEN: Advice(
         "another NonAdminBackup has the name of the run that is due",
         "delete the NonAdminBackup that the message names, or wait for the next run",

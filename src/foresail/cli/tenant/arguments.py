@@ -39,6 +39,10 @@ _EXAMPLES = {
         "delete": ("foresail backup delete before-upgrade --wait", "foresail backup delete -l app=db --confirm"),
         "wait": ("foresail backup wait before-upgrade --timeout 30m",),
         "logs": ("foresail backup logs before-upgrade", "foresail backup logs before-upgrade --results"),
+        "keep": (
+            "foresail backup keep nightly-20260301020000",
+            "foresail backup keep nightly-20260301020000 --undo",
+        ),
         "adopt": (
             "foresail backup adopt -n shop",
             "foresail backup adopt -n shop --all",
@@ -96,6 +100,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
             from foresail.cli.tenant.schedule.arguments import add_tenant_schedule  # noqa: PLC0415 - only for backup
 
             add_tenant_schedule(words)
+            _add_keep(words, word)
             _add_adopt(words, word)
             _add_pin(words)
 
@@ -226,6 +231,14 @@ def _add_adopt(words: Any, word: str) -> None:  # noqa: ANN401
     add_dry_run(one)
     add_velero_namespace(one)
     add_operator_namespace(one)
+
+
+def _add_keep(words: Any, word: str) -> None:  # noqa: ANN401
+    one = _word(words, word, "keep", "take back the announced deletion of backups: keepLast never deletes them then")
+    one.add_argument("names", nargs="+", metavar="NAME", help="names of backups")
+    one.add_argument("--undo", action="store_true", help="let keepLast of the policy delete them again")
+    add_object_output(one)
+    add_dry_run(one)
 
 
 def _add_pin(words: Any) -> None:  # noqa: ANN401

@@ -11,6 +11,7 @@ from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import aligned, table
 from foresail.cli.output.terminal import BOLD, painted
+from foresail.cli.output.times import moment
 from foresail.cli.tenant.explain import advised
 from foresail.cli.tenant.files import Access, File, access_of, read_file
 from foresail.cli.tenant.get import until
@@ -85,6 +86,7 @@ def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
     yield f"Ended:\t{until(velero.completion_timestamp, at)}"
     if each.family is BACKUPS:
         yield f"Expires:\t{until(velero.expiration, at)}"
+        yield f"Deletion:\t{_deletion(each, at)}"
     if velero.progress is not None:
         done = velero.progress.items_backed_up or velero.progress.items_restored
         yield f"Items:\t{done} of {velero.progress.total_items}"
@@ -98,6 +100,15 @@ def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
     ):
         if counts:
             yield f"{name}:\t{', '.join(f'{number} {word}' for word, number in sorted(counts.items()) if number)}"
+
+
+def _deletion(each: TenantRequest, at: datetime) -> str:
+    """Return when `keepLast` deletes a backup, and how to keep it."""
+    mark = each.mark
+    if not mark.is_marked:
+        return "never by keepLast: it is kept" if mark.is_kept else "not announced"
+    when = f"after {moment(mark.delete_after, at)}" if mark.delete_after is not None else "waits for approval"
+    return f"{when}: {mark.why}. To keep it: foresail backup keep {each.key.name}"
 
 
 def _conditions(each: TenantRequest) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from foresail.api.instants import instant
+from foresail.api.instants import instant, stamp
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import UsageError
 from foresail.cli.options.output import is_table
@@ -154,8 +154,11 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def why(each: TenantRequest, *, in_full: bool) -> str:
-    """Return why there is no complete backup or restore yet: a word, or that and the operator's message."""
-    blocking = each.blocking
+    """Return when a backup goes, or why there is no complete one yet: a word, or that and the operator's message."""
+    blocking, mark = each.blocking, each.mark
+    if mark.is_marked and not each.is_terminating:
+        after = f"deleted after {stamp(mark.delete_after)}" if mark.delete_after is not None else "waits for approval"
+        return f"{after}: {mark.why}" if in_full else after
     if blocking is None:
         return ""
     return f"{blocking.reason}: {blocking.message}" if in_full else blocking.reason

@@ -1,10 +1,13 @@
 """A NonAdminBackup or NonAdminRestore as its tenant sees it: the spec, and the status that the operator reports."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from foresail.api.instants import instant
+from foresail.api.marks import DELETE_AFTER, DELETE_REASON, PINNED, SCHEDULE_UID, SLOT
 from foresail.api.nonadmin import Condition, Reference, Request
 from foresail.api.velero import TERMINAL
 from foresail.cli.access.refused_writes import RefusedWrite
@@ -40,6 +43,22 @@ class VeleroStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _velero = msgspec.json.Decoder(VeleroStatus)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionMark:
+    """What the annotations of a backup say about its schedule and its deletion."""
+
+    schedule_uid: str
+    slot: str
+    why: str  # `keepLast` gives it up; empty if not
+    delete_after: datetime | None  # None: the deletion waits for an approval
+    is_kept: bool  # its owner keeps it
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it is deleted later, or waits for an approval of that."""
+        return bool(self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +105,18 @@ class TenantRequest:
         """The backupSpec or restoreSpec."""
         spec: dict[str, Any] = (self.content.get("spec") or {}).get(f"{self.family.word}Spec") or {}
         return spec
+
+    @property
+    def mark(self) -> DeletionMark:
+        """What its annotations say about its schedule and its deletion."""
+        annotations = self.request.metadata.annotations or {}
+        return DeletionMark(
+            annotations.get(SCHEDULE_UID, ""),
+            annotations.get(SLOT, ""),
+            annotations.get(DELETE_REASON, ""),
+            instant(annotations.get(DELETE_AFTER, "")),
+            annotations.get(PINNED) == "true",
+        )
 
     @property
     def is_terminating(self) -> bool:

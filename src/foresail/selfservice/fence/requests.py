@@ -23,7 +23,7 @@ from foresail.api.fence import (
     unchanged,
     words,
 )
-from foresail.api.marks import ADOPTED, REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
+from foresail.api.marks import ADOPTED, DELETE_AFTER, DELETE_REASON, REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
 from foresail.selfservice.families import BACKUPS, RESTORES
 
 _IS_RUN = f"{quoted(SCHEDULE_UID)} in {ANNOTATIONS}"
@@ -73,7 +73,7 @@ _REQUEST_CHANGED = Rule(
     requests.NON_ADMIN_BACKUP,
     UPDATE,
     (
-        *unchanged((nonadmin.SYNCED_FROM,), (ADOPTED,), (BACKUPS.finalizer,)),
+        *unchanged((nonadmin.SYNCED_FROM,), (ADOPTED, DELETE_AFTER, DELETE_REASON), (BACKUPS.finalizer,)),
         Condition(
             all_of(
                 f"({same(SPEC, OLD_SPEC, _FLAGS)})",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from foresail import deletion_writes
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import (
@@ -65,16 +66,14 @@ def signature(view: RequestView, namespace: NamespaceRow, location: str) -> dict
 def create_deletion(view: RequestView, backup: VeleroRow, attempt: int) -> Create:
     """Return the request to Velero to delete a Backup with everything in the bucket."""
     request, name = view.request, backup.key.name
-    labels = {
-        **nonadmin.LABELS,
-        BACKUPS.nacuuid_label: name,
-        velero.BACKUP_NAME_LABEL: name,
-        velero.BACKUP_UID_LABEL: backup.uid,
-    }
-    origin = {BACKUPS.origin_namespace: request.key.namespace, BACKUPS.origin_name: request.key.name}
-    body = {"metadata": {"labels": labels, "annotations": origin}, "spec": {"backupName": name}}
-    mark = {REQUEST_UID: request.uid, ATTEMPT: str(attempt)}
-    return Create(velero.DELETE_REQUEST, Key(view.velero_namespace, name), body, mark)
+    return deletion_writes.request_deletion(
+        Key(view.velero_namespace, name),
+        backup.key,
+        backup.uid,
+        {REQUEST_UID: request.uid, ATTEMPT: str(attempt)},
+        {**nonadmin.LABELS, BACKUPS.nacuuid_label: name},
+        annotations={BACKUPS.origin_namespace: request.key.namespace, BACKUPS.origin_name: request.key.name},
+    )
 
 
 def reopen(backup: VeleroRow, refused: DeletionRow) -> Patch:

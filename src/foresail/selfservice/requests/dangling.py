@@ -4,7 +4,8 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.plan import Delete, Key, Level, Note, Plan, Subject
+from foresail import deletion_writes
+from foresail.plan import Key, Level, Note, Plan, Subject
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import UNSEEN
@@ -57,6 +58,5 @@ def decide(view: DanglingView, now: datetime) -> Plan:
     kind = family.velero.name
     text = f"Deleted waiting {kind} {row.key.name}: its namespace {where} was deleted; create a new {family.kind.name}"
     note = Note(family.velero, row.key, row.uid, Reason.NAMESPACE_GONE.value, text, Level.WARNING)
-    return Plan(
-        (Delete(family.velero, row.key, row.uid),), notes=(note,), subject=Subject(family.velero, row.key, row.uid)
-    )
+    gone = deletion_writes.delete_waiting(family.velero, row.key, row.uid)
+    return Plan((gone,), notes=(note,), subject=Subject(family.velero, row.key, row.uid))

@@ -8,7 +8,9 @@ from datetime import datetime
 
 import msgspec
 
+from foresail import deletion_writes
 from foresail.api import velero
+from foresail.deletion import is_shadow
 from foresail.plan import Action, Delete, Level, Note, Plan
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
@@ -33,7 +35,7 @@ from foresail.selfservice.requests.status import (
     remove_condition,
 )
 from foresail.selfservice.rows.requests import Copy, Status
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
 from foresail.tenancy.namespaces import NamespaceRow
 
 
@@ -50,7 +52,7 @@ def api_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> Pla
     if view.family is BACKUPS:
         return status_plan(view, _deleting_status(view, Reason.DELETION_PENDING, rules.HOW_TO_DELETE, now))
     status = _deleting_status(view, Reason.DELETION_PENDING, "restore accepted for deletion", now)
-    return status_plan(view, status, () if row.is_terminating else (Delete(view.family.velero, row.key, row.uid),))
+    return status_plan(view, status, () if row.is_terminating else (Delete(velero.RESTORE, row.key, row.uid),))
 
 
 def keep_protected(view: RequestView, protected: Protected, now: datetime) -> Plan:
@@ -125,9 +127,9 @@ def delete_velero_objects(row: VeleroRow | None, deletion: DeletionRow | None) -
     """Return the deletion of what is in Velero's namespace of a backup, and of nothing in the bucket."""
     found: list[Action] = []
     if row is not None:
-        found.append(Delete(velero.BACKUP, row.key, row.uid))
+        found.append(deletion_writes.delete_object(row.key, row.uid))
     if deletion is not None:
-        found.append(Delete(velero.DELETE_REQUEST, deletion.key, deletion.uid))
+        found.append(deletion_writes.take_back(deletion.key, deletion.uid))
     return tuple(found)
 
 
@@ -169,6 +171,8 @@ def request_deletion(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
     """Ask Velero to delete a backup; while it still works on it, it would only refuse."""
     if not row.is_terminal and not row.is_waiting:
         return status_plan(view, _waiting_for_end(view, row, now))
+    if is_shadow(row.phase, glimpse(row.mirror).failure_reason):
+        return release_plan(view, delete_velero_objects(row, None))  # its data is another's; sync brings that back
     copy = Copy(row.key.name, row.key.name, view.velero_namespace)
     after = msgspec.structs.replace(_accepted_status(view, now), deletion=copy)
     return status_plan(view, after, (build.create_deletion(view, row, 1),), is_versioned=False)
@@ -183,7 +187,7 @@ def update_from_deletion(view: RequestView, row: VeleroRow, deletion: DeletionRo
     before = msgspec.structs.replace(view.request.status, deletion=copy)
     is_stalled = deletion.stalls_at is not None and deletion.stalls_at <= now
     if deletion.phase != velero.PROCESSED and not is_stalled:
-        return status_plan(view, before, wake_at=deletion.stalls_at)
+        return _wait_for_velero(view, before, deletion, now)
     again = rules.next_attempt_at(deletion)
     is_reopened = row.reopened == deletion.uid
     if is_reopened and not row.is_terminal:
@@ -192,7 +196,7 @@ def update_from_deletion(view: RequestView, row: VeleroRow, deletion: DeletionRo
     if not is_reopened and is_taken_for_running and (now >= again or deletion.attempt == 1):
         return status_plan(view, before, (build.reopen(row, deletion),), is_versioned=False)
     if is_reopened or now >= again:
-        gone = Delete(velero.DELETE_REQUEST, deletion.key, deletion.uid)
+        gone = deletion_writes.take_back(deletion.key, deletion.uid)
         return status_plan(
             view, before, (gone, build.create_deletion(view, row, deletion.attempt + 1)), is_versioned=False
         )
@@ -201,6 +205,15 @@ def update_from_deletion(view: RequestView, row: VeleroRow, deletion: DeletionRo
     text = rules.deletion_failed(deletion)
     after = with_condition(view, before, NewCondition(IN_DELETION, TRUE, Reason.DELETION_FAILED, text), now)
     return status_plan(view, after, wake_at=again)
+
+
+def _wait_for_velero(view: RequestView, status: Status, deletion: DeletionRow, now: datetime) -> Plan:
+    """Wait while Velero deletes a backup; report a request that it has not begun for an hour."""
+    begins_by = deletion.created + velero.DELETION_TIME
+    if deletion.stalls_at is not None or now < begins_by:
+        return status_plan(view, status, wake_at=deletion.stalls_at or begins_by)
+    condition = NewCondition(IN_DELETION, TRUE, Reason.DELETION_FAILED, rules.NOT_BEGUN)
+    return status_plan(view, with_condition(view, status, condition, now))
 
 
 def namespace_deleted(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
@@ -213,7 +226,7 @@ def namespace_deleted(view: RequestView, namespace: NamespaceRow, now: datetime)
         return wait_for_absence(view, now) or release_plan(view)
     unasked = delete_velero_objects(None, rules.own_deletion(view))  # else Velero, once it is back, would delete it
     if row.is_waiting:  # else Velero would run it in a namespace of this name that is another team's, or re-create it
-        return release_plan(view, (*unasked, Delete(view.family.velero, row.key, row.uid)))
+        return release_plan(view, (*unasked, deletion_writes.delete_waiting(view.family.velero, row.key, row.uid)))
     if row.is_orphaned or view.family is not BACKUPS:
         return release_plan(view, unasked)
     until = f" until {row.expires:%Y-%m-%d %H:%M} UTC" if row.expires is not None else ""

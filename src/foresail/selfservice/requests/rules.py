@@ -341,6 +341,12 @@ def deletion_failed(row: DeletionRow) -> str:
     return f"Velero did not delete the backup: {why}. Next attempt at {stamp(next_attempt_at(row))}"
 
 
+NOT_BEGUN = (
+    "Velero has not begun to delete the backup for an hour. Ask a cluster administrator to check that Velero runs and "
+    "that its backup-deletion controller is on"
+)
+"""The message about a deletion that Velero does not begin."""
+
 HOW_TO_DELETE = (
     "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true or finalizer removal"
 )

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from foresail.api import velero
 from foresail.plan import Delete, Plan
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason, Refused
@@ -84,6 +85,6 @@ def remove_from_history(view: RequestView, row: VeleroRow | None, history: int) 
     """Delete a finished restore, and its Velero Restore first, beyond the number that the policy keeps."""
     name = view.request.key.name
     text = f"Deleted NonAdminRestore {name}: the policy keeps the newest {history} finished restores of a namespace"
-    gone = (Delete(view.family.velero, row.key, row.uid),) if row is not None and not row.is_terminating else ()
+    gone = (Delete(velero.RESTORE, row.key, row.uid),) if row is not None and not row.is_terminating else ()
     note = note_about(view, Reason.RESTORE_HISTORY, text)
     return Plan((*gone, build.delete_request(view)), notes=(note,), subject=subject_of(view))

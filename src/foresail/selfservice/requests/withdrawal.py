@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from foresail.api import velero
 from foresail.plan import Delete, Plan
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.observe import Recheck, Rechecked
@@ -76,7 +77,7 @@ def withdraw(view: RequestView, row: VeleroRow, refused: Refused, now: datetime)
     after = msgspec.structs.replace(view.request.status, position=0)
     for kind in (ACCEPTED, SUCCEEDED):
         after = with_condition(view, after, NewCondition(kind, FALSE, Reason.RESTORE_WITHDRAWN, text), now)
-    return status_plan(view, after, (Delete(view.family.velero, row.key, row.uid, row.version),))
+    return status_plan(view, after, (Delete(velero.RESTORE, row.key, row.uid, row.version),))
 
 
 def _exceeds(handed_over: dict[str, Any], today: dict[str, Any], policy: PolicyRow) -> bool:

@@ -13,7 +13,16 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import instant
-from foresail.api.marks import ADOPTED, REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
+from foresail.api.marks import (
+    ADOPTED,
+    DELETE_AFTER,
+    DELETE_REASON,
+    PINNED,
+    REQUESTER,
+    REQUESTER_GROUPS,
+    SCHEDULE_UID,
+    SLOT,
+)
 from foresail.api.nonadmin import SYNCED_FROM, Condition
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
@@ -81,6 +90,9 @@ class RequestRow(Keyed, frozen=True, gc=False):
     is_oversized: bool = False  # whether the spec is larger than LARGEST_SPEC
     schedule_uid: str = ""  # of a backup, the NonAdminSchedule that it was created for
     slot: datetime | None = None  # the instant at which that was due
+    delete_after: datetime | None = None  # of a run that `keepLast` gives up, when it is deleted
+    waits_for_approval: bool = False  # of a run that `keepLast` gives up together with many others
+    is_pinned: bool = False  # of a backup: its owner keeps it from `keepLast`
     adopted: str = ""  # the name of the Velero Backup that it was adopted from; empty if we made that ourselves
     adopted_uid: str = ""  # the UID of that Backup; the operator alone writes it
 
@@ -125,6 +137,9 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         is_oversized=is_oversized,
         schedule_uid=sys.intern(annotations.get(SCHEDULE_UID, "")) if is_backup else "",
         slot=instant(annotations[SLOT]) if is_backup and SLOT in annotations else None,
+        delete_after=instant(annotations[DELETE_AFTER]) if is_backup and DELETE_AFTER in annotations else None,
+        waits_for_approval=is_backup and DELETE_REASON in annotations and DELETE_AFTER not in annotations,
+        is_pinned=is_backup and annotations.get(PINNED) == "true",
         adopted=(meta.labels or {}).get(SYNCED_FROM, "") if is_backup else "",
         adopted_uid=annotations.get(ADOPTED, "") if is_backup else "",
     )

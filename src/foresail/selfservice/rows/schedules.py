@@ -7,6 +7,7 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp, utc
+from foresail.api.marks import RETENTION_APPROVED
 from foresail.api.nonadmin import Condition, RecentBackup
 from foresail.plan import Key, Keyed
 from foresail.selfservice.rows.requests import LARGEST_SPEC, requester_of
@@ -51,6 +52,7 @@ class ScheduleRow(Keyed, frozen=True):
     requester_groups: tuple[str, ...] = ()
     restored_by: str = ""  # the Velero Restore that brought it back; empty if nobody restored it
     is_oversized: bool = False
+    approved: str = ""  # the runs that may be deleted although they are many
 
     @property
     def phase(self) -> str:
@@ -83,6 +85,7 @@ def schedule_row(wire: nonadmin.Schedule) -> ScheduleRow:
         requester_groups=groups,
         restored_by=(meta.labels or {}).get(velero.RESTORE_NAME_LABEL, ""),
         is_oversized=is_oversized,
+        approved=(meta.annotations or {}).get(RETENTION_APPROVED, ""),
     )
 
 

@@ -4,6 +4,7 @@ from datetime import datetime
 
 import msgspec
 
+from foresail import deletion_writes
 from foresail.api.instants import stamp
 from foresail.api.marks import REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
@@ -28,9 +29,15 @@ def create_run(schedule: ScheduleRow, slot: datetime) -> Create:
     return Create(NON_ADMIN_BACKUP, Key(schedule.key.namespace, run_name(schedule.key.name, slot)), body, mark)
 
 
-def request_deletion(backup: RequestRow) -> Patch:
-    """Return the write that asks for the deletion of a backup with its data, as a tenant would."""
-    return Patch(NON_ADMIN_BACKUP, backup.key, {"metadata": {"uid": backup.uid}, "spec": {"deleteBackup": True}})
+def request_deletion(backup: RequestRow, at: datetime, why: str) -> Patch:
+    """Return the write that asks for a deletion as a tenant would; it fails if the backup has changed."""
+    metadata = {"uid": backup.uid, "annotations": deletion_writes.mark_annotations(at, why)}
+    return Patch(NON_ADMIN_BACKUP, backup.key, {"metadata": metadata, "spec": {"deleteBackup": True}}, backup.version)
+
+
+def mark(backup: RequestRow, at: datetime | None, why: str) -> Patch:
+    """Return the write of the mark that a backup is deleted later, or of its removal."""
+    return deletion_writes.mark(NON_ADMIN_BACKUP, backup.key, backup.uid, backup.version, at, why)
 
 
 def delete_refused(backup: RequestRow) -> Delete:

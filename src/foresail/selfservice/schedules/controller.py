@@ -2,21 +2,30 @@
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.deletion import clock_doubt
 from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
+from foresail.selfservice.requests.rules import is_refused
+from foresail.selfservice.requests.status import ACCEPTED
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.run_names import stem
 from foresail.selfservice.rows.schedules import ScheduleRow
+from foresail.selfservice.rows.velero import VeleroRow, location_of
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import Verdict
 from foresail.selfservice.state.cluster import ClusterState
+from foresail.selfservice.state.family import lacks_quota
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
+from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.records import nacuuid
+
+_MOST_WAITING = 50  # of the requests that wait for quota, how many are looked at for runs
 
 _Age = tuple[datetime, str]
 
@@ -85,6 +94,8 @@ class TenantSchedules:
         if row is not None and row.schedule_uid:
             for each in self.schedules.by("uid", (row.key.namespace, row.schedule_uid)):
                 yield self.key(each.key)
+            if change.new is not None and lacks_quota(change.new):  # an old run of any schedule may make room
+                yield from self.keys_in(row.key.namespace)
 
     def keys_for_schedule_policy(self, change: Change[SchedulePolicyRow]) -> Iterator[LowPriority]:
         """Return all schedules if a SelfServicePolicy names the SchedulePolicy that has changed."""
@@ -110,13 +121,22 @@ class TenantSchedules:
         policy = cluster.policy(key.namespace)
         named = Key("", (policy.spec.schedules.schedule_policy if policy is not None else None) or "")
         unread = cluster.schedule_policies.unread.get(named)
+        runs = tuple(requests.by("schedule", (key.namespace, schedule.uid)))
+        is_limited = policy is not None and policy.spec.schedules.keep_last is not None
+        made = self._velero_backups(runs) if is_limited else {}
+        waiting = self._waiting_runs(key.namespace, policy) if is_limited else []
         return ScheduleView(
             schedule=schedule,
             namespace=cluster.namespace(key.namespace),
             policy=policy,
             schedule_policy=cluster.schedule_policies.get(named),
             schedule_policy_problem=unread.problem if unread is not None else "",
-            backups=tuple(requests.by("schedule", (key.namespace, schedule.uid))),
+            backups=runs,
+            velero=made,
+            restored=frozenset(name for name, row in made.items() if self._is_read(Key(key.namespace, name), row)),
+            is_full=bool(waiting),
+            is_waiting=any(row.schedule_uid == schedule.uid for row in waiting),
+            doubt=self._doubt(made.values()) if is_limited else "",
             older=bisect_left(self._by_age.get(key.namespace, []), age),
             deleted=self._deleted.get(schedule.uid),
             taken=frozenset(
@@ -125,6 +145,45 @@ class TenantSchedules:
                 if row.schedule_uid != schedule.uid
             ),
         )
+
+    def _velero_backups(self, runs: Iterable[RequestRow]) -> dict[str, VeleroRow]:
+        """Return the Velero Backups of runs that exist, by the names of the runs."""
+        cluster = self._cluster
+        rows = ((run, cluster.backups.velero.get(Key(cluster.velero_namespace, nacuuid(run)))) for run in runs)
+        return {run.key.name: row for run, row in rows if row is not None and row.request_uid == run.uid}
+
+    def _waiting_runs(self, namespace: str, policy: PolicyRow | None) -> list[RequestRow]:
+        """Return runs that wait because the namespace stores as many backups as it may."""
+        family, most = self._cluster.backups, policy.spec.quotas.stored if policy is not None else None
+        row = self._cluster.namespace(namespace)
+        if most is None or row is None:
+            return []
+        waiting = [family.requests.get(key) for key in family.quota_queue.first(namespace, _MOST_WAITING)]
+        runs = [run for run in waiting if run is not None and run.schedule_uid and not run.is_being_removed]
+        return [run for run in runs if family.ledger.stored(row.uid, namespace, nacuuid(run)) >= most]
+
+    def _is_read(self, key: Key, backup: VeleroRow) -> bool:
+        """Whether a restore reads a backup, or is about to."""
+        restores = self._cluster.restores
+        if restores.velero.by("reads", backup.name) or restores.requests.by("handed over from", key):
+            return True
+        waiting = restores.requests.by("restores", key)
+        return any(not is_refused(row.status.phase, row.status.condition(ACCEPTED)) for row in waiting)
+
+    def _doubt(self, backups: Iterable[VeleroRow]) -> str:
+        """Return what is not certain about the Velero Backups of a schedule."""
+        cluster = self._cluster
+        clock = clock_doubt(cluster.skew())
+        if clock:
+            return clock
+        for name in sorted({location_of(row) for row in backups} - {""}):
+            location = cluster.locations.get(Key(cluster.velero_namespace, name))
+            if location is None:
+                return f"BackupStorageLocation {name} does not exist"
+            if not location.is_available or location.is_read_only:
+                state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
+                return f"BackupStorageLocation {name} is {state}"
+        return ""
 
     # What the metrics show
 

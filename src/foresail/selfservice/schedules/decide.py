@@ -12,12 +12,15 @@ from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.status import ACCEPTED, BACKING_OFF, CREATED, FALSE, NEW, TRUE, NewCondition, forward
 from foresail.selfservice.rows.schedules import ScheduleRow, ScheduleStatus
 from foresail.selfservice.schedules import build
+from foresail.selfservice.schedules.keep_last import Outdated, held, is_marked, outdated
 from foresail.selfservice.schedules.observe import ScheduleView
-from foresail.selfservice.schedules.rules import WAITS, Verdict, judge, next_reconcile, outdated, refused_runs
-from foresail.selfservice.schedules.status import READY, patch_body, recent_backups, with_conditions
+from foresail.selfservice.schedules.rules import WAITS, Verdict, judge, next_reconcile, refused_runs
+from foresail.selfservice.schedules.status import READY, RETAINING, patch_body, recent_backups, with_conditions
 from foresail.slots.edits import dropped_text
 from foresail.slots.rules import in_future_text, missed_text, skip_not_applied_text, skipped_text
 from foresail.slots.timing import not_run_text
+
+_MOST_MARKS = 10  # of runs that one Plan marks; the next Plan goes on
 
 
 def decide(view: ScheduleView, now: datetime) -> Plan:
@@ -35,25 +38,46 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     reconcile records it. skipImmediately is removed from the spec after the status says that it was applied.
     """
     schedule, subject = view.schedule, subject_of(view.schedule)
-    after = next_status(view, verdict, now)
+    old = outdated(view, now) if verdict.refused is None else held(schedule.status.observed)
+    gone = old.gone if verdict.fires is None and not is_to_be_cleared(schedule) else None
+    if gone is not None:
+        old = msgspec.structs.replace(old, ledger=old.ledger.with_deletion(gone, now))
+    after = next_status(view, verdict, old, now)
     body = patch_body(schedule.status, after)
-    old, later = outdated(view, now) if verdict.refused is None else ([], None)
     actions: list[Action] = []
     if verdict.fires is not None:
         actions = [build.create_run(schedule, verdict.fires), *map(build.delete_refused, refused_runs(view))]
-    actions += map(build.request_deletion, old)
+    elif gone is not None:
+        row = next(row for row in view.backups if row.key.name == gone.name)
+        actions = [build.request_deletion(row, now, old.decision.goes[gone.name])]
+    else:
+        actions = list(_marks(view, old, now))
     if is_to_be_cleared(schedule):
         actions.append(build.remove_skip(schedule))
+    is_written = bool(body) and not is_to_be_cleared(schedule)  # the write before it would make this one stale
+    status = Patch(NON_ADMIN_SCHEDULE, schedule.key, {"status": body}, schedule.version, "status")
+    if gone is not None and is_written:  # a crash may count a deletion twice, never not at all
+        actions.insert(0, status)
     return Plan(
         actions=tuple(actions),
-        status=Patch(NON_ADMIN_SCHEDULE, schedule.key, {"status": body}, schedule.version, "status")
-        if body and not is_to_be_cleared(schedule)  # the write before it would make this one stale
-        else None,
+        status=status if is_written and gone is None else None,
         notes=tuple(_note(subject, *each) for each in _news(view, verdict, after)),
-        wake_at=next_reconcile(verdict, later, now),
+        wake_at=next_reconcile(verdict, old.later, now),
         subject=subject,
         verdict=verdict,
     )
+
+
+def _marks(view: ScheduleView, old: Outdated, now: datetime) -> Iterator[Action]:
+    """Yield the marks of runs that go later or wait for an approval, and the removal of those that stay by now."""
+    rows, decision = {row.key.name: row for row in view.backups}, old.decision
+    asked = [rows[name] for name in decision.asks]
+    new = [build.mark(row, None, decision.goes[row.key.name]) for row in asked if not row.waits_for_approval]
+    stays = [row for row in view.backups if is_marked(row) and row.key.name not in decision.goes]
+    new += [build.mark(row, None, "") for row in stays if not row.is_being_removed]
+    if old.grace:
+        new += [build.mark(rows[name], now + old.grace, decision.goes[name]) for name in decision.marks]
+    return iter(new[:_MOST_MARKS])
 
 
 def is_to_be_cleared(schedule: ScheduleRow) -> bool:
@@ -61,7 +85,7 @@ def is_to_be_cleared(schedule: ScheduleRow) -> bool:
     return schedule.skip is True and schedule.status.clearing == schedule.generation
 
 
-def next_status(view: ScheduleView, verdict: Verdict, now: datetime) -> ScheduleStatus:
+def next_status(view: ScheduleView, verdict: Verdict, old: Outdated, now: datetime) -> ScheduleStatus:
     """Return the status that says what the rules found."""
     schedule, found, before = view.schedule, verdict.found, view.schedule.status
     last = verdict.fires or verdict.last
@@ -74,13 +98,20 @@ def next_status(view: ScheduleView, verdict: Verdict, now: datetime) -> Schedule
         last_backup=stamp(last) if last is not None else "" if "lastBackup" in future else before.last_backup,
         last_skipped=stamp(skipped) if skipped is not None else "" if "lastSkipped" in future else before.last_skipped,
         recent=recent_backups(view.backups),
-        observed=found.observed,
+        observed=msgspec.structs.replace(
+            found.observed,
+            retention=old.digest,
+            deletions=dict(old.ledger.deletions),
+            deleted_runs=dict(old.ledger.runs),
+            deleting=old.ledger.last,
+        ),
         clearing=schedule.generation if found.skipped and schedule.skip is True else _clearing(schedule),
     )
     if verdict.fires is not None and _is_all_but_run(before, status):
         # Thousands may be due at once: all runs are created before any status is written.
         return before
-    return with_conditions(status, _conditions(view, verdict), schedule.generation, now)
+    wanted = (*_conditions(view, verdict), *_retention(before, old))
+    return with_conditions(status, wanted, schedule.generation, now)
 
 
 def _is_all_but_run(before: ScheduleStatus, after: ScheduleStatus) -> bool:
@@ -111,6 +142,14 @@ def _conditions(view: ScheduleView, verdict: Verdict) -> Iterator[NewCondition]:
         yield NewCondition(READY, FALSE, why.reason, why.message)
     else:
         yield NewCondition(READY, TRUE, Reason.SCHEDULED, "The next run starts at status.nextRun")
+
+
+def _retention(before: ScheduleStatus, old: Outdated) -> Iterator[NewCondition]:
+    """Yield what blocks the deletion of old runs; once, that nothing does any more."""
+    if old.blocked_by is not None:
+        yield NewCondition(RETAINING, FALSE, old.blocked_by.reason, old.blocked_by.message)
+    elif before.condition(RETAINING) is not None:
+        yield NewCondition(RETAINING, TRUE, Reason.RETENTION_APPLIES, "Old runs are deleted as the policy says")
 
 
 def blocked_by(view: ScheduleView, verdict: Verdict) -> Refused | None:

@@ -1,11 +1,13 @@
 """What a decision about a NonAdminSchedule depends on."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow
+from foresail.selfservice.rows.velero import VeleroRow
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
@@ -22,4 +24,9 @@ class ScheduleView(msgspec.Struct, frozen=True):
     older: int = 0  # NonAdminSchedules of the namespace that were created before it
     schedule_policy: SchedulePolicyRow | None = None  # the one that the policy names
     schedule_policy_problem: str = ""  # why that one cannot be read
+    velero: Mapping[str, VeleroRow] = {}  # the Velero Backups of its runs that exist, by the NonAdminBackup's name
+    restored: frozenset[str] = frozenset()  # its runs that a restore reads
+    is_full: bool = False  # quotas.stored is reached, and a run of a schedule of the namespace waits for it
+    is_waiting: bool = False  # that run is one of this schedule
+    doubt: str = ""  # what is not certain about its old runs
     deleted: datetime | None = None  # the slot of a run that was deleted before status.lastBackup recorded it

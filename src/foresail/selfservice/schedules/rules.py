@@ -320,26 +320,6 @@ def _is_settling(view: ScheduleView, now: datetime, since: datetime | None) -> b
     return is_settling(start_of_last(timing_of(view), last, since), now, is_known=is_known)
 
 
-# Which old runs are deleted
-
-
-def outdated(view: ScheduleView, now: datetime) -> tuple[list[RequestRow], datetime | None]:
-    """Return the completed runs beyond `keepLast` that may be deleted now, and when the next one may be."""
-    kept = view.policy.spec.schedules.keep_last if view.policy is not None else None
-    if kept is None or view.policy is None:
-        return [], None
-    age = duration(view.policy.spec.deletion.minimum_age)
-    old = completed(view)[kept:]
-    young = [each.created + age for each in old if each.created + age > now]
-    return [each for each in old if each.created + age <= now], min(young, default=None)
-
-
-def completed(view: ScheduleView) -> list[RequestRow]:
-    """Return the completed runs that nobody deletes, the newest first."""
-    good = [each for each in view.backups if velero_phase(each) == velero.COMPLETED and not each.is_being_removed]
-    return sorted(good, key=lambda each: (each.slot or each.created, each.key), reverse=True)
-
-
 def refused_runs(view: ScheduleView) -> list[RequestRow]:
     """Return the runs that were refused before anything was backed up."""
     return [

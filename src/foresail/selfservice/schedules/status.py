@@ -14,6 +14,9 @@ from foresail.selfservice.rows.schedules import ScheduleStatus
 from foresail.selfservice.rows.velero import glimpse
 
 READY = "Ready"
+RETAINING = "RetentionReady"
+"""Whether old runs are deleted as the policy says; there once something has blocked it."""
+
 RECENT = 5  # runs in status.recentBackups
 
 _LONGEST_MESSAGE = 2048

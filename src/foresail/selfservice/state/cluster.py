@@ -1,7 +1,7 @@
 """Everything that the controller knows of the cluster, and the questions that several of its parts ask."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 
 from foresail.kube.store import Store
 from foresail.plan import Key
@@ -55,6 +55,7 @@ class ClusterState:
                 "contents of": lambda row: [row.target.name] if _is_about_contents(row) else [],
             }
         )
+        self.skew: Callable[[], timedelta | None] = lambda: None  # by how much our clock is ahead of the API server's
         self.unobserved: dict[str, datetime] = {}  # since when a Velero object may exist that is not observed
 
     @property

@@ -46,7 +46,7 @@ class FamilyState:
             }
         )
         self.velero = Store[VeleroRow](
-            {"waits in": self._waits_in, "namespace uid": self._namespace_uid, "adoptable": _adoptable}
+            {"waits in": self._waits_in, "namespace uid": self._namespace_uid, "adoptable": _adoptable, "reads": _reads}
         )
         kinds = _MOVEMENTS[family.word]
         self.movements = {kind: Store[MovementRow]({"of": lambda row: [row.of]}) for kind in kinds}
@@ -171,3 +171,8 @@ def _run_of(row: RequestRow) -> list[Hashable]:
 def _awaits_hand_over(row: RequestRow) -> bool:
     """Whether a request is accepted and Velero's object was not made yet."""
     return bool(row.status.velero.nacuuid) and row.status.phase not in (CREATED, DELETING)
+
+
+def _reads(row: VeleroRow) -> list[str]:
+    """Return the Velero Backup that a Restore reads, until it has ended."""
+    return [row.source] if row.source and not row.is_terminal else []

@@ -19,6 +19,10 @@ _EXAMPLES = {
     "get": ("foresail backup schedule get", "foresail backup schedule get -A -o wide"),
     "describe": ("foresail backup schedule describe nightly",),
     "explain": ("foresail backup schedule explain nightly", "foresail backup schedule explain -o json"),
+    "retention": (
+        "foresail backup schedule retention nightly",
+        "foresail backup schedule retention nightly --approve 4f1d2c9a0b",
+    ),
     "calendar": ("foresail backup schedule calendar", "foresail backup schedule calendar --weeks 2 --svg weeks.svg"),
     "pause": ("foresail backup schedule pause nightly", "foresail backup schedule pause --all --dry-run"),
     "unpause": (
@@ -73,6 +77,12 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "explain", meaning, ("explain", "explain"))
     _add_selection(one)
     add_output(one, "table", "json", "yaml")
+    meaning = "show which runs keepLast deletes, when and why, and approve a long list"
+    one = _word(words, "retention", meaning, ("retention", "retention"))
+    _add_selection(one)
+    one.add_argument("--approve", metavar="LIST", help="delete the backups of the list that was shown with this digest")
+    add_output(one, "table", "json", "yaml")
+    add_dry_run(one)
     one = _word(words, "calendar", "draw how many runs start when", ("calendar", "calendar"))
     _add_selection(one)
     one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")

@@ -1,0 +1,1 @@
+"""Random histories in which everything goes wrong at once, and a model that judges each deletion of a Backup."""

@@ -1,0 +1,200 @@
+"""Which old runs of a NonAdminSchedule go: `keepLast` gives them up, and foresail.deletion decides.
+
+A run counts only if its Velero Backup exists. If the quota is reached and a run waits for it, what `keepLast` would
+delete after that run goes before it, one backup at a time: otherwise no run could ever start.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail import deletion
+from foresail.api import velero
+from foresail.backups import Quality, in_order
+from foresail.backups import judge as judge_quality
+from foresail.cron.duration import length_of
+from foresail.deletion import Circumstances, Decision, Ledger, Stored
+from foresail.retention import Copy, Rule, Rules, kept, why_not_kept
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests.status import IN_DELETION
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.schedules.observe import ScheduleView
+from foresail.slots.observed import Observed
+from foresail.tenancy.policies import PolicyRow
+
+RECHECK = timedelta(minutes=5)
+"""How often a deletion that something blocks for the moment is judged again."""
+
+_NEXT_RUN = ""  # no backup has this name
+_UNDECIDED = frozenset({Rule.AFTER_GOOD, Rule.RESTORED})  # what keeps a run for the moment only
+_HOLDS_DATA = (Quality.GOOD, Quality.PARTIAL, Quality.SHRUNK)
+
+
+class Outdated(msgspec.Struct, frozen=True):
+    """What becomes of the old runs of a schedule."""
+
+    decision: Decision = Decision()
+    digest: str = ""  # of the `keepLast` that is in effect
+    ledger: Ledger = Ledger()
+    blocked_by: Refused | None = None
+    grace: timedelta = deletion.DEFAULT_GRACE
+    later: datetime | None = None  # when the clock alone changes this
+    gone: Stored | None = None  # the run to delete now, one at a time
+
+
+def outdated(view: ScheduleView, now: datetime) -> Outdated:
+    """Return which runs beyond `keepLast` go, and what blocks it."""
+    policy, observed = view.policy, view.schedule.status.observed
+    if policy is None or policy.spec.schedules.keep_last is None:
+        return Outdated(ledger=ledger_of(observed))
+    rules = rules_of(policy)
+    stored, rows = list(stored_runs(view)), {row.key.name: row for row in view.backups}
+    copies = [_copy(row, rows[row.name], view) for row in stored]
+    reasons, why = kept(copies, rules), why_not_kept(copies, rules)
+    opens = {row.name: rows[row.name].created + minimum_age(policy) for row in stored}  # when it may be deleted
+    gives_up = {copy.name: why(copy) for copy in copies if not reasons[copy.name] and opens[copy.name] <= now}
+    if view.is_full and not any(map(_is_on_its_way, view.backups)):
+        stored, gives_up = _make_room(view, stored, copies, gives_up, now)
+    digest, ledger = f"keepLast {rules.last}", ledger_of(observed)
+    is_edited = observed is not None and observed.retention != digest
+    doubt = next(_doubts(view, now), "") if gives_up or any(map(is_marked, view.backups)) else ""
+    grace = length_of(policy.spec.schedules.grace_period) or timedelta()
+    circumstances = Circumstances(
+        grace, ledger, deletion.approved(view.schedule.approved), is_edited=is_edited, doubt=doubt
+    )
+    decision = deletion.decide(stored, gives_up, circumstances, now)
+    going = [row for row in stored if _UNDECIDED.issuperset(reasons[row.name])]
+    is_settled = not (doubt or view.restored) and deletion.may_take_effect(going, stored, circumstances, now)
+    instants = [*opens.values(), decision.next_at]
+    if doubt or view.restored:
+        instants.append(now + RECHECK)
+    gone = next(iter(decision.deletes), None)
+    return Outdated(
+        decision,
+        digest if not is_edited or is_settled else observed.retention if observed is not None else "",
+        ledger,
+        _blocked_by(view, decision),
+        grace,
+        min((instant for instant in instants if instant is not None and instant > now), default=None),
+        next((row for row in stored if row.name == gone), None),
+    )
+
+
+def held(observed: Observed | None) -> Outdated:
+    """Return what holds while a schedule is refused: nothing goes, and what is recorded stays."""
+    return Outdated(digest=observed.retention if observed is not None else "", ledger=ledger_of(observed))
+
+
+def rules_of(policy: PolicyRow) -> Rules:
+    """Return what the policy keeps of each schedule; `keepLastGood` outranks `keepLast`."""
+    return Rules(last=policy.spec.schedules.keep_last or 0, good=max(1, policy.spec.deletion.keep_last_good))
+
+
+def minimum_age(policy: PolicyRow) -> timedelta:
+    """Return how old a backup is before it may be deleted."""
+    return length_of(policy.spec.deletion.minimum_age or "0s") or timedelta()
+
+
+def is_marked(run: RequestRow) -> bool:
+    """Whether a run is marked for deletion, or waits for an approval of it."""
+    return run.delete_after is not None or run.waits_for_approval
+
+
+def _is_on_its_way(run: RequestRow) -> bool:
+    """Whether a deletion makes room soon; one that Velero could not carry out, or never began, blocks no other."""
+    condition = run.status.condition(IN_DELETION)
+    has_failed = condition is not None and condition.reason == Reason.DELETION_FAILED
+    return run.is_being_removed and not has_failed
+
+
+def _make_room(
+    view: ScheduleView, stored: list[Stored], copies: list[Copy], gives_up: dict[str, str], now: datetime
+) -> tuple[list[Stored], dict[str, str]]:
+    """Let one backup that is given up go at once; if there is none, one that goes after the run that waits."""
+    names = gives_up or (_beyond_next_run(view, copies, now) if view.is_waiting else {})
+    stays = deletion.protected(stored)
+    going = [row for row in stored if row.name in names and row.name not in stays]
+    first = min(going, key=_least_loss, default=None)
+    if first is None:
+        return stored, gives_up
+    rows = [msgspec.structs.replace(row, delete_after=now) if row is first else row for row in stored]
+    return rows, gives_up or {first.name: names[first.name]}
+
+
+def _beyond_next_run(view: ScheduleView, copies: list[Copy], now: datetime) -> dict[str, str]:
+    """Return what `keepLast` gives up once the run that waits has completed."""
+    if view.policy is None:
+        return {}
+    rules, age = rules_of(view.policy), minimum_age(view.policy)
+    created = {row.key.name: row.created for row in view.backups}
+    good = rules.good + 1 if view.policy.spec.deletion.keep_last_good else rules.good  # of those that exist now
+    reasons = kept([*copies, Copy(_NEXT_RUN, now, is_good=True)], Rules(last=rules.last, good=good))
+    why = f"quotas.stored is reached, and after the next run keepLast {rules.last} keeps newer ones"
+    return {copy.name: why for copy in copies if not reasons[copy.name] and created[copy.name] + age <= now}
+
+
+def _least_loss(row: Stored) -> tuple[bool, datetime, str]:
+    return row.quality in _HOLDS_DATA, row.started, row.name
+
+
+def ledger_of(observed: Observed | None) -> Ledger:
+    """Return what was deleted lately, as the schedule records it."""
+    if observed is None:
+        return Ledger()
+    return Ledger(observed.deletions, observed.deleted_runs, observed.deleting)
+
+
+def stored_runs(view: ScheduleView) -> Iterator[Stored]:
+    """Yield the runs that count: their Velero Backup exists, was made here, and is not being deleted."""
+    made = {row.key.name: view.velero[row.key.name] for row in view.backups if _counts(row, view)}
+    qualities = judge_quality(in_order(made.values()))
+    for row in view.backups:
+        if row.key.name in made:
+            quality = qualities.get(made[row.key.name].name, Quality.UNFINISHED)
+            started = row.slot or row.created
+            yield Stored(row.key.name, row.uid, started, quality, row.slot is not None, row.delete_after)
+
+
+def _counts(run: RequestRow, view: ScheduleView) -> bool:
+    backup = view.velero.get(run.key.name)
+    if backup is None or run.is_being_removed or backup.is_terminating:
+        return False
+    is_foreign = backup.claim is not None and backup.claim.is_synced
+    return not is_foreign and backup.phase not in (velero.DELETING, velero.FAILED_VALIDATION)
+
+
+def _copy(stored: Stored, run: RequestRow, view: ScheduleView) -> Copy:
+    return Copy(
+        name=stored.name,
+        started=stored.started,
+        is_good=stored.quality is Quality.GOOD,
+        is_partial=stored.quality is Quality.PARTIAL,
+        is_finished=stored.quality is not Quality.UNFINISHED,
+        is_pinned=run.is_pinned,
+        is_restored=stored.name in view.restored,
+    )
+
+
+def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
+    """Yield why nothing is deleted: something that the rule depends on is not certain."""
+    if view.doubt:
+        yield view.doubt
+    for run in view.backups:
+        if run.key.name not in view.velero:
+            continue
+        if max(filter(None, (run.slot, run.created))) - now > deletion.SKEW:
+            yield f"NonAdminBackup {run.key.name} has a time in the future. Check the clocks"
+        if run.slot is not None and run.slot - run.created > deletion.SKEW:
+            yield f"NonAdminBackup {run.key.name} was created before its slot. Check the clocks, then delete it"
+
+
+def _blocked_by(view: ScheduleView, decision: Decision) -> Refused | None:
+    if decision.doubt:
+        return Refused(Reason.RETENTION_IN_DOUBT, f"{decision.doubt}, so no old run is deleted")
+    if not decision.asks:
+        return None
+    policy = view.policy.name if view.policy is not None else ""
+    text = f"SelfServicePolicy {policy} would delete {len(decision.asks)} of {decision.of} backups, and waits"
+    ask = f"foresail backup schedule retention {view.schedule.key.name}"
+    return Refused(Reason.RETENTION_NOT_APPROVED, f"{text} for approval. To see and approve them: {ask}")
