@@ -29,6 +29,14 @@ class Copies:
     found: Sequence[TenantRequest]  # the newest first
     may_restore: bool
     may_plan: bool
+    choices: tuple[str, ...] | None = None  # what the policy lets a restore do with objects that exist; None: unknown
+
+    @property
+    def problem(self) -> str:
+        """Why no restore is offered; empty if one is."""
+        if not self.may_restore:
+            return "You may not create NonAdminRestores in this namespace."
+        return "" if self.choices is None or self.choices else "Self-service is not enabled in this namespace."
 
 
 def choose(site: Site, namespace: str, copies: Copies, chosen: str, search: Search, now: datetime) -> Html:
@@ -55,12 +63,11 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
     ]
     note = element("p", f"{len(names)} copies, page {at + 1} of {pages} ", *links, class_="note paging")
     fields = element("fieldset", element("legend", "Copies, the newest first"), line)
-    if not copies.may_restore:
-        told = element("p", "You may not create NonAdminRestores in this namespace.", class_="note")
-        return joined((told, fields, note))
+    if copies.problem:
+        return joined((element("p", copies.problem, class_="note"), fields, note))
     told = element("p", "You may not download contents, so there is no plan before the restore.", class_="note")
     label = "Show the plan" if copies.may_plan else "Continue without a plan"
-    whole = form(site, site.link("ns", namespace, "plan"), label, joined((fields, _existing())))
+    whole = form(site, site.link("ns", namespace, "plan"), label, joined((fields, _existing(copies.choices))))
     return joined((whole, note) if copies.may_plan else (told, whole, note))
 
 
@@ -79,12 +86,22 @@ def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
     return element("li", element("label", radio, " ", words(each for each in facts if each is not None)))
 
 
-def _existing() -> Html:
-    options = (
-        element("label", element("input", type="radio", name="policy", value=value, checked=value == KEEP), f" {text}")
-        for value, text in _POLICIES
+def _existing(choices: tuple[str, ...] | None) -> Html:
+    """Return what can be done with objects that exist: what the policy allows, or both if it is unknown."""
+    offered = [(value, text) for value, text in _POLICIES if choices is None or value in choices]
+    options = [
+        element("label", element("input", type="radio", name="policy", value=value, checked=not place), f" {text}")
+        for place, (value, text) in enumerate(offered)
+    ]
+    told = "You may not read the policy of this namespace. If it refuses your choice, nothing is restored."
+    if choices is not None:
+        told = "" if len(offered) == len(_POLICIES) else "The policy of this namespace allows nothing else."
+    return element(
+        "fieldset",
+        element("legend", "Objects that exist"),
+        *options,
+        element("p", told, class_="note") if told else None,
     )
-    return element("fieldset", element("legend", "Objects that exist"), *options)
 
 
 @dataclass(frozen=True, slots=True)

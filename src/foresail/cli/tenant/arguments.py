@@ -61,6 +61,7 @@ _EXAMPLES = {
         "get": ("foresail restore get", "foresail restore get -A --watch"),
         "describe": ("foresail restore describe undo", "foresail restore describe undo --details"),
         "explain": ("foresail restore explain undo", "foresail restore explain -o json"),
+        "retry": ("foresail restore retry undo", "foresail restore retry undo --wait"),
         "delete": ("foresail restore delete undo",),
         "wait": ("foresail restore wait undo --timeout 30m",),
         "logs": ("foresail restore logs undo", "foresail restore logs undo --results"),
@@ -86,6 +87,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
         _add_create(words, word)
         if word == "restore":
             _add_plan(words, word)
+            _add_retry(words, word)
         _add_reports(words, word)
         if word == "backup":
             _add_contents(words, word)
@@ -139,6 +141,17 @@ def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401
     _add_timeout(one, PATIENCE)
     _add_bucket(one)
     add_restore_spec(one)
+
+
+def _add_retry(words: Any, word: str) -> None:  # noqa: ANN401
+    one = _word(words, word, "retry", "ask again for restores that were refused or have expired; none starts by itself")
+    one.add_argument("names", nargs="+", metavar="NAME", help=f"names of {word}s")
+    add_object_output(one)
+    add_dry_run(one)
+    one.add_argument(
+        "-w", "--wait", action="store_true", help="wait until they finish; exit code 1 unless all complete"
+    )
+    _add_timeout(one)
 
 
 def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401

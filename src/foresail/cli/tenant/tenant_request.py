@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from foresail.api.nonadmin import Condition, Reference, Request
-from foresail.api.velero import TERMINAL
+from foresail.api.velero import TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.plan import Key
@@ -75,6 +75,11 @@ class TenantRequest:
         return (queue.estimated_queue_position or 0) if queue else 0
 
     @property
+    def starts_by(self) -> str:
+        """Until when a restore that waits may start; empty if it does not wait, or has no limit."""
+        return self.request.status.starting_deadline if self.is_open and self.velero.phase in WAITING else ""
+
+    @property
     def made(self) -> Reference:
         """The Velero object that belongs to it."""
         status = self.request.status
@@ -130,7 +135,7 @@ class TenantRequest:
 
         accepted = self.condition(ACCEPTED)
         is_current = accepted is not None and accepted.observed_generation in (0, self.request.metadata.generation)
-        return is_current and is_refused(self.phase, accepted)
+        return is_current and is_refused(self.family, self.phase, accepted)
 
 
 def decode_request(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest:
