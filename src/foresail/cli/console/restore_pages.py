@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from foresail.api.velero import COMPLETED
 from foresail.cli.console.layout import ROWS, Search, Site, button, cut, form, shell
 from foresail.cli.errors import CommandError
 from foresail.cli.restore_plan.planning import RestorePlan
@@ -54,7 +55,8 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
     pages = (len(names) + ROWS - 1) // ROWS
     at = min(place // ROWS, pages - 1)
     shown = copies.found[at * ROWS : (at + 1) * ROWS]
-    picked = chosen if chosen in names else shown[0].key.name
+    whole = [copy.key.name for copy in shown if copy.velero.phase == COMPLETED and copy.incomplete is None]
+    picked = chosen if chosen in names else next(iter(whole), "")
     line = element("ol", *(_copy(each, now, is_chosen=each.key.name == picked) for each in shown), class_="timeline")
     links = [
         element("a", label, href=site.link("ns", namespace, "restore", page=number))
@@ -67,8 +69,8 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
         return joined((element("p", copies.problem, class_="note"), fields, note))
     told = element("p", "You may not download contents, so there is no plan before the restore.", class_="note")
     label = "Show the plan" if copies.may_plan else "Continue without a plan"
-    whole = form(site, site.link("ns", namespace, "plan"), label, joined((fields, _existing(copies.choices))))
-    return joined((whole, note) if copies.may_plan else (told, whole, note))
+    offer = form(site, site.link("ns", namespace, "plan"), label, joined((fields, _existing(copies.choices))))
+    return joined((offer, note) if copies.may_plan else (told, offer, note))
 
 
 def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
@@ -77,8 +79,9 @@ def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
     facts: list[Child] = [
         element("strong", until(velero.start_timestamp, now)),
         name,
-        badge(velero.phase, "good" if velero.phase == "Completed" else "warn"),
+        badge(each.shown_phase, "good" if each.shown_phase == COMPLETED else "warn"),
         f"{done} items",
+        each.incomplete.message if each.incomplete is not None else None,
         f"{velero.errors} errors" if velero.errors else None,
         f"expires {until(velero.expiration, now)}",
     ]

@@ -24,7 +24,7 @@ _MEANING = {
 _EXAMPLES = {
     "backup": {
         "create": (
-            "foresail backup create before-upgrade --wait",
+            "foresail backup create before-upgrade --wait --fail-on incomplete",
             "foresail backup create db --include-resources secrets -l app=db --ttl 72h",
             "foresail backup create nightly -o yaml > nightly.yaml",
         ),
@@ -127,6 +127,7 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
         "-w", "--wait", action="store_true", help="wait until it finishes; exit code 1 unless it completes"
     )
     _add_timeout(one)
+    _add_fail_on(one, word)
     (add_backup_spec if word == "backup" else add_restore_spec)(one)
 
 
@@ -203,6 +204,15 @@ def _add_wait(words: Any, word: str) -> None:  # noqa: ANN401
     one = _word(words, word, "wait", f"wait until {word}s finish; exit code 1 unless all complete")
     one.add_argument("names", nargs="+", metavar="NAME", help=f"names of {word}s")
     _add_timeout(one)
+    _add_fail_on(one, word)
+
+
+def _add_fail_on(one: argparse.ArgumentParser, word: str) -> None:
+    """Add --fail-on, which only a backup has: it can be complete and lack data."""
+    one.set_defaults(fail_on="")
+    if word == "backup":
+        meaning = "exit code 1 also if it completes without the data of a volume, a kind or any object"
+        one.add_argument("--fail-on", choices=["incomplete"], default="", help=meaning)
 
 
 def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401

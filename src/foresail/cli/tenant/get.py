@@ -106,7 +106,7 @@ def _short_cells(each: TenantRequest, at: datetime) -> tuple[str, ...]:
     expiration = instant(each.velero.expiration) if each.velero.expiration else None
     expires = distance(expiration, at) if expiration else "n/a"
     return (
-        DELETING if each.is_terminating else each.velero.phase or each.phase or "New",
+        DELETING if each.is_terminating else each.shown_phase,
         _position(each),
         expires if each.family is BACKUPS else _backup_name(each),
         _age(each, at),
@@ -154,8 +154,8 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def why(each: TenantRequest, *, in_full: bool) -> str:
-    """Return why there is no complete backup or restore yet: a word, or that and the operator's message."""
-    blocking = each.blocking
+    """Return why there is no complete backup or restore yet, or what it lacks: a word, or that and the message."""
+    blocking = each.blocking or each.incomplete
     if blocking is None:
         return ""
     return f"{blocking.reason}: {blocking.message}" if in_full else blocking.reason

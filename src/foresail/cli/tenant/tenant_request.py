@@ -6,12 +6,24 @@ from typing import Any
 import msgspec
 
 from foresail.api.nonadmin import Condition, Reference, Request
-from foresail.api.velero import TERMINAL, WAITING
+from foresail.api.velero import COMPLETED, TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
-from foresail.selfservice.requests.status import ACCEPTED, DELETING, FALSE, IN_DELETION, QUEUED, SUCCEEDED, TRUE
+from foresail.selfservice.requests.status import (
+    ACCEPTED,
+    DATA_INCOMPLETE,
+    DELETING,
+    FALSE,
+    IN_DELETION,
+    QUEUED,
+    SUCCEEDED,
+    TRUE,
+)
+
+INCOMPLETE = "Incomplete"
+"""The word in lists for a complete backup with the condition DataIncomplete."""
 
 _any = msgspec.json.Decoder(dict[str, Any])
 _request = msgspec.json.Decoder(Request)
@@ -122,6 +134,18 @@ class TenantRequest:
         """The condition that reports success; None without one."""
         succeeded = self.condition(SUCCEEDED)
         return succeeded if succeeded is not None and succeeded.status == TRUE else None
+
+    @property
+    def incomplete(self) -> Condition | None:
+        """The condition that reports what a complete backup lacks; None if it lacks nothing, or is not complete."""
+        found = self.condition(DATA_INCOMPLETE)
+        return found if found is not None and found.status == TRUE and self.done is not None else None
+
+    @property
+    def shown_phase(self) -> str:
+        """The phase in lists: Velero calls a backup Completed although it lacks data, so that has its own word."""
+        phase = self.velero.phase or self.phase or "New"
+        return INCOMPLETE if phase == COMPLETED and self.incomplete is not None else phase
 
     @property
     def is_open(self) -> bool:
