@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 KILLS ?= 200
 SIZE ?= 1
 CRONJOBS ?= 100
+HISTORIES ?= 10000
 MINUTES ?= 60
 ROUNDS ?= 20
 IMAGE_TOOL ?= buildah
@@ -22,7 +23,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
-  runtime-kills takeover selfservice-kills selfservice-queue restore-authorization hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
+  runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -217,6 +218,9 @@ bench-scale: setup cluster-build ## measure how cost grows with the number of ob
 
 bench-console: setup cluster-build ## the console with 5,000 rows and with 50 viewers at once, SIZE=1; the last line is JSON: minutes
 	$(BIN)/python -m bench.console --size $(SIZE)
+
+moment-worlds: setup ## live through HISTORIES=10000 random histories of restores; the last line is JSON: 40 minutes of CPU
+	$(BIN)/python -m bench.moment_worlds --histories $(HISTORIES)
 
 primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: 90 minutes of CPU for 1,000
 	$(BIN)/python -m bench.primer_year --cron-jobs $(CRONJOBS)

@@ -6,6 +6,7 @@ A tenant with the built-in role `edit` replays each attack with the operator und
 import json
 import os
 import random
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -251,7 +252,7 @@ def test_restores_with_random_kinds_and_random_rights_bring_back_what_the_reques
         assert back == set(rights), (number, owner.status(f"nonadminrestore/{name}"))
 
 
-def test_a_denied_restore_starts_by_itself_once_its_requester_has_access(
+def test_a_denied_restore_starts_once_its_requester_has_access_and_asks_again(
     served: Cluster, eventually: Eventually
 ) -> None:
     owner = arrive(served, "granted", eventually)
@@ -268,6 +269,10 @@ def test_a_denied_restore_starts_by_itself_once_its_requester_has_access(
     owner.wait("nonadminrestore/denied", "--for=jsonpath={.status.phase}=BackingOff", seconds=90)
     assert condition(owner.status("nonadminrestore/denied"), "Accepted")[:2] == ("False", "AccessDenied")
     served.kubectl("create", "rolebinding", "edits", "--clusterrole=edit", "--user=restorer", here)
+    time.sleep(5)
+    assert condition(owner.status("nonadminrestore/denied"), "Accepted")[:2] == ("False", "AccessDenied")
+    again = json.dumps({"spec": {"retriedAt": "2026-01-01T00:00:00Z"}})  # as foresail restore retry does
+    requester.kubectl("patch", "nonadminrestore", "denied", "--type=merge", f"-p={again}")
     owner.wait("nonadminrestore/denied", "--for=condition=Succeeded", seconds=240)
     assert owner.names("configmap/settings") == ["configmap/settings"]
 

@@ -214,7 +214,10 @@ HOSTILE_VALUES: Mapping[str, Table] = {
         "deleteBackup": (True, "yes"),
         "forceDeleteBackup": (True, "yes"),
     },
-    NAR: {f"restoreSpec{at}": values for at, values in _RESTORE.items()},
+    NAR: {
+        **{f"restoreSpec{at}": values for at, values in _RESTORE.items()},
+        "retriedAt": ("2999-01-01T00:00:00Z", "soon", 1),
+    },
     NADR: {
         "target": ({"kind": "BackupContents", "name": "own"}, {"kind": "BackupLog", "name": TREASURE}, {}),
         "target.kind": (*_CONTENTS, "*", ""),

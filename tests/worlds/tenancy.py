@@ -150,7 +150,8 @@ class Tenancy:
         return str(done(self.world.create(NON_ADMIN_SCHEDULE, body, "tenant", key.namespace))["metadata"]["uid"])
 
     def edit(self, key: Key, kind: Kind = NON_ADMIN_BACKUP, **spec: Any) -> None:  # noqa: ANN401 - JSON
-        done(self.world.merge(kind, key, {"spec": spec}, "tenant"))
+        wrote = {"time": self.now(), "fieldsV1": {"f:spec": {}}}  # as the API server records it
+        done(self.world.merge(kind, key, {"metadata": {"managedFields": [wrote]}, "spec": spec}, "tenant"))
 
     def delete(self, key: Key, kind: Kind = NON_ADMIN_BACKUP) -> None:
         done(self.world.delete(kind, key))

@@ -18,11 +18,32 @@ LOCATION_ORIGIN = "openshift.io/oadp-nabsl-origin-namespace"
 _NOTHING = msgspec.Raw(b"{}")
 
 
+class OwnedFields(msgspec.Struct, frozen=True):
+    """The fields that a writer owns, as far as they matter: those of the spec."""
+
+    spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="f:spec")
+
+
+class FieldsWrite(msgspec.Struct, frozen=True, rename="camel"):
+    """When a writer last wrote its fields, and which they are."""
+
+    time: datetime | None = None
+    subresource: str = ""
+    fields_v1: OwnedFields = OwnedFields()
+
+
 class RequestMetadata(Metadata, frozen=True, rename="camel"):
-    """Metadata with the generation and the finalizers."""
+    """Metadata with the generation, the finalizers, and who wrote what."""
 
     generation: int = 0
     finalizers: tuple[str, ...] = ()
+    managed_fields: tuple[FieldsWrite, ...] = ()
+
+    @property
+    def spec_written(self) -> datetime | None:
+        """When somebody last wrote to the spec, at the latest; None if the API server does not tell."""
+        writes = (write for write in self.managed_fields if not write.subresource and bytes(write.fields_v1.spec))
+        return max((write.time for write in writes if write.time is not None), default=None)
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -58,6 +79,7 @@ class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     conditions: list[Condition] | None = None
     queue_info: QueueInfo | None = None
+    starting_deadline: str = ""
     velero_backup: Reference | None = None
     velero_restore: Reference | None = None
     velero_delete_backup_request: Reference | None = None

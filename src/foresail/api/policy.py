@@ -209,6 +209,10 @@ class RestorePolicy(Wire, frozen=True):
             f" created them. {NO_MAXIMUM}: no limit.",
         ),
     ] = 10_000
+    starting_deadline: Annotated[
+        Duration,
+        _described("How long after its request a restore may start; one that still waits then expires."),
+    ] = "1h"
     defaults: RestoreValues = RestoreValues()
     required: RestoreValues = RestoreValues()
     item_operation_timeout: Between = Bounds()

@@ -214,6 +214,13 @@ class NonAdminRestoreSpec(Wire, frozen=True):
     restore_spec: Annotated[
         RestoreSpec, msgspec.Meta(description="What to restore; backupName is a NonAdminBackup of this namespace.")
     ]
+    retried_at: (
+        Annotated[
+            datetime,
+            msgspec.Meta(description="Any new value asks again for a restore that was refused or has expired."),
+        ]
+        | None
+    ) = None
 
 
 class NonAdminRestoreStatus(Wire, frozen=True):
@@ -222,6 +229,10 @@ class NonAdminRestoreStatus(Wire, frozen=True):
     phase: Phase = "New"
     conditions: Conditions = ()
     queue_info: QueueInfo = QueueInfo(0)
+    starting_deadline: (
+        Annotated[datetime, msgspec.Meta(description="Until when the restore starts; after that it has expired.")]
+        | None
+    ) = None
     velero_restore: VeleroObject = VeleroObject()
     data_mover_data_downloads: Movements = Movements()
     file_system_pod_volume_restores: Movements = Movements()

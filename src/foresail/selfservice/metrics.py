@@ -316,7 +316,7 @@ def _waits(family: Family, row: VeleroRow | None) -> Labels | None:
 
 def _waits_for(family: Family, row: RequestRow | None) -> Labels | None:
     """Return where a request waits, and for what; None if it does not wait."""
-    reason = waiting_for(row) if row is not None else ""
+    reason = waiting_for(family, row) if row is not None else ""
     return (row.key.namespace, family.kind.name, reason) if row is not None and reason else None
 
 

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     VOLUME_NOT_NEW = "VolumeNotNew"
     BACKUP_TOO_LARGE = "BackupTooLarge"
     RESTORE_WITHDRAWN = "RestoreWithdrawn"
+    EXPIRED = "Expired"
 
     WAITING = "Waiting"
     RUNNING = "Running"

@@ -14,8 +14,10 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from foresail.api.policy import SelfServicePolicy
 from foresail.cli.access.cluster import connected
 from foresail.cli.console import read
 from foresail.cli.console.layout import ROWS, Search, Site
@@ -25,6 +27,7 @@ from foresail.cli.console.restore_pages import Copies, Wish, choose, planned
 from foresail.cli.console.turns import Turns
 from foresail.cli.errors import CommandError
 from foresail.cli.main import parser
+from foresail.cli.policy.choices import existing_resource_policies
 from foresail.cli.report.snapshot import Wanted
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.tenant.copies import restorable
@@ -198,6 +201,37 @@ def test_what_an_access_review_refuses_is_not_offered() -> None:
     assert "Continue without a plan" in page
     assert 'action="/mount/ns/shop/plan"' in page  # which names the copy that is confirmed by its UID
     assert 'action="/mount/ns/shop/restore"' not in page
+
+
+@pytest.mark.parametrize(
+    ("choices", "offered", "told"),
+    [
+        (("none", "update"), ["none", "update"], ""),
+        (("none",), ["none"], "allows nothing else"),
+        (("update",), ["update"], "allows nothing else"),
+        ((), [], "Self-service is not enabled"),
+        (None, ["none", "update"], "You may not read the policy"),
+    ],
+)
+def test_what_the_policy_refuses_is_not_offered(choices: tuple[str, ...] | None, offered: list[str], told: str) -> None:
+    found = Copies(restorable(copies(3), NOW), may_restore=True, may_plan=True, choices=choices)
+    page = choose(SITE, "shop", found, "", Search(), NOW)
+    assert [value for value in ("none", "update") if f'name="policy" value="{value}"' in page] == offered
+    assert told in page
+    assert ("<button" in page) is bool(offered)
+
+
+@pytest.mark.parametrize(
+    ("restore", "allowed"),
+    [
+        ({}, ("none",)),
+        ({"allowed": {"existingResourcePolicies": ["update"]}}, ("none", "update")),
+        ({"required": {"existingResourcePolicy": "update"}}, ("update",)),
+    ],
+)
+def test_choices_follow_the_rule_of_the_operator(restore: dict[str, Any], allowed: tuple[str, ...]) -> None:
+    body = {"metadata": {"name": "default"}, "spec": {"namespaceSelector": {}, "restore": restore}}
+    assert existing_resource_policies(msgspec.convert(body, SelfServicePolicy)) == allowed
 
 
 def test_a_viewer_without_rights_is_offered_no_restore(tmp_path: Path) -> None:

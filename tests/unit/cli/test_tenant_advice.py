@@ -116,6 +116,11 @@ SENTENCES = {
             "with kubectl edit nonadminbackup daily -n shop. Or ask a cluster administrator to allow it; the "
             "backup then starts automatically"
         ),
+        (
+            "The policy of namespace shop does not allow this restore. Correct the field that the message names, "
+            "with kubectl edit nonadminrestore daily -n shop. Or ask a cluster administrator to allow it, then run "
+            "foresail restore retry daily -n shop"
+        ),
     ),
     "RestoredFromBackup": (
         (
@@ -221,11 +226,19 @@ SENTENCES = {
             "Self-service is not enabled in namespace shop. Ask a cluster administrator to enable it; the backup "
             "then starts automatically"
         ),
+        (
+            "Self-service is not enabled in namespace shop. Ask a cluster administrator to enable it, then run "
+            "foresail restore retry daily -n shop"
+        ),
     ),
     "QuotaExceeded": (
         (
             "Namespace shop has reached the limit of backups that its policy sets. Wait until one finishes, or "
             "delete one with foresail backup delete; this one then starts automatically"
+        ),
+        (
+            "Namespace shop has reached the limit of restores that its policy sets. Wait until one finishes, or "
+            "delete one with foresail restore delete; this one then starts, unless it expires"
         ),
     ),
     "RestoreHistory": (
@@ -233,17 +246,25 @@ SENTENCES = {
     ),
     "WaitingForTurn": (
         ("Other backups and restores are ahead of it in the queue. Wait; it starts automatically when its turn comes"),
+        (
+            "Other backups and restores are ahead of it in the queue. Wait; it starts automatically when its turn "
+            "comes, unless it expires"
+        ),
     ),
     "BackupNotReady": (
         (
             "The backup to restore from does not exist or has not finished. Create that backup or wait for it; "
-            "the restore then starts automatically"
+            "the restore then starts automatically, unless it expires"
         ),
     ),
     "LocationUnavailable": (
         (
             "The storage location of the backup is unavailable. Wait; the backup starts automatically when it is "
             "available. If this persists, ask a cluster administrator"
+        ),
+        (
+            "The storage location of the backup is unavailable. Wait; the restore starts when it is available, "
+            "unless it expires. If this persists, ask a cluster administrator"
         ),
     ),
     "RequesterUnknown": (
@@ -278,14 +299,14 @@ SENTENCES = {
     "AccessDenied": (
         (
             "The requester may not create any kind in the backup. Ask a cluster administrator for access to the "
-            "kinds that the message names. The restore starts automatically within ten minutes"
+            "kinds that the message names, then run foresail restore retry daily -n shop"
         ),
     ),
     "VolumeNotBackedUp": (
         (
             "A volume would be re-created unchanged, not from backed-up data. Create a restore with "
             "--exclude-resources persistentvolumeclaims,pods. Or ask a cluster administrator for restore.volumes: "
-            "AsIs or permission to create PersistentVolumes; the restore then starts automatically"
+            "AsIs or permission to create PersistentVolumes, then run foresail restore retry daily -n shop"
         ),
     ),
     "VolumeNotNew": (
@@ -306,6 +327,12 @@ SENTENCES = {
         (
             "The policy or the requester's access changed before Velero began the restore, so it was withdrawn. "
             "Ask a cluster administrator for access to the kinds that the message names, and create another restore"
+        ),
+    ),
+    "Expired": (
+        (
+            "The restore could not start in time, and a later one could overwrite what is newer. Remove the cause of "
+            "the wait and ask again as the message says"
         ),
     ),
     "Waiting": ("Velero has not started it yet. Wait for it with foresail backup wait daily -n shop",),

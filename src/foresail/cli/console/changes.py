@@ -5,7 +5,6 @@ from typing import Any
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.console.restore_pages import UPDATE
 from foresail.cli.errors import CommandError
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.tenant.names import restore_name
@@ -42,7 +41,7 @@ async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: dat
 
 def restore_fields(backup: str, policy: str) -> dict[str, str]:
     """Return the restoreSpec of a copy: the plan and the restore have the same."""
-    return {"backupName": backup, **({"existingResourcePolicy": policy} if policy == UPDATE else {})}
+    return {"backupName": backup, "existingResourcePolicy": policy}  # a default of the policy may be the other one
 
 
 async def set_paused(cluster: Cluster, key: Key, uid: str, *, paused: bool) -> None:

@@ -31,7 +31,7 @@ from foresail.cli.tenant.explain import advised, steps_of, summary
 from foresail.cli.tenant.get import until, why
 from foresail.cli.tenant.schedule.get import short_cells as own_schedule_cells
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule
-from foresail.cli.tenant.tenant_request import TenantRequest
+from foresail.cli.tenant.tenant_request import INCOMPLETE, TenantRequest
 from foresail.cli.web.markup import Child, Html, element
 from foresail.cli.web.parts import badge, command, data_table, section, words
 from foresail.plan import Key
@@ -42,7 +42,7 @@ SCHEDULES = ("schedule", "cron", "last run", "next run", "waiting")
 """The columns of every table of schedules."""
 
 _QUOTAS = ("backups", "active backups", "restores", "active restores")
-_MOODS = {"Completed": "good", "Failed": "bad", "PartiallyFailed": "bad", "FailedValidation": "bad"}
+_MOODS = {"Completed": "good", INCOMPLETE: "warn", "Failed": "bad", "PartiallyFailed": "bad", "FailedValidation": "bad"}
 
 
 def overview(
@@ -203,7 +203,7 @@ def requests_table(site: Site, label: str, found: Sequence[TenantRequest], now: 
 
 def status_badge(each: TenantRequest) -> Html:
     """Return the phase with its colour."""
-    phase = each.velero.phase or each.phase or "New"
+    phase = each.shown_phase
     return badge(cut(phase), _MOODS.get(phase, ""))
 
 

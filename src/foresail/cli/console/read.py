@@ -42,11 +42,12 @@ from foresail.cli.doctor.finding import Finding
 from foresail.cli.errors import CommandError, TooLargeError
 from foresail.cli.location.request import read_requests
 from foresail.cli.output.times import short
+from foresail.cli.policy.choices import existing_resource_policies
 from foresail.cli.policy.get import Applied, read_applied
 from foresail.cli.policy.preview import Preview, preview
 from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy, read_schedule_policies
 from foresail.cli.policy.shares import TenantShare, in_order, tenant_shares
-from foresail.cli.policy.usage import Usage, read_own_usage, read_usage
+from foresail.cli.policy.usage import Usage, own_policy, read_own_usage, read_usage
 from foresail.cli.primer.annotated import in_primers_form, read_annotated
 from foresail.cli.primer.selection import Document, as_document, key_of
 from foresail.cli.report.figures import Figures
@@ -215,7 +216,18 @@ class Reader:
             restorable(await self._requests(BACKUPS, namespace), now),
             may_restore=await self.may_restore(namespace),
             may_plan=await self.may_download(namespace) and await may(self.cluster, "get", BACKUPS.kind, namespace),
+            choices=await self._choices(namespace),
         )
+
+    async def _choices(self, namespace: str) -> tuple[str, ...] | None:
+        """Return what the policy lets a restore do with objects that exist; None if the viewer may not read it."""
+        options = self._policy_options()
+        options.namespace = namespace
+        try:
+            policy = await own_policy(self.cluster, options)
+        except CommandError:
+            return None
+        return () if policy is None else existing_resource_policies(policy)
 
     async def may_download(self, namespace: str) -> bool:
         """Return whether the viewer may ask for files of Velero in a namespace, and delete the request."""

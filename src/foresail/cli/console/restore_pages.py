@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from foresail.api.velero import COMPLETED
 from foresail.cli.console.layout import ROWS, Search, Site, button, cut, form, shell
 from foresail.cli.errors import CommandError
 from foresail.cli.restore_plan.planning import RestorePlan
@@ -29,6 +30,14 @@ class Copies:
     found: Sequence[TenantRequest]  # the newest first
     may_restore: bool
     may_plan: bool
+    choices: tuple[str, ...] | None = None  # what the policy lets a restore do with objects that exist; None: unknown
+
+    @property
+    def problem(self) -> str:
+        """Why no restore is offered; empty if one is."""
+        if not self.may_restore:
+            return "You may not create NonAdminRestores in this namespace."
+        return "" if self.choices is None or self.choices else "Self-service is not enabled in this namespace."
 
 
 def choose(site: Site, namespace: str, copies: Copies, chosen: str, search: Search, now: datetime) -> Html:
@@ -46,7 +55,8 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
     pages = (len(names) + ROWS - 1) // ROWS
     at = min(place // ROWS, pages - 1)
     shown = copies.found[at * ROWS : (at + 1) * ROWS]
-    picked = chosen if chosen in names else shown[0].key.name
+    whole = [copy.key.name for copy in shown if copy.velero.phase == COMPLETED and copy.incomplete is None]
+    picked = chosen if chosen in names else next(iter(whole), "")
     line = element("ol", *(_copy(each, now, is_chosen=each.key.name == picked) for each in shown), class_="timeline")
     links = [
         element("a", label, href=site.link("ns", namespace, "restore", page=number))
@@ -55,13 +65,12 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
     ]
     note = element("p", f"{len(names)} copies, page {at + 1} of {pages} ", *links, class_="note paging")
     fields = element("fieldset", element("legend", "Copies, the newest first"), line)
-    if not copies.may_restore:
-        told = element("p", "You may not create NonAdminRestores in this namespace.", class_="note")
-        return joined((told, fields, note))
+    if copies.problem:
+        return joined((element("p", copies.problem, class_="note"), fields, note))
     told = element("p", "You may not download contents, so there is no plan before the restore.", class_="note")
     label = "Show the plan" if copies.may_plan else "Continue without a plan"
-    whole = form(site, site.link("ns", namespace, "plan"), label, joined((fields, _existing())))
-    return joined((whole, note) if copies.may_plan else (told, whole, note))
+    offer = form(site, site.link("ns", namespace, "plan"), label, joined((fields, _existing(copies.choices))))
+    return joined((offer, note) if copies.may_plan else (told, offer, note))
 
 
 def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
@@ -70,8 +79,9 @@ def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
     facts: list[Child] = [
         element("strong", until(velero.start_timestamp, now)),
         name,
-        badge(velero.phase, "good" if velero.phase == "Completed" else "warn"),
+        badge(each.shown_phase, "good" if each.shown_phase == COMPLETED else "warn"),
         f"{done} items",
+        each.incomplete.message if each.incomplete is not None else None,
         f"{velero.errors} errors" if velero.errors else None,
         f"expires {until(velero.expiration, now)}",
     ]
@@ -79,12 +89,22 @@ def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
     return element("li", element("label", radio, " ", words(each for each in facts if each is not None)))
 
 
-def _existing() -> Html:
-    options = (
-        element("label", element("input", type="radio", name="policy", value=value, checked=value == KEEP), f" {text}")
-        for value, text in _POLICIES
+def _existing(choices: tuple[str, ...] | None) -> Html:
+    """Return what can be done with objects that exist: what the policy allows, or both if it is unknown."""
+    offered = [(value, text) for value, text in _POLICIES if choices is None or value in choices]
+    options = [
+        element("label", element("input", type="radio", name="policy", value=value, checked=not place), f" {text}")
+        for place, (value, text) in enumerate(offered)
+    ]
+    told = "You may not read the policy of this namespace. If it refuses your choice, nothing is restored."
+    if choices is not None:
+        told = "" if len(offered) == len(_POLICIES) else "The policy of this namespace allows nothing else."
+    return element(
+        "fieldset",
+        element("legend", "Objects that exist"),
+        *options,
+        element("p", told, class_="note") if told else None,
     )
-    return element("fieldset", element("legend", "Objects that exist"), *options)
 
 
 @dataclass(frozen=True, slots=True)

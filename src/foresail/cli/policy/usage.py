@@ -149,13 +149,13 @@ async def read_own_usage(cluster: Cluster, args: argparse.Namespace) -> Usage:
     name = args.namespace
     backups, restores = [await read_own_use(cluster, family, args) for family in (BACKUPS, RESTORES)]
     try:
-        return _usage(name, await _own_policy(cluster, args), backups, restores)
+        return _usage(name, await own_policy(cluster, args), backups, restores)
     except CommandError as error:
         return Usage(name, "", Quotas(), backups, restores, unknown=error.problem)
 
 
-async def _own_policy(cluster: Cluster, args: argparse.Namespace) -> SelfServicePolicy | None:
-    """Return the policy that applies in a namespace; an error if the caller may not read what decides it."""
+async def own_policy(cluster: Cluster, args: argparse.Namespace) -> SelfServicePolicy | None:
+    """Return the policy that applies in a namespace; raise an error if the caller may not read what decides it."""
     for verb, kind, name in (("list", SELF_SERVICE_POLICY, ""), ("get", NAMESPACE, args.namespace)):
         if not await may(cluster, verb, kind, name, name):
             raise CommandError(f"you may not {verb} {kind.plural}", "ask a cluster administrator")

@@ -26,6 +26,7 @@ _AGAIN = "remove the cause and create another {word}"
 _CONDITIONS = f"see its conditions with foresail {{word}} describe {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
 _LOG = f"see the cause with foresail {{word}} logs {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
 _LOCATION = "foresail location describe {name} -n {namespace}"
+_RETRY = "foresail restore retry {name} -n {namespace}"
 _ASK_FOR_ACCESS = "ask a cluster administrator for access to the kinds that the message names"
 
 ADVICE = {
@@ -83,6 +84,7 @@ ADVICE = {
     Reason.POLICY_VIOLATION: Advice(
         "the policy of namespace {namespace} does not allow this {word}",
         f"{_CORRECT}. Or ask a cluster administrator to allow it; the {{word}} then starts automatically",
+        f"{_CORRECT}. Or ask a cluster administrator to allow it, then run {_RETRY}",
     ),
     Reason.RESTORED_FROM_BACKUP: Advice(
         "a restore of the namespace re-created this {word}, and it does not run again automatically",
@@ -169,10 +171,12 @@ ADVICE = {
     Reason.NO_POLICY: Advice(
         "self-service is not enabled in namespace {namespace}",
         "ask a cluster administrator to enable it; the {word} then starts automatically",
+        f"ask a cluster administrator to enable it, then run {_RETRY}",
     ),
     Reason.QUOTA_EXCEEDED: Advice(
         "namespace {namespace} has reached the limit of {word}s that its policy sets",
         "wait until one finishes, or delete one with foresail {word} delete; this one then starts automatically",
+        "wait until one finishes, or delete one with foresail restore delete; this one then starts, unless it expires",
     ),
     Reason.RESTORE_HISTORY: Advice(
         "the policy keeps only the newest finished restores of a namespace",
@@ -181,14 +185,17 @@ ADVICE = {
     Reason.WAITING_FOR_TURN: Advice(
         "other backups and restores are ahead of it in the queue",
         "wait; it starts automatically when its turn comes",
+        "wait; it starts automatically when its turn comes, unless it expires",
     ),
     Reason.BACKUP_NOT_READY: Advice(
         "the backup to restore from does not exist or has not finished",
-        "create that backup or wait for it; the restore then starts automatically",
+        "create that backup or wait for it; the restore then starts automatically, unless it expires",
     ),
     Reason.LOCATION_UNAVAILABLE: Advice(
         "the storage location of the backup is unavailable",
         "wait; the backup starts automatically when it is available. If this persists, ask a cluster administrator",
+        "wait; the restore starts when it is available, unless it expires. If this persists, ask a cluster "
+        "administrator",
     ),
     Reason.REQUESTER_UNKNOWN: Advice(
         "the restore has no recorded requester, so access cannot be checked",
@@ -207,12 +214,12 @@ ADVICE = {
     ),
     Reason.ACCESS_DENIED: Advice(
         "the requester may not create any kind in the backup",
-        f"{_ASK_FOR_ACCESS}. The restore starts automatically within ten minutes",
+        f"{_ASK_FOR_ACCESS}, then run {_RETRY}",
     ),
     Reason.VOLUME_NOT_BACKED_UP: Advice(
         "a volume would be re-created unchanged, not from backed-up data",
         "create a restore with --exclude-resources persistentvolumeclaims,pods. Or ask a cluster administrator for "
-        "restore.volumes: AsIs or permission to create PersistentVolumes; the restore then starts automatically",
+        f"restore.volumes: AsIs or permission to create PersistentVolumes, then run {_RETRY}",
     ),
     Reason.VOLUME_NOT_NEW: Advice(
         "Velero would write files as root into a volume that the restore does not create itself",
@@ -227,6 +234,10 @@ ADVICE = {
     Reason.RESTORE_WITHDRAWN: Advice(
         "the policy or the requester's access changed before Velero began the restore, so it was withdrawn",
         f"{_ASK_FOR_ACCESS}, and create another restore",
+    ),
+    Reason.EXPIRED: Advice(
+        "the restore could not start in time, and a later one could overwrite what is newer",
+        "remove the cause of the wait and ask again as the message says",
     ),
     Reason.WAITING: Advice("Velero has not started it yet", _WAIT),
     Reason.RUNNING: Advice("Velero is working on it", _WAIT),

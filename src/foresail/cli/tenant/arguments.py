@@ -24,7 +24,7 @@ _MEANING = {
 _EXAMPLES = {
     "backup": {
         "create": (
-            "foresail backup create before-upgrade --wait",
+            "foresail backup create before-upgrade --wait --fail-on incomplete",
             "foresail backup create db --include-resources secrets -l app=db --ttl 72h",
             "foresail backup create nightly -o yaml > nightly.yaml",
         ),
@@ -65,6 +65,7 @@ _EXAMPLES = {
         "get": ("foresail restore get", "foresail restore get -A --watch"),
         "describe": ("foresail restore describe undo", "foresail restore describe undo --details"),
         "explain": ("foresail restore explain undo", "foresail restore explain -o json"),
+        "retry": ("foresail restore retry undo", "foresail restore retry undo --wait"),
         "delete": ("foresail restore delete undo",),
         "wait": ("foresail restore wait undo --timeout 30m",),
         "logs": ("foresail restore logs undo", "foresail restore logs undo --results"),
@@ -90,6 +91,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
         _add_create(words, word)
         if word == "restore":
             _add_plan(words, word)
+            _add_retry(words, word)
         _add_reports(words, word)
         if word == "backup":
             _add_contents(words, word)
@@ -130,6 +132,7 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
         "-w", "--wait", action="store_true", help="wait until it finishes; exit code 1 unless it completes"
     )
     _add_timeout(one)
+    _add_fail_on(one, word)
     (add_backup_spec if word == "backup" else add_restore_spec)(one)
 
 
@@ -144,6 +147,17 @@ def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401
     _add_timeout(one, PATIENCE)
     _add_bucket(one)
     add_restore_spec(one)
+
+
+def _add_retry(words: Any, word: str) -> None:  # noqa: ANN401
+    one = _word(words, word, "retry", "ask again for restores that were refused or have expired; none starts by itself")
+    one.add_argument("names", nargs="+", metavar="NAME", help=f"names of {word}s")
+    add_object_output(one)
+    add_dry_run(one)
+    one.add_argument(
+        "-w", "--wait", action="store_true", help="wait until they finish; exit code 1 unless all complete"
+    )
+    _add_timeout(one)
 
 
 def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
@@ -195,6 +209,15 @@ def _add_wait(words: Any, word: str) -> None:  # noqa: ANN401
     one = _word(words, word, "wait", f"wait until {word}s finish; exit code 1 unless all complete")
     one.add_argument("names", nargs="+", metavar="NAME", help=f"names of {word}s")
     _add_timeout(one)
+    _add_fail_on(one, word)
+
+
+def _add_fail_on(one: argparse.ArgumentParser, word: str) -> None:
+    """Add --fail-on, which only a backup has: it can be complete and lack data."""
+    one.set_defaults(fail_on="")
+    if word == "backup":
+        meaning = "exit code 1 also if it completes without the data of a volume, a kind or any object"
+        one.add_argument("--fail-on", choices=["incomplete"], default="", help=meaning)
 
 
 def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401

@@ -62,6 +62,6 @@ async def _create(cluster: Cluster, family: Family, args: argparse.Namespace, un
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], "name"), flush=True)
     print(f"{family.kind.name} {key} created.", file=sys.stderr)
     if args.wait:
-        return await wait_for(cluster, family, key, until)
+        return await wait_for(cluster, family, key, until, args.fail_on)
     print(f"Follow it with foresail {family.word} wait {key.name} -n {key.namespace}", file=sys.stderr)
     return 0

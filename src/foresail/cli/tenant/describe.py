@@ -58,7 +58,7 @@ async def _volumes(cluster: Cluster, each: TenantRequest, access: Access) -> str
 
 def described(each: TenantRequest, at: datetime, volumes: str = "") -> str:
     """Return the text about a request: metadata, progress, spec, volumes, conditions and the next step."""
-    text = aligned([*_request_lines(each), "", *_velero_lines(each, at), ""])
+    text = aligned([*_request_lines(each, at), "", *_velero_lines(each, at), ""])
     name = each.key.name
     text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
     spec = document(each.spec, "yaml") if each.spec else "{}"
@@ -67,7 +67,7 @@ def described(each: TenantRequest, at: datetime, volumes: str = "") -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _request_lines(each: TenantRequest) -> Iterator[str]:
+def _request_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
     metadata = each.request.metadata
     yield f"Name:\t{each.key.name}"
     yield f"Namespace:\t{each.key.namespace}"
@@ -76,6 +76,8 @@ def _request_lines(each: TenantRequest) -> Iterator[str]:
     yield f"Phase:\t{each.phase or 'New'}"
     if each.position:
         yield f"Queue:\t{each.position}"
+    if each.starts_by:
+        yield f"Waits Until:\t{until(each.starts_by, at)}"
 
 
 def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:

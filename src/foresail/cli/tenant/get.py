@@ -106,7 +106,7 @@ def _short_cells(each: TenantRequest, at: datetime) -> tuple[str, ...]:
     expiration = instant(each.velero.expiration) if each.velero.expiration else None
     expires = distance(expiration, at) if expiration else "n/a"
     return (
-        DELETING if each.is_terminating else each.velero.phase or each.phase or "New",
+        DELETING if each.is_terminating else each.shown_phase,
         _position(each),
         expires if each.family is BACKUPS else _backup_name(each),
         _age(each, at),
@@ -154,11 +154,12 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def why(each: TenantRequest, *, in_full: bool) -> str:
-    """Return when a backup goes, or why there is no complete one yet: a word, or that and the operator's message."""
-    blocking, mark = each.blocking, each.mark
+    """Return when a backup goes, why there is no complete one yet, or what it lacks: a word, or that and a message."""
+    mark = each.mark
     if mark.is_marked and not each.is_terminating:
         after = f"deleted after {stamp(mark.delete_after)}" if mark.delete_after is not None else "waits for approval"
         return f"{after}: {mark.why}" if in_full else after
+    blocking = each.blocking or each.incomplete
     if blocking is None:
         return ""
     return f"{blocking.reason}: {blocking.message}" if in_full else blocking.reason

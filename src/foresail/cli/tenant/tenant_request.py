@@ -9,12 +9,24 @@ import msgspec
 from foresail.api.instants import instant
 from foresail.api.marks import DELETE_AFTER, DELETE_REASON, PINNED, SCHEDULE_UID, SLOT
 from foresail.api.nonadmin import Condition, Reference, Request
-from foresail.api.velero import TERMINAL
+from foresail.api.velero import COMPLETED, TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
-from foresail.selfservice.requests.status import ACCEPTED, DELETING, FALSE, IN_DELETION, QUEUED, SUCCEEDED, TRUE
+from foresail.selfservice.requests.status import (
+    ACCEPTED,
+    DATA_INCOMPLETE,
+    DELETING,
+    FALSE,
+    IN_DELETION,
+    QUEUED,
+    SUCCEEDED,
+    TRUE,
+)
+
+INCOMPLETE = "Incomplete"
+"""The word in lists for a complete backup with the condition DataIncomplete."""
 
 _any = msgspec.json.Decoder(dict[str, Any])
 _request = msgspec.json.Decoder(Request)
@@ -94,6 +106,11 @@ class TenantRequest:
         return (queue.estimated_queue_position or 0) if queue else 0
 
     @property
+    def starts_by(self) -> str:
+        """Until when a restore that waits may start; empty if it does not wait, or has no limit."""
+        return self.request.status.starting_deadline if self.is_open and self.velero.phase in WAITING else ""
+
+    @property
     def made(self) -> Reference:
         """The Velero object that belongs to it."""
         status = self.request.status
@@ -150,6 +167,18 @@ class TenantRequest:
         return succeeded if succeeded is not None and succeeded.status == TRUE else None
 
     @property
+    def incomplete(self) -> Condition | None:
+        """The condition that reports what a complete backup lacks; None if it lacks nothing, or is not complete."""
+        found = self.condition(DATA_INCOMPLETE)
+        return found if found is not None and found.status == TRUE and self.done is not None else None
+
+    @property
+    def shown_phase(self) -> str:
+        """The phase in lists: Velero calls a backup Completed although it lacks data, so that has its own word."""
+        phase = self.velero.phase or self.phase or "New"
+        return INCOMPLETE if phase == COMPLETED and self.incomplete is not None else phase
+
+    @property
     def is_open(self) -> bool:
         """Whether it has not ended yet: it waits, or it runs."""
         return self.velero.phase not in TERMINAL and self.done is None and not self.is_refused
@@ -161,7 +190,7 @@ class TenantRequest:
 
         accepted = self.condition(ACCEPTED)
         is_current = accepted is not None and accepted.observed_generation in (0, self.request.metadata.generation)
-        return is_current and is_refused(self.phase, accepted)
+        return is_current and is_refused(self.family, self.phase, accepted)
 
 
 def decode_request(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest:

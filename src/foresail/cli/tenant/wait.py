@@ -22,11 +22,14 @@ from foresail.plan import Key
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.outcome import kept, outcome
-from foresail.selfservice.requests.status import ACCEPTED, DATA_INCOMPLETE, FALSE, IN_DELETION, SUCCEEDED
+from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, SUCCEEDED
 
 _PAUSE = 0.5
 PATIENCE = timedelta(seconds=15)
 """How long to wait for the operator before a hint names whom to ask."""
+
+FAIL_ON_INCOMPLETE = "incomplete"
+"""The value of --fail-on with which a backup that lacks data is a failure."""
 
 _FOR_THE_CAUSE = timedelta(seconds=10)
 _NOT_BY_ITSELF = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)  # someone has to act first
@@ -41,7 +44,7 @@ async def _wait(cluster: Cluster, family: Family, args: argparse.Namespace) -> i
     until, problems = deadline(args.timeout), 0
     for name in args.names:
         try:
-            await wait_for(cluster, family, Key(args.namespace, name), until)
+            await wait_for(cluster, family, Key(args.namespace, name), until, args.fail_on)
         except CommandError as error:
             if len(args.names) == 1:
                 raise
@@ -50,15 +53,18 @@ async def _wait(cluster: Cluster, family: Family, args: argparse.Namespace) -> i
     return 1 if problems else 0
 
 
-async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime | None) -> int:
-    """Show the progress of a request until it has ended; return 0 if it is complete, raise its problem if not."""
+async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime | None, fail_on: str = "") -> int:
+    """Show the progress of a request until it has ended; return 0 if it is complete, raise its problem if not.
+
+    With `fail_on`, a complete backup that lacks data or kinds is a problem.
+    """
     progress, began, shown = Bar(), now(), ""
     over: datetime | None = None
     try:
         while True:
             each = await read_request(cluster, family, key)
             progress.show(progress_of(each))
-            ended = verdict(each)
+            ended = verdict(each, fail_on)
             if ended is not None:
                 over = over or min(now() + _FOR_THE_CAUSE, until or datetime.max.replace(tzinfo=UTC))
                 if is_explained(each) or now() >= over:
@@ -76,7 +82,7 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     if isinstance(ended, CommandError):
         raise ended
     print(f"{family.kind.name} {key}: {ended}", file=sys.stderr)
-    incomplete = each.condition(DATA_INCOMPLETE)
+    incomplete = each.incomplete
     if incomplete is not None:
         hint(sentence(advice_for(incomplete.reason), family, key))
     if each.velero.warnings:
@@ -98,13 +104,13 @@ async def wait_until_deleted(cluster: Cluster, each: TenantRequest, until: datet
         await _pause(latest, until)
 
 
-def verdict(each: TenantRequest) -> CommandError | str | None:
+def verdict(each: TenantRequest, fail_on: str = "") -> CommandError | str | None:
     """Return the outcome: a text if the request is complete, an error if it never will be, None if it continues."""
     name = f"{each.family.kind.name} {each.key}"
     if each.is_terminating:
         return CommandError(f"{name} is being deleted", _next(each, each.condition(IN_DELETION)))
-    incomplete = each.condition(DATA_INCOMPLETE)
-    if each.done and incomplete is not None and incomplete.reason == Reason.NOTHING_BACKED_UP:
+    incomplete = each.incomplete
+    if incomplete is not None and (fail_on == FAIL_ON_INCOMPLETE or incomplete.reason == Reason.NOTHING_BACKED_UP):
         return CommandError(f"{name} is {incomplete.reason}: {incomplete.message}", _next(each, incomplete))
     if each.done:
         return each.done.message

@@ -19,7 +19,6 @@ class Check(msgspec.Struct, frozen=True):
     list_url: str = ""
     volumes_url: str = ""
     authority: str = ""
-    is_repeat: bool = False  # repeated after a refusal: a recent denial still counts
 
 
 class Checked(msgspec.Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from math import inf
 from typing import Protocol, TypeVar
@@ -50,8 +49,6 @@ _SECONDS = 60.0  # for one file
 _SERVED_SECONDS = 300.0
 _NEW_KINDS_SECONDS = 10.0  # how often discovery is read again at most because of a name that it does not have
 _AT_ONCE = 8  # access reviews of one restore
-_DENIED_SECONDS = 60.0
-_MOST_DENIED = 4096
 _PODS = PageSize(50, 4 << 20)  # several namespaces are read at once
 _NOT_VELEROS = "Velero's list of its contents is unreadable; create a new backup"
 _NO_ANSWER = "the API server did not answer"
@@ -102,7 +99,6 @@ class AccessReader:
         self._served: tuple[ApiResource, ...] = ()
         self._served_at = -inf  # by the event loop's clock
         self._discovering = asyncio.Lock()
-        self._denied: OrderedDict[tuple[str, tuple[str, ...], Question], float] = OrderedDict()  # until when it counts
 
     def knows(self, backup_uid: str) -> bool:
         """Whether the contents of a backup are cached."""
@@ -132,7 +128,7 @@ class AccessReader:
     async def _run(self, check: Query) -> Answer:
         match check:
             case Recheck(options):
-                may = await self._reviewed(access.handed_over(options.included), options, is_repeat=False)
+                may = await self._reviewed(access.handed_over(options.included), options)
                 return Rechecked(tuple(name for name, is_allowed in may.items() if not is_allowed))
             case SecretsCheck():
                 return SecretsChecked(await self._may_read_secrets(check))
@@ -177,26 +173,23 @@ class AccessReader:
                 objects=_objects(contents, asked, names),
             )
         extra = {one.name: one for rest in along.values() for one in rest if one.name not in names}
-        may = await self._reviewed((*asked, *extra.values()), options, is_repeat=check.is_repeat)
+        may = await self._reviewed((*asked, *extra.values()), options)
         allowed, denied = access.allowed_resources(asked, may, along)
         risky = access.volumes_at_risk(contents, allowed, options)
         volumes = Question("create", "", access.VOLUMES, "")
-        is_known_denied = check.is_repeat and self._is_denied(volumes, options)
-        if risky and not is_known_denied and await self._may(volumes, options):
+        if risky and await self._may(volumes, options):
             risky = ()
         objects = _objects(contents, asked, allowed)
         copied = access.copied(contents, allowed)
         return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky, copied, objects)
 
-    async def _reviewed(
-        self, resources: tuple[ApiResource, ...], options: Options, *, is_repeat: bool
-    ) -> dict[str, bool]:
+    async def _reviewed(self, resources: tuple[ApiResource, ...], options: Options) -> dict[str, bool]:
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(resource: ApiResource) -> bool:
             async with limit:
                 for each in access.questions(resource, options):
-                    if (is_repeat and self._is_denied(each, options)) or not await self._may(each, options):
+                    if not await self._may(each, options):
                         return False
             return True
 
@@ -219,22 +212,7 @@ class AccessReader:
         spec = {"user": options.user, "groups": list(options.groups), "resourceAttributes": attributes}
         kind = SUBJECT_ACCESS_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.name, "spec": spec}
-        is_allowed = _answer(await self._connected().create(kind, Key("", ""), body, Review)).status.allowed
-        if not is_allowed:
-            self._remember_denied(question, options)
-        return is_allowed
-
-    def _is_denied(self, question: Question, options: Options) -> bool:
-        """Whether the answer was no within the last minute, so that many waiting restores ask as little as one."""
-        until = self._denied.get((options.user, options.groups, question))
-        return until is not None and asyncio.get_running_loop().time() < until
-
-    def _remember_denied(self, question: Question, options: Options) -> None:
-        key = options.user, options.groups, question
-        self._denied[key] = asyncio.get_running_loop().time() + _DENIED_SECONDS
-        self._denied.move_to_end(key)
-        if len(self._denied) > _MOST_DENIED:
-            self._denied.popitem(last=False)
+        return _answer(await self._connected().create(kind, Key("", ""), body, Review)).status.allowed
 
     async def _serves(self, newer_than: float = _SERVED_SECONDS) -> tuple[ApiResource, ...]:
         """Return the served kinds, read at most that many seconds ago; a read that fails discards nothing."""

@@ -227,7 +227,8 @@ def authorized_spec(spec: dict[str, Any], verdict: Verdict, options: Options) ->
 def _nothing_left(verdict: Verdict, options: Options) -> Refused:
     if verdict.denied:
         text = f"{options.user} may not create any kind of this restore in {options.namespace}"
-        return Refused(Reason.ACCESS_DENIED, f"{text}: {listed(verdict.denied)}. Get access; the operator checks again")
+        text += f": {listed(verdict.denied)}. Get access, then run foresail restore retry"
+        return Refused(Reason.ACCESS_DENIED, text)
     text = "Nothing in the backup matches the restore"
     more = f" (the cluster does not serve {listed(verdict.unserved)})" if verdict.unserved else ""
     return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}{more}; change spec.restoreSpec.includedResources")

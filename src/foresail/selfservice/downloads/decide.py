@@ -166,7 +166,7 @@ def _not_there(family: Family, about: RequestRow) -> NewCondition:
     """Report why there is no Velero object, and whether it may still come."""
     name = about.key.name
     if about.status.phase in ("", NEW, BACKING_OFF):
-        if is_refused(about.status.phase, about.status.condition(ACCEPTED)):
+        if is_refused(family, about.status.phase, about.status.condition(ACCEPTED)):
             return _missing(family, f"{family.kind.name} {name} was refused; see its conditions")
         return _waits(f"{family.kind.name} {name} has not started; the download starts when it finishes")
     return _missing(family, f"{_made(family)} of {name} does not exist")

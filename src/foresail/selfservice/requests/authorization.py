@@ -29,7 +29,7 @@ from foresail.selfservice.access.observe import (
     SecretsCheck,
 )
 from foresail.selfservice.access.rules import Authorized, Options
-from foresail.selfservice.families import BACKUPS, RESTORES
+from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import location_named, owner_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
@@ -48,11 +48,7 @@ FRESH = timedelta(seconds=60)
 SILENCE = timedelta(seconds=30)
 """After which a tenant reads that Velero has not answered."""
 
-RECHECK_PAUSES = tuple(timedelta(minutes=each) for each in (1, 2, 4, 8, 10))
-"""How long a restore that was denied waits before access is checked again; the last pause repeats."""
-
 _LABELLED = timedelta(seconds=5)  # how soon a namespace has its labels; before, a wait for them is not reported
-_VELERO_ANSWERS = timedelta(seconds=5)  # how soon the contents of a backup are read
 _PAUSES = (timedelta(seconds=2), timedelta(seconds=10), timedelta(seconds=30), timedelta(minutes=2))
 _MARGIN = timedelta(seconds=30)  # of the validity of a URL
 _FILES = (LIST, VOLUME_INFOS)
@@ -111,7 +107,7 @@ def is_quick(read: object) -> bool:
 
 
 def is_still_refused(view: RequestView) -> bool:
-    """Whether this spec was refused at its hand-over for a rule that the policy still has."""
+    """Whether the spec of a backup was refused at its hand-over for a rule that the policy still has."""
     condition, policy = view.request.status.condition(AUTHORIZED), view.policy
     if (
         condition is None
@@ -120,72 +116,9 @@ def is_still_refused(view: RequestView) -> bool:
         or policy is None
     ):
         return False
-    rules, has_maximum = policy.spec.restore, policy.spec.restore.maximum_objects != NO_MAXIMUM
-    violates = has_maximum if view.family is RESTORES else annotations.are_refused(policy)
-    still: dict[str, bool] = {
-        Reason.INVALID_BACKUP_SPEC: True,
-        Reason.VOLUME_NOT_NEW: True,
-        Reason.BACKUP_TOO_LARGE: view.is_by_requester or rules.volumes != "AsIs" or has_maximum,
-        Reason.VOLUME_NOT_BACKED_UP: rules.volumes != "AsIs",
-        Reason.POLICY_VIOLATION: violates or file_system.is_refused(policy),
-    }
-    return still.get(condition.reason, view.is_by_requester)
-
-
-# Restores that were denied: new access is noticed without watching RBAC
-
-
-def waits_for_access(view: RequestView) -> bool:
-    """Whether a restore was denied for what its requester may not create, so that new access changes the answer."""
-    condition = view.request.status.condition(AUTHORIZED)
-    return (
-        condition is not None
-        and view.policy is not None
-        and view.is_by_requester
-        and condition.reason in (Reason.ACCESS_DENIED, Reason.VOLUME_NOT_BACKED_UP)
-    )
-
-
-def recheck_times(since: datetime, now: datetime) -> tuple[datetime | None, datetime]:
-    """Return the last time up to now at which access is checked again, and the next one.
-
-    Both follow from when access was denied, so a restart neither forgets a check nor starts all of them at once.
-    """
-    last, at, number = None, since + RECHECK_PAUSES[0], 1
-    while at <= now and number < len(RECHECK_PAUSES):
-        last, at, number = at, at + RECHECK_PAUSES[number], number + 1
-    if at <= now:
-        last = at + (now - at) // RECHECK_PAUSES[-1] * RECHECK_PAUSES[-1]
-        at = last + RECHECK_PAUSES[-1]
-    return last, at
-
-
-def recheck(view: RequestView, spec: dict[str, Any], now: datetime) -> Authorized | Refused | Waiting:
-    """Return what a restore that was denied comes to, if access is to be checked again now; else when it is."""
-    due, later = recheck_times(_denied_since(view), now)
-    if due is None or now > due + FRESH:
-        return Waiting(wake_at=later)
-    known = view.access
-    if known is not None and known.read_result is not None and known.read_result.started < due:
-        view = msgspec.structs.replace(view, access=msgspec.structs.replace(known, read_result=None))
-    found = authorize(view, spec, now)
-    if not isinstance(found, Waiting):
-        return found
-    if isinstance(found.read, Check):
-        return Waiting(found.writes, msgspec.structs.replace(found.read, is_repeat=True), later)
-    is_answered_soon = not found.message and now + _VELERO_ANSWERS <= due + FRESH
-    return Waiting(found.writes, wake_at=now + _VELERO_ANSWERS if is_answered_soon else later)
-
-
-def next_recheck(view: RequestView, now: datetime) -> datetime:
-    """Return when access is checked again after now."""
-    return recheck_times(_denied_since(view), now)[1]
-
-
-def _denied_since(view: RequestView) -> datetime:
-    condition = view.request.status.condition(AUTHORIZED)
-    since = instant(condition.last_transition_time) if condition is not None else None
-    return since or view.request.created
+    if condition.reason == Reason.POLICY_VIOLATION:
+        return annotations.are_refused(policy) or file_system.is_refused(policy)
+    return condition.reason == Reason.INVALID_BACKUP_SPEC
 
 
 # Backups: no pod makes Velero wait, and no bucket shows Secrets to who may not read them

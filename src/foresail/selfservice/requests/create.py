@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
+from foresail.api.instants import stamp
 from foresail.plan import Plan
 from foresail.selfservice.access.rules import Authorized
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.requests import authorization, build, rules
+from foresail.selfservice.requests import authorization, build, moment, rules
 from foresail.selfservice.requests.authorization import Waiting
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plans import (
@@ -52,9 +52,23 @@ def create_or_update(view: RequestView, namespace: NamespaceRow, now: datetime) 
         return update_from_velero(view, row, now)
     if view.request.status.phase in (CREATED, DELETING):
         return velero_object_deleted(view, now)
+    return proceed(view, namespace, now)
+
+
+def proceed(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
+    """Take the next step of a request that Velero does not have; none after a restore was refused or has expired."""
+    if moment.is_final(view):
+        return Plan()
+    expired = moment.expired(view, now)
+    if expired is not None:
+        return wait_for_absence(view, now) or refuse(view, expired, now)
     if not rules.has_nacuuid(view.request):
-        return validate(view, now)
-    return create_velero_object(view, namespace, now)
+        plan = validate(view, now)
+    elif moment.is_asked_again(view):
+        plan = accept(view, now)
+    else:
+        plan = create_velero_object(view, namespace, now)
+    return moment.bounded(view, plan, now)
 
 
 def validate(view: RequestView, now: datetime) -> Plan:
@@ -64,17 +78,22 @@ def validate(view: RequestView, now: datetime) -> Plan:
         return Plan(wake_at=recorded_at)  # the record on its Velero Backup is written next
     spec = rules.velero_spec(view, now)
     if not isinstance(spec, Refused) and authorization.is_still_refused(view):
-        return wait_for_access(view, spec, now) if authorization.waits_for_access(view) else Plan()
+        return Plan()
     return refuse(view, spec, now) if isinstance(spec, Refused) else accept(view, now)
 
 
 def refuse(view: RequestView, refused: Refused, now: datetime) -> Plan:
     """Report why a request does not go ahead; only what the tenant must change leads to BackingOff."""
     before = view.request.status
-    phase = NEW if refused.reason in rules.WAITS else BACKING_OFF
+    is_waiting = refused.reason in rules.waits(view.family)
+    phase, message = (NEW, moment.until(view, refused.message, now)) if is_waiting else (BACKING_OFF, refused.message)
     after = msgspec.structs.replace(before, phase=forward(before.phase, phase), velero=Copy())
     after = remove_condition(remove_condition(after, QUEUED), AUTHORIZED)  # it may have waited for its turn
-    after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, refused.reason, refused.message), now)
+    if is_waiting or refused.reason is Reason.EXPIRED:
+        after = _promised(view, after, now)
+    else:
+        after = msgspec.structs.replace(after, starting_deadline="")
+    after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, refused.reason, message), now)
     is_full = refused.reason is Reason.QUOTA_EXCEEDED
     return status_plan(view, after, wake_at=rules.next_expiration(view, now) if is_full else None)
 
@@ -89,14 +108,10 @@ def refuse_hand_over(view: RequestView, refused: Refused, now: datetime) -> Plan
     return status_plan(view, after)
 
 
-def wait_for_access(view: RequestView, spec: dict[str, Any], now: datetime) -> Plan:
-    """Check again, later each time, whether a requester who was denied has access now; accept the restore then."""
-    found = authorization.recheck(view, spec, now)
-    if isinstance(found, Authorized):
-        return accept(view, now)  # the hand-over checks once more
-    if isinstance(found, Waiting):
-        return Plan(found.writes, wake_at=found.wake_at, subject=subject_of(view), reads=found.reads)
-    return replace(refuse_hand_over(view, found, now), wake_at=authorization.next_recheck(view, now))
+def _promised(view: RequestView, status: Status, now: datetime) -> Status:
+    """Return the status with the time until which a restore may start."""
+    by = moment.starting_deadline(view, now)
+    return msgspec.structs.replace(status, starting_deadline=stamp(by) if by is not None else "")
 
 
 def accept(view: RequestView, now: datetime) -> Plan:
@@ -106,7 +121,7 @@ def accept(view: RequestView, now: datetime) -> Plan:
     position = shown_position(before.position, view.position.number)
     after = msgspec.structs.replace(before, phase=forward(before.phase, NEW), velero=copy, position=position)
     family = view.family
-    after = remove_condition(after, AUTHORIZED)
+    after = remove_condition(_promised(view, after, now), AUTHORIZED)
     after = with_condition(view, after, NewCondition(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now)
     return status_plan(view, _with_turn(view, after, now))
 
@@ -125,7 +140,8 @@ def wait_for_turn(view: RequestView, now: datetime) -> Plan:
 def _with_turn(view: RequestView, status: Status, now: datetime) -> Status:
     if not view.turn.is_blocked:
         return status
-    return with_condition(view, status, NewCondition(QUEUED, FALSE, Reason.WAITING_FOR_TURN, view.turn.message), now)
+    message = moment.until(view, view.turn.message, now)
+    return with_condition(view, status, NewCondition(QUEUED, FALSE, Reason.WAITING_FOR_TURN, message), now)
 
 
 def create_velero_object(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
@@ -156,7 +172,7 @@ def check_access(view: RequestView, waiting: Waiting, now: datetime) -> Plan:
     """Have read what the check before the hand-over needs; only what takes long is shown."""
     if not waiting.message:
         return Plan(waiting.writes, wake_at=waiting.wake_at, subject=subject_of(view), reads=waiting.reads)
-    condition = NewCondition(AUTHORIZED, UNKNOWN, waiting.reason, waiting.message)
+    condition = NewCondition(AUTHORIZED, UNKNOWN, waiting.reason, moment.until(view, waiting.message, now))
     plan = status_plan(
         view, with_condition(view, view.request.status, condition, now), waiting.writes, wake_at=waiting.wake_at
     )

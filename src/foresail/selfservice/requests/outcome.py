@@ -74,6 +74,12 @@ def has_ended(request: RequestRow) -> bool:
     return succeeded is not None and succeeded.status != UNKNOWN
 
 
+def is_waiting(request: RequestRow) -> bool:
+    """Whether Velero had not begun with the object of a request when it was last observed."""
+    succeeded = request.status.condition(SUCCEEDED)
+    return succeeded is None or succeeded.reason == Reason.WAITING
+
+
 def beginning(condition: NewCondition) -> str:
     """Return the beginning of a message that continues with the cause."""
     return cut(condition.message, _LONGEST_BEGINNING) + _THEN

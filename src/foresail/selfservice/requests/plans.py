@@ -8,7 +8,7 @@ from foresail.api.nonadmin import Condition
 from foresail.plan import Action, Level, Note, Patch, Plan, Subject
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests import build, data_incomplete, outcome, rules
+from foresail.selfservice.requests import build, data_incomplete, moment, outcome, rules
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import (
     ACCEPTED,
@@ -132,6 +132,8 @@ def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> 
             view, status, NewCondition(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now
         )
     condition = outcome.outcome(family, mirror)
+    if condition is not None and condition.reason is Reason.WAITING:
+        condition = msgspec.structs.replace(condition, message=moment.until(view, condition.message, now))
     if condition is not None:
         status = with_condition(view, status, outcome.kept(before.condition(SUCCEEDED), condition), now)
     return _with_data_incomplete(view, status, mirror, spec, now) if family is BACKUPS else status

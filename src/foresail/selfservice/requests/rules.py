@@ -43,14 +43,12 @@ UNSEEN = timedelta(seconds=10)
 """How long a Velero object that an earlier leader created may be missing from the store."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)
-WAITS = (
-    Reason.NO_POLICY,
+_WAITS = (
     Reason.QUOTA_EXCEEDED,
     Reason.BACKUP_NOT_READY,
     Reason.LOCATION_UNAVAILABLE,
     Reason.RESTORED_FROM_BACKUP,
 )
-"""Requests with these reasons are valid: they proceed by themselves once the reason is resolved, and stay New."""
 
 
 # Ownership
@@ -106,21 +104,29 @@ NOT_ADOPTED = "related Velero Backup to be synced from does not exist"
 # Whether it may proceed
 
 
-def is_refused(phase: str, accepted: Condition | None) -> bool:
-    """Whether a request stays blocked until someone changes its spec or policy, by its reason."""
+def waits(family: Family) -> tuple[Reason, ...]:
+    """Return the reasons with which a request is valid: it proceeds by itself once the reason is resolved.
+
+    A new policy would start a backup at any later time, which is no harm; a restore it must not.
+    """
+    return _WAITS if family is RESTORES else (Reason.NO_POLICY, *_WAITS)
+
+
+def is_refused(family: Family, phase: str, accepted: Condition | None) -> bool:
+    """Whether a request stays blocked until someone changes its spec, or of a backup the policy, by its reason."""
     if accepted is None or accepted.status != FALSE:
         return False
     if accepted.reason in list(Reason):
-        return accepted.reason not in WAITS
+        return accepted.reason not in waits(family)
     return phase == BACKING_OFF  # a reason that a later operator has added
 
 
-def waiting_for(request: RequestRow) -> str:
+def waiting_for(family: Family, request: RequestRow) -> str:
     """Return the reason for which a request waits without being wrong; empty if it does not wait."""
     if request.is_being_removed:
         return ""
     for kind, status, reasons in (
-        (ACCEPTED, FALSE, WAITS),
+        (ACCEPTED, FALSE, waits(family)),
         (QUEUED, FALSE, (Reason.WAITING_FOR_TURN,)),
         (AUTHORIZED, UNKNOWN, (Reason.CHECKING_ACCESS, Reason.NAMESPACE_UNLABELLED)),
         (SUCCEEDED, UNKNOWN, (Reason.WAITING,)),

@@ -95,6 +95,8 @@ def _wire(family: Family, status: Status) -> dict[str, Any]:
         body["veleroDeleteBackupRequest"] = _copied(status.deletion)
     if status.position is not None:
         body["queueInfo"] = {"estimatedQueuePosition": status.position}
+    if status.starting_deadline:
+        body["startingDeadline"] = status.starting_deadline
     for name, counts in ((family.transfers, status.transfers), (family.volumes, status.volumes)):
         if counts:
             body[name] = _counted(counts)

@@ -9,7 +9,7 @@ from foresail.api import velero
 from foresail.plan import Delete, Plan
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.requests import build, outcome, rules, withdrawal
+from foresail.selfservice.requests import build, moment, outcome, rules, withdrawal
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plans import (
     created_status,
@@ -38,7 +38,7 @@ def update_from_velero(view: RequestView, row: VeleroRow, now: datetime) -> Plan
     judged = withdrawal.judge(view, row, now)
     if isinstance(judged, Refused):
         return withdrawal.withdraw(view, row, judged, now)
-    plan = _mirror(view, row, now)
+    plan = moment.bounded(view, _mirror(view, row, now), now)
     wakes = [at for at in (plan.wake_at, judged.wake_at) if at is not None]
     reads = (judged.read,) if judged.read is not None else ()
     return replace(plan, wake_at=min(wakes, default=None), reads=reads, subject=subject_of(view))
@@ -74,6 +74,9 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
         )
     if family is not BACKUPS and view.request.status.position == 0:
         return Plan()  # it has ended, and its outcome is still true
+    expired = moment.expired(view, now) if outcome.is_waiting(request) else None
+    if expired is not None:  # withdrawn by an operator that was killed before it said so
+        return status_plan(view, withdrawal.ended(view, expired.reason, expired.message, now))
     text, after = rules.why_deleted(view), msgspec.structs.replace(request.status, position=0)
     after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, family.not_found, text), now)
     if not outcome.has_ended(request):

@@ -13,11 +13,12 @@ from foresail.plan import Delete, Plan
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.observe import Recheck, Rechecked
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.requests import rules
+from foresail.selfservice.requests import moment, rules
 from foresail.selfservice.requests.authorization import options_of
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plans import status_plan, with_condition
 from foresail.selfservice.requests.status import ACCEPTED, FALSE, SUCCEEDED, NewCondition
+from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS
 from foresail.tenancy.policies import PolicyRow
@@ -38,12 +39,12 @@ class StillAllowed(msgspec.Struct, frozen=True):
 def is_withdrawn(view: RequestView) -> bool:
     """Whether a restore was withdrawn; that is final."""
     succeeded = view.request.status.condition(SUCCEEDED)
-    return succeeded is not None and succeeded.reason == Reason.RESTORE_WITHDRAWN
+    return succeeded is not None and succeeded.reason in (Reason.RESTORE_WITHDRAWN, Reason.EXPIRED)
 
 
 def judge(view: RequestView, row: VeleroRow, now: datetime) -> StillAllowed | Refused:
     """Return whether a waiting restore would be handed over today; its requester's access is asked each minute."""
-    today = rules.restore_spec_today(view)
+    today = moment.expired(view, now) or _refused_before(view) or rules.restore_spec_today(view)
     if isinstance(today, Refused):
         return today
     try:
@@ -56,6 +57,12 @@ def judge(view: RequestView, row: VeleroRow, now: datetime) -> StillAllowed | Re
     if view.policy is None or not view.is_by_requester:
         return StillAllowed(now + PAUSE)
     return _by_access(view, Recheck(options_of(view, view.policy, handed_over)), row, now)
+
+
+def _refused_before(view: RequestView) -> Refused | None:
+    """Repeat the refusal of a restore whose Velero Restore was observed after it; None if it was not refused."""
+    accepted = view.request.status.condition(ACCEPTED)
+    return Refused(Reason.RESTORE_WITHDRAWN, accepted.message) if accepted and moment.is_final(view) else None
 
 
 def _by_access(view: RequestView, query: Recheck, row: VeleroRow, now: datetime) -> StillAllowed | Refused:
@@ -74,10 +81,17 @@ def _by_access(view: RequestView, query: Recheck, row: VeleroRow, now: datetime)
 def withdraw(view: RequestView, row: VeleroRow, refused: Refused, now: datetime) -> Plan:
     """Delete the Velero Restore, unless it was begun meanwhile, and report why: in this order."""
     text = f"Withdrawn before Velero began it. {refused.message}"
+    reason = refused.reason if refused.reason is Reason.EXPIRED else Reason.RESTORE_WITHDRAWN
+    after = ended(view, reason, text, now)
+    return status_plan(view, after, (Delete(velero.RESTORE, row.key, row.uid, row.version),))
+
+
+def ended(view: RequestView, reason: Reason, text: str, now: datetime) -> Status:
+    """Return the status of a restore whose Velero Restore is deleted and never began."""
     after = msgspec.structs.replace(view.request.status, position=0)
     for kind in (ACCEPTED, SUCCEEDED):
-        after = with_condition(view, after, NewCondition(kind, FALSE, Reason.RESTORE_WITHDRAWN, text), now)
-    return status_plan(view, after, (Delete(velero.RESTORE, row.key, row.uid, row.version),))
+        after = with_condition(view, after, NewCondition(kind, FALSE, reason, text), now)
+    return after
 
 
 def _exceeds(handed_over: dict[str, Any], today: dict[str, Any], policy: PolicyRow) -> bool:

@@ -61,6 +61,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     velero: Copy = Copy()
     deletion: Copy = Copy()  # of the DeleteBackupRequest
     position: int | None = None
+    starting_deadline: str = ""  # of a restore, as Kubernetes writes instants
     transfers: Counts = ()
     volumes: Counts = ()
 
@@ -95,6 +96,7 @@ class RequestRow(Keyed, frozen=True, gc=False):
     is_pinned: bool = False  # of a backup: its owner keeps it from `keepLast`
     adopted: str = ""  # the name of the Velero Backup that it was adopted from; empty if we made that ourselves
     adopted_uid: str = ""  # the UID of that Backup; the operator alone writes it
+    edited: datetime | None = None  # of a restore: when its spec was last written, if the API server tells
 
     @property
     def is_being_removed(self) -> bool:
@@ -142,6 +144,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         is_pinned=is_backup and annotations.get(PINNED) == "true",
         adopted=(meta.labels or {}).get(SYNCED_FROM, "") if is_backup else "",
         adopted_uid=annotations.get(ADOPTED, "") if is_backup else "",
+        edited=None if is_backup else meta.spec_written,
     )
 
 
@@ -171,6 +174,7 @@ def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
         velero=copy_of(wire.velero_backup if is_backup else wire.velero_restore),
         deletion=copy_of(wire.velero_delete_backup_request),
         position=wire.queue_info.estimated_queue_position if wire.queue_info else None,
+        starting_deadline=wire.starting_deadline,
         transfers=_counts(transfers),
         volumes=_counts(volumes),
     )

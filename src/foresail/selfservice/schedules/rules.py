@@ -15,6 +15,7 @@ from foresail.api.instants import stamp, whole
 from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
 from foresail.cron.tz.zone_name import is_zone
+from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import missing
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
@@ -279,15 +280,15 @@ def busy(view: ScheduleView, _slot: datetime) -> Refused | None:
     """Block a run while the one before it has not ended."""
     for backup in view.backups:
         if is_busy(backup):
-            name, state = backup.key.name, waiting_for(backup) or velero_phase(backup) or backup.status.phase or "New"
-            text = f"NonAdminBackup {name} is {state}; the next run starts when it finishes"
+            state = waiting_for(BACKUPS, backup) or velero_phase(backup) or backup.status.phase or "New"
+            text = f"NonAdminBackup {backup.key.name} is {state}; the next run starts when it finishes"
             return Refused(Reason.BUSY, text)
     return None
 
 
 def is_busy(backup: RequestRow) -> bool:
     """Whether a run has not ended; one that was refused has, and so has one that is being deleted."""
-    is_over = outcome.has_ended(backup) or is_refused(backup.status.phase, backup.status.condition(ACCEPTED))
+    is_over = outcome.has_ended(backup) or is_refused(BACKUPS, backup.status.phase, backup.status.condition(ACCEPTED))
     return not (is_over or backup.is_being_removed)
 
 
@@ -325,7 +326,7 @@ def refused_runs(view: ScheduleView) -> list[RequestRow]:
     return [
         each
         for each in view.backups
-        if is_refused(each.status.phase, each.status.condition(ACCEPTED))
+        if is_refused(BACKUPS, each.status.phase, each.status.condition(ACCEPTED))
         and not (each.status.velero.nacuuid or each.is_being_removed)
     ]
 
