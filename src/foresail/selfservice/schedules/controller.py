@@ -11,6 +11,7 @@ from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
+from foresail.selfservice.families import RESTORES
 from foresail.selfservice.requests.rules import is_refused
 from foresail.selfservice.requests.status import ACCEPTED
 from foresail.selfservice.rows.requests import RequestRow
@@ -168,7 +169,7 @@ class TenantSchedules:
         if restores.velero.by("reads", backup.name) or restores.requests.by("handed over from", key):
             return True
         waiting = restores.requests.by("restores", key)
-        return any(not is_refused(row.status.phase, row.status.condition(ACCEPTED)) for row in waiting)
+        return any(not is_refused(RESTORES, row.status.phase, row.status.condition(ACCEPTED)) for row in waiting)
 
     def _doubt(self, backups: Iterable[VeleroRow]) -> str:
         """Return what is not certain about the Velero Backups of a schedule."""
