@@ -302,7 +302,7 @@ def test_the_operator_s_token_reads_and_writes_no_other_secret_and_no_other_loca
     assert secret.cause is Cause.FORBIDDEN
     mine = written_by_operator(kubeconfig, LOCATION, Key(VELERO, "default"), {"spec": {"accessMode": "ReadOnly"}})
     assert mine is not None
-    assert "only locations that it made for a tenant" in mine.message
+    assert "only what it made for a tenant" in mine.message
     body = {"apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": {"name": "x"}, "spec": _TRIED}
     with pytest.raises(AssertionError, match="recorded as a request of a tenant"):
         token.kubectl("create", "--filename=-", body=body)

@@ -34,15 +34,14 @@ _FOR_FILES = {"backup.velero.io/backup-volumes": "data"}
 class Flood:
     """Requests of a tenant that never stop, whether the API server is there or not."""
 
-    cluster: Cluster
     codes: Counter[str] = field(default_factory=Counter)
     harmless: int = 0
     _ended: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def send(self, number: int) -> None:
+    def send(self, number: int, sender: Caller) -> None:
         """Send forbidden objects one after the other, and now and then a harmless one."""
-        with closing(user(self.cluster, "mallory")) as caller:
+        with closing(sender) as caller:
             for count in itertools.count(1):
                 if self._ended.is_set():
                     break
@@ -88,8 +87,9 @@ def forbidden(name: str, number: int) -> tuple[str, Json]:
 
 def flooded(cluster: Cluster, starts: int) -> dict[str, int]:
     """Kill and start the API server so many times under the flood, and return what came through."""
-    flood = Flood(cluster)
-    threads = [threading.Thread(target=flood.send, args=(number,), daemon=True) for number in range(_FLOODERS)]
+    flood = Flood()
+    senders = [user(cluster, "mallory") for _ in range(_FLOODERS)]
+    threads = [threading.Thread(target=flood.send, args=pair, daemon=True) for pair in enumerate(senders)]
     for each in threads:
         each.start()
     try:
