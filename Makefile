@@ -219,7 +219,7 @@ bench-scale: setup cluster-build ## measure how cost grows with the number of ob
 bench-console: setup cluster-build ## the console with 5,000 rows and with 50 viewers at once, SIZE=1; the last line is JSON: minutes
 	$(BIN)/python -m bench.console --size $(SIZE)
 
-moment-worlds: setup ## live through HISTORIES=10000 random histories of restores; the last line is JSON: 40 minutes of CPU
+moment-worlds: setup ## live through HISTORIES=10000 random histories of restores; the last line is JSON: an hour of CPU
 	$(BIN)/python -m bench.moment_worlds --histories $(HISTORIES)
 
 primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: 90 minutes of CPU for 1,000

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from lupa.lua51 import LuaRuntime
 
-from foresail.selfservice.requests.rules import WAITS
+from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.requests.rules import waits
 from tests.gitops.recorded import EXPECTED, FOLDER, HEALTH, health_checks, recorded
 
 
@@ -37,6 +38,12 @@ def test_argo_cd_shows_each_recorded_object_as_it_is(name: str) -> None:
     assert said["message"]
 
 
+def test_a_restore_without_a_policy_is_refused_for_good() -> None:
+    backup = recorded("backup-without-policy")
+    assert judged(backup)["status"] == "Progressing"
+    assert judged({**backup, "kind": "NonAdminRestore"})["status"] == "Degraded"
+
+
 def test_the_message_is_the_operators_own() -> None:
     assert judged(recorded("backup-refused"))["message"].startswith("NonAdminBackup spec.backupSpec.includedNamespaces")
     assert "never fires" in judged(recorded("schedule-invalid"))["message"]
@@ -45,7 +52,7 @@ def test_the_message_is_the_operators_own() -> None:
 def test_both_health_checks_know_every_reason_that_ends_by_itself() -> None:
     for file in ("argocd-cm.yaml", "flux-kustomization.yaml"):
         text = (HEALTH / file).read_text()
-        assert [each.value for each in WAITS if each.value not in text] == [], file
+        assert [each.value for each in waits(BACKUPS) if each.value not in text] == [], file
 
 
 def test_every_recorded_object_has_its_line_in_the_table() -> None:

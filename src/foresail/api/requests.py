@@ -217,7 +217,10 @@ class NonAdminRestoreSpec(Wire, frozen=True):
     retried_at: (
         Annotated[
             datetime,
-            msgspec.Meta(description="Any new value asks again for a restore that was refused or has expired."),
+            msgspec.Meta(
+                description="Any new value asks again for a restore that was refused or has expired.",
+                extra_json_schema={"maxLength": 64},
+            ),
         ]
         | None
     ) = None

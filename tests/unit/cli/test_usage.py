@@ -236,6 +236,7 @@ def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
         "preview",
         "test",
         "adopt",
+        "retry",
         "retention",
         "pin",  # by name only
         "unpin",
