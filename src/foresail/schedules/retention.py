@@ -15,7 +15,7 @@ import msgspec
 
 from foresail import deletion, deletion_writes
 from foresail.api import velero
-from foresail.api.instants import stamp
+from foresail.api.instants import instant, stamp
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.backups import Quality, in_order
 from foresail.backups import judge as judge_quality
@@ -27,6 +27,7 @@ from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, Sche
 from foresail.schedules.policies import grace_of, retention_rules
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.slots import timing_of
+from foresail.schedules.status import last_observed
 from foresail.slots.due import SKEW, is_in_future
 from foresail.slots.interval import longest_run_gap
 from foresail.slots.observed import Observed
@@ -167,7 +168,22 @@ def _is_made_for(backup: BackupRow, view: ScheduleView) -> bool:
 
 def _is_by_hand(backup: BackupRow, view: ScheduleView) -> bool:
     """Whether a Backup with a name by Velero's pattern is later than a run of Foresail: Velero's runs are not."""
-    return any(row.schedule_uid == view.schedule.uid and row.created <= backup.created for row in view.backups)
+    first = first_run(view)
+    return first is not None and first <= backup.created
+
+
+def first_run(view: ScheduleView) -> datetime | None:
+    """Return when the first run of Foresail was created; it is recorded, for that Backup is deleted some day."""
+    observed = last_observed(view.schedule)
+    recorded = instant(observed.first) if observed is not None and observed.first else None
+    runs = (row.created for row in view.backups if row.schedule_uid == view.schedule.uid)
+    return min((*runs, *(() if recorded is None else (recorded,))), default=None)
+
+
+def with_first_run(observed: Observed, view: ScheduleView) -> Observed:
+    """Return what is remembered of a Schedule, with its first run."""
+    first = first_run(view)
+    return msgspec.structs.replace(observed, first=stamp(first) if first is not None else "")
 
 
 def _is_requested_again(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
@@ -217,7 +233,8 @@ def next_step(view: ScheduleView, retained: Retained, observed: Observed | None,
         ledger = ledger_of(observed).with_deletion(_stored(row, Quality.UNFINISHED), now)
         # The first write fails if the Backup was replaced, pinned or kept meanwhile, and nothing is deleted.
         at = row.delete_after if row.delete_after is not None else now
-        return Step((_mark(row, at, why), _deletion(view.schedule, row, why)), ledger, because)
+        writes = (_mark(row, at, why), _deletion(view.schedule, row, why))
+        return Step(writes, ledger, because)
     return Step(tuple(_new_marks(view, retained, rows, now)))
 
 
