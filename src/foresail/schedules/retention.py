@@ -305,7 +305,8 @@ def _withdrawn(view: ScheduleView, reasons: Mapping[str, tuple[Rule, ...]]) -> I
 def _failed_deletion(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
     """Return which deletion failed, was abandoned or cannot be requested; Velero removes such requests after a day."""
     for row in view.deletions:
-        if row.backup not in retained.goes and row.backup not in retained.deleting:
+        is_stuck = row.is_ours and row.is_open and row.is_stalled(now) and row not in retained.withdrawn
+        if row.backup not in retained.goes and row.backup not in retained.deleting and not is_stuck:
             continue
         if row.errors:
             text = f"Velero could not delete Backup {row.backup}: {row.errors[0]}. The next try follows within a day."

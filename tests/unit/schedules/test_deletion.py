@@ -340,3 +340,18 @@ def test_the_first_run_is_recorded_with_a_deletion() -> None:
     record = decide(under({"keepLast": 1}, *rows), NOON + 2 * MINUTE).actions[0]
     assert isinstance(record, Patch)
     assert stamp(NOON - 2 * DAY) in str(record.body)
+
+
+def test_a_request_that_velero_does_not_begin_is_reported_after_its_backup_has_expired() -> None:
+    rows = [good(NOON), good(NOON - DAY, expires=NOON)]
+    request = DeletionRow(
+        Key("velero", f"{rows[1].name}-retention"),
+        rows[1].name,
+        is_open=True,
+        is_ours=True,
+        stalls_at=NOON,
+        backup_uid=rows[1].uid,
+    )
+    failed = retained(under({"keepLast": 1}, *rows, deletions=(request,))).failed
+    assert failed is not None
+    assert "has not begun the deletion" in failed.message
