@@ -291,7 +291,8 @@ class ClusterWorld:
             return
         copy = self._new(name, Origin.RUN, slot, "New", owner=owner, items=self.chance.choice(ITEMS))
         copy.expires = self.now + lives if lives is not None else None
-        copy.ends_as = "" if self.chance.random() < 0.02 else self.chance.choice(PHASES)
+        is_stuck = self.chance.random() < 0.02 and not self.is_peaceful
+        copy.ends_as = "" if is_stuck else self.chance.choice(PHASES)
         self.first_made = self.first_made or self.now
 
     def _new(

@@ -16,7 +16,7 @@ from foresail.schedules.retention import Step, lifetime, next_deletion_check, ne
 from foresail.schedules.retries import repeating
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
-from foresail.schedules.status import last_observed, patch_body
+from foresail.schedules.status import Changes, last_observed, patch_body
 from foresail.slots.due import unrecorded_slot
 from foresail.slots.edits import dropped_text
 from foresail.slots.interval import stable_delay
@@ -47,7 +47,7 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     slot = verdict.fires
     body = patch_body(schedule, verdict.changes)
     if body and slot is not None:  # there is a patch anyway
-        body = patch_body(schedule, msgspec.structs.replace(verdict.changes, last_backup=slot))
+        body = patch_body(schedule, _recorded(view, verdict, slot, now))
     made = () if slot is None else (create_backup(schedule, slot, view.settings, lifetime_of(view, verdict)),)
     repeated = verdict.repeated
     if repeated is not None:
@@ -73,6 +73,14 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         subject=subject,
         verdict=verdict,
     )
+
+
+def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime, now: datetime) -> Changes:
+    """Return the changes with the run that is created now."""
+    changes = msgspec.structs.replace(verdict.changes, last_backup=slot)
+    if verdict.retained is None:
+        return changes
+    return msgspec.structs.replace(changes, observed=with_first_run(changes.observed, view, now))
 
 
 def _charged(view: ScheduleView, verdict: Verdict, ledger: Ledger) -> Observed:

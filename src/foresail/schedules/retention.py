@@ -180,9 +180,9 @@ def first_run(view: ScheduleView) -> datetime | None:
     return min((*runs, *(() if recorded is None else (recorded,))), default=None)
 
 
-def with_first_run(observed: Observed, view: ScheduleView) -> Observed:
-    """Return what is remembered of a Schedule, with its first run."""
-    first = first_run(view)
+def with_first_run(observed: Observed, view: ScheduleView, now: datetime | None = None) -> Observed:
+    """Return what is remembered of a Schedule, with its first run, which may be created now."""
+    first = first_run(view) or now
     return msgspec.structs.replace(observed, first=stamp(first) if first is not None else "")
 
 

@@ -161,7 +161,7 @@ def _counts(run: RequestRow, view: ScheduleView) -> bool:
     if backup is None or run.is_being_removed or backup.is_terminating:
         return False
     is_foreign = backup.claim is not None and backup.claim.is_synced
-    return not is_foreign and backup.phase not in (velero.DELETING, velero.FAILED_VALIDATION)
+    return not is_foreign and backup.phase != velero.DELETING
 
 
 def _copy(stored: Stored, run: RequestRow, view: ScheduleView) -> Copy:
