@@ -181,7 +181,7 @@ def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     if view.doubt:
         yield view.doubt
     for run in view.backups:
-        if run.key.name not in view.velero:
+        if not _counts(run, view):
             continue
         if max(filter(None, (run.slot, run.created))) - now > deletion.SKEW:
             yield f"NonAdminBackup {run.key.name} has a time in the future. Check the clocks"
