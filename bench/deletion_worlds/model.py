@@ -160,6 +160,6 @@ def _doubts(copy: Copy, own: Iterable[Copy], moment: Moment) -> list[str]:
         "a slot was later than the creation of its Backup": any(
             other.slot - other.made > SKEW + MINUTE for other in own
         ),
-        "it had not ended": copy.phase not in (*RESTORABLE, "Failed"),
+        "it had not ended": copy.phase not in (*RESTORABLE, "Failed", "FailedValidation"),
     }
     return [why for why, is_true in facts.items() if is_true]

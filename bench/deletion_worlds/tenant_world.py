@@ -68,7 +68,8 @@ class TenantWorld(ClusterWorld):
         """Edit the SelfServicePolicy, as an edit or a label that moves the namespace to another one does."""
         self.keep_last = self.chance.choice((1, 3, 7, 30))
         self.last_good = self.chance.choice((0, 0, 2))
-        self.stored = self.chance.choice((4, 8, 20, 60))
+        least = max(self.keep_last, self.last_good + 1, 2)  # the API server refuses less
+        self.stored = self.chance.choice([stored for stored in (2, 4, 8, 20, 60) if stored >= least])
         self.grace_text = self.chance.choice(tuple(GRACES))
         self.grace = GRACES[self.grace_text]
         spec = {
@@ -228,7 +229,7 @@ class TenantWorld(ClusterWorld):
         for copy in self.overdue(2 * DAY):
             self.report.starved.append(f"{self.seed}: {copy.name} is overdue since {copy.delete_after}")
         own = [copy for copy in self.copies.values() if copy.origin is Origin.RUN]
-        stays = max(2, self.last_good + 1) + sum(copy.is_pinned for copy in own)
+        stays = 2 * self.keep_last + self.last_good + 2 + sum(copy.is_pinned for copy in own)  # partial ones beside
         others = len(self.copies) - len(own)
         newest = max((copy.slot for copy in own), default=None)
         is_late = newest is None or self.now - newest > 2 * self.interval + 2 * DAY

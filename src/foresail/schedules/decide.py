@@ -12,11 +12,11 @@ from foresail.schedules.build import create_backup
 from foresail.schedules.groups import RECHECK, RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import Step, lifetime, next_deletion_check, next_step
+from foresail.schedules.retention import Step, lifetime, next_deletion_check, next_step, with_first_run
 from foresail.schedules.retries import repeating
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
-from foresail.schedules.status import last_observed, patch_body
+from foresail.schedules.status import Changes, last_observed, patch_body
 from foresail.slots.due import unrecorded_slot
 from foresail.slots.edits import dropped_text
 from foresail.slots.interval import stable_delay
@@ -47,7 +47,7 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     slot = verdict.fires
     body = patch_body(schedule, verdict.changes)
     if body and slot is not None:  # there is a patch anyway
-        body = patch_body(schedule, msgspec.structs.replace(verdict.changes, last_backup=slot))
+        body = patch_body(schedule, _recorded(view, verdict, slot, now))
     made = () if slot is None else (create_backup(schedule, slot, view.settings, lifetime_of(view, verdict)),)
     repeated = verdict.repeated
     if repeated is not None:
@@ -58,7 +58,9 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     if verdict.retained is not None and not made:  # a run comes first
         step = next_step(view, verdict.retained, last_observed(schedule), now)
     if step.ledger is not None:
-        body = patch_body(schedule, msgspec.structs.replace(verdict.changes, observed=_charged(verdict, step.ledger)))
+        body = patch_body(
+            schedule, msgspec.structs.replace(verdict.changes, observed=_charged(view, verdict, step.ledger))
+        )
     failed = verdict.retained.failed if verdict.retained is not None else None
     reports = [because for because in (*reasons_to_report(verdict), step.because, failed) if because is not None]
     status = Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None
@@ -73,10 +75,18 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     )
 
 
-def _charged(verdict: Verdict, ledger: Ledger) -> Observed:
+def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime, now: datetime) -> Changes:
+    """Return the changes with the run that is created now."""
+    changes = msgspec.structs.replace(verdict.changes, last_backup=slot)
+    if verdict.retained is None:
+        return changes
+    return msgspec.structs.replace(changes, observed=with_first_run(changes.observed, view, now))
+
+
+def _charged(view: ScheduleView, verdict: Verdict, ledger: Ledger) -> Observed:
     """Return what is remembered of a Schedule, with the deletion that is about to be requested."""
     deletions, runs = dict(ledger.deletions), dict(ledger.runs)
-    observed = verdict.changes.observed
+    observed = with_first_run(verdict.changes.observed, view)
     return msgspec.structs.replace(observed, deletions=deletions, deleted_runs=runs, deleting=ledger.last)
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from foresail import deletion, deletion_writes
 from foresail.api import velero
-from foresail.api.instants import stamp
+from foresail.api.instants import instant, stamp
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.backups import Quality, in_order
 from foresail.backups import judge as judge_quality
@@ -27,6 +27,7 @@ from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, Sche
 from foresail.schedules.policies import grace_of, retention_rules
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.slots import timing_of
+from foresail.schedules.status import last_observed
 from foresail.slots.due import SKEW, is_in_future
 from foresail.slots.interval import longest_run_gap
 from foresail.slots.observed import Observed
@@ -167,7 +168,22 @@ def _is_made_for(backup: BackupRow, view: ScheduleView) -> bool:
 
 def _is_by_hand(backup: BackupRow, view: ScheduleView) -> bool:
     """Whether a Backup with a name by Velero's pattern is later than a run of Foresail: Velero's runs are not."""
-    return any(row.schedule_uid == view.schedule.uid and row.created <= backup.created for row in view.backups)
+    first = first_run(view)
+    return first is not None and first <= backup.created
+
+
+def first_run(view: ScheduleView) -> datetime | None:
+    """Return when the first run of Foresail was created; it is recorded, for that Backup is deleted some day."""
+    observed = last_observed(view.schedule)
+    recorded = instant(observed.first) if observed is not None and observed.first else None
+    runs = (row.created for row in view.backups if row.schedule_uid == view.schedule.uid)
+    return min((*runs, *(() if recorded is None else (recorded,))), default=None)
+
+
+def with_first_run(observed: Observed, view: ScheduleView, now: datetime | None = None) -> Observed:
+    """Return what is remembered of a Schedule, with its first run, which may be created now."""
+    first = first_run(view) or now
+    return msgspec.structs.replace(observed, first=stamp(first) if first is not None else "")
 
 
 def _is_requested_again(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
@@ -217,7 +233,8 @@ def next_step(view: ScheduleView, retained: Retained, observed: Observed | None,
         ledger = ledger_of(observed).with_deletion(_stored(row, Quality.UNFINISHED), now)
         # The first write fails if the Backup was replaced, pinned or kept meanwhile, and nothing is deleted.
         at = row.delete_after if row.delete_after is not None else now
-        return Step((_mark(row, at, why), _deletion(view.schedule, row, why)), ledger, because)
+        writes = (_mark(row, at, why), _deletion(view.schedule, row, why))
+        return Step(writes, ledger, because)
     return Step(tuple(_new_marks(view, retained, rows, now)))
 
 
@@ -288,7 +305,8 @@ def _withdrawn(view: ScheduleView, reasons: Mapping[str, tuple[Rule, ...]]) -> I
 def _failed_deletion(view: ScheduleView, retained: Retained, now: datetime) -> Because | None:
     """Return which deletion failed, was abandoned or cannot be requested; Velero removes such requests after a day."""
     for row in view.deletions:
-        if row.backup not in retained.goes and row.backup not in retained.deleting:
+        is_stuck = row.is_ours and row.is_open and row.is_stalled(now) and row not in retained.withdrawn
+        if row.backup not in retained.goes and row.backup not in retained.deleting and not is_stuck:
             continue
         if row.errors:
             text = f"Velero could not delete Backup {row.backup}: {row.errors[0]}. The next try follows within a day."

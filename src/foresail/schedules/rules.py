@@ -19,7 +19,7 @@ from foresail.schedules.expression import diff_dialects, parse_expression, refus
 from foresail.schedules.observe import STUCK_AFTER, LocationRow, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.retention import Retained, ledger_of, retain
+from foresail.schedules.retention import Retained, ledger_of, retain, with_first_run
 from foresail.schedules.retries import Attempts, attempts_of, ended_slot, repeated_slot
 from foresail.schedules.slots import last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
@@ -267,6 +267,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         deletions=dict(ledger.deletions),
         deleted_runs=dict(ledger.runs),
         deleting=ledger.last,
+        first=previous.first if previous is not None else "",
     )
     made, placed = None, Placed()
     if not isinstance(cron, Because):
@@ -283,13 +284,15 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     observed = msgspec.structs.replace(observed, ended=ended, repeated=repeated_slot(attempts))
     if schedule.paused:
         placed = Placed()
-    not_run = placed.not_run
+    not_run, recorded = placed.not_run, made or unrecorded_slot(schedule, last, now)
+    if retained is not None and recorded is not None:  # there is a write anyway
+        observed = with_first_run(observed, view)
     errors = (cron.message,) if isinstance(cron, Because) and not is_unknown else ()
     changes = Changes(
         observed=observed,
         phase=schedule.phase if is_unknown else velero.FAILED_VALIDATION if errors else velero.ENABLED,
         errors=schedule.errors if is_unknown else errors,
-        last_backup=made or unrecorded_slot(schedule, last, now),
+        last_backup=recorded,
         last_skipped=whole(now) if found.skipped else not_run.last if not_run else None,
         clears_skip=found.skipped and schedule.skip is True,
         clears=tuple(field for field in ("lastBackup", "lastSkipped") if field in found.future),

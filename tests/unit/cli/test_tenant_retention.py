@@ -87,7 +87,9 @@ def test_a_list_is_shown_and_approved_by_its_digest(tmp_path: Path, capsys: Capt
     ("stored", "schedules", "good", "count"),
     [
         (1, {"keepLast": 3}, 0, 1),
-        (2, {"keepLast": 3, "maximum": 1}, 0, 0),
+        (2, {"keepLast": 3, "maximum": 1}, 0, 1),
+        (3, {"keepLast": 3, "maximum": 1}, 0, 0),
+        (2, {"keepLast": 1, "maximum": 1}, 0, 0),
         (3, {"keepLast": 3, "maximum": 1}, 3, 1),
         (5, {"keepLast": 3}, 0, 1),
         (20, {"keepLast": 7, "maximum": 3}, 0, 0),

@@ -316,3 +316,42 @@ def test_mark_of_a_backup_that_is_kept_by_now_is_removed(changed: dict[str, Any]
     (unmark,) = decide(under(keeps, *rows), NOON + 2 * MINUTE).actions
     assert isinstance(unmark, Patch)
     assert unmark.body["metadata"]["annotations"] == {DELETE_AFTER: None, DELETE_REASON: None}  # type: ignore[index]
+
+
+def test_a_backup_by_hand_stays_when_the_runs_before_it_are_gone() -> None:
+    by_hand = velero_made(NOON - 5 * DAY)
+    rows = [good(NOON), good(NOON - DAY), by_hand]
+    since = msgspec.structs.replace(under({"keepLast": 1}).schedule, created=NOON - 20 * DAY)
+    before = under({"keepLast": 1}, *rows, schedule=since)
+    assert by_hand.name in retained(before).goes, "it may be a run of Velero before Foresail"
+    first = stamp(NOON - 10 * DAY)
+    rules = retention_rules(policy(retention={"keepLast": 1}), "UTC")
+    assert rules is not None
+    row = watched(since, retention=digest_of(rules), first=first)
+    seen = under({"keepLast": 1}, *rows, schedule=row)
+    assert by_hand.name not in retained(seen).goes
+    record = decide(seen, NOON + 2 * MINUTE).actions[0]
+    assert isinstance(record, Patch)
+    assert first in str(record.body), "it stays recorded"
+
+
+def test_the_first_run_is_recorded_with_a_deletion() -> None:
+    rows = [good(NOON), good(NOON - DAY), good(NOON - 2 * DAY)]
+    record = decide(under({"keepLast": 1}, *rows), NOON + 2 * MINUTE).actions[0]
+    assert isinstance(record, Patch)
+    assert stamp(NOON - 2 * DAY) in str(record.body)
+
+
+def test_a_request_that_velero_does_not_begin_is_reported_after_its_backup_has_expired() -> None:
+    rows = [good(NOON), good(NOON - DAY, expires=NOON)]
+    request = DeletionRow(
+        Key("velero", f"{rows[1].name}-retention"),
+        rows[1].name,
+        is_open=True,
+        is_ours=True,
+        stalls_at=NOON,
+        backup_uid=rows[1].uid,
+    )
+    failed = retained(under({"keepLast": 1}, *rows, deletions=(request,))).failed
+    assert failed is not None
+    assert "has not begun the deletion" in failed.message

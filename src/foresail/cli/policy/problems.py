@@ -65,9 +65,9 @@ def _deadlocks(policy: SelfServicePolicy) -> Iterator[str]:
     stored, schedules = policy.spec.quotas.stored, policy.spec.schedules
     if stored is None or schedules.keep_last is None or not schedules.maximum:
         return
-    least = max(1, policy.spec.deletion.keep_last_good)
-    if stored <= least:
-        yield f"spec.quotas.stored: {stored} is too low for keepLast, for {least} good stay; set at least {least + 1}"
+    least = max(schedules.keep_last, policy.spec.deletion.keep_last_good + 1, 2)
+    if stored < least:
+        yield f"spec.quotas.stored: {stored} is too low: what keepLast keeps leaves no room for a run; set {least}"
     elif stored <= schedules.maximum:
         text = f"spec.quotas.stored: {stored} schedules, each with its newest good backup, leave no room for a run"
         yield f"{text}; raise it above schedules.maximum ({schedules.maximum}), or lower that"

@@ -161,7 +161,7 @@ def _counts(run: RequestRow, view: ScheduleView) -> bool:
     if backup is None or run.is_being_removed or backup.is_terminating:
         return False
     is_foreign = backup.claim is not None and backup.claim.is_synced
-    return not is_foreign and backup.phase not in (velero.DELETING, velero.FAILED_VALIDATION)
+    return not is_foreign and backup.phase != velero.DELETING
 
 
 def _copy(stored: Stored, run: RequestRow, view: ScheduleView) -> Copy:
@@ -181,7 +181,7 @@ def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     if view.doubt:
         yield view.doubt
     for run in view.backups:
-        if run.key.name not in view.velero:
+        if not _counts(run, view):
             continue
         if max(filter(None, (run.slot, run.created))) - now > deletion.SKEW:
             yield f"NonAdminBackup {run.key.name} has a time in the future. Check the clocks"
