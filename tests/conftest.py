@@ -4,15 +4,11 @@ import signal
 from collections.abc import Callable
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, settings
 
 # How long an example takes depends on what else the machine does; only tests marked `timed` measure time.
 settings.register_profile("without-time", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("without-time")
-
-# A rendered chart has 9,000 lines, and libyaml reads them ten times as fast.
-setattr(yaml, "SafeLoader", yaml.CSafeLoader)  # noqa: B010 - mypy takes a plain assignment for one to a type
 
 _figures = pytest.StashKey[list[str]]()
 

@@ -666,7 +666,7 @@ def test_only_the_schedules_that_have_hooks_may_run_some() -> None:
 def test_a_dry_run_of_the_client_prints_every_manifest_and_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--image=example.com/foresail:1", "--self-service", "--dry-run=client", "-n", "backup"]
     assert main(["install", "--kubeconfig=missing", *words]) == 0
-    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    found = list(yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader))
     options = InstallOptions(("schedules", "self-service"), "backup", "velero", "example.com/foresail:1")
     assert found == [each.body for each in (*definitions(), *operators(options))]
 

@@ -52,10 +52,10 @@ def create_or_update(view: RequestView, namespace: NamespaceRow, now: datetime) 
         return update_from_velero(view, row, now)
     if view.request.status.phase in (CREATED, DELETING):
         return velero_object_deleted(view, now)
-    return proceed(view, namespace, now)
+    return _proceed(view, namespace, now)
 
 
-def proceed(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
+def _proceed(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
     """Take the next step of a request that Velero does not have; none after a restore was refused or has expired."""
     if moment.is_final(view):
         return Plan()
