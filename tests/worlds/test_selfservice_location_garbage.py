@@ -81,8 +81,9 @@ def test_a_location_without_its_owner_is_read_only_while_backups_are_in_it_and_i
         assert made["spec"]["accessMode"] == "ReadOnly"
         assert made["metadata"]["annotations"]["foresail.dev/suspended"] == "OwnerGone"
         tenancy.restore(NAR, NAB.name)
-        await tenancy.settle(THREE_HOURS)
+        await tenancy.settle(5)
         assert tenancy.condition(NAR, "Accepted", NON_ADMIN_RESTORE)[:2] == ("False", "LocationUnavailable")
+        await tenancy.settle(THREE_HOURS)
         assert Key(VELERO, name) in tenancy.world.history.present(NON_ADMIN_LOCATION_REQUEST)
         assert [note.reason for note in tenancy.notes].count("OwnerGone") == 1
 

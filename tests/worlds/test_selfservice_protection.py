@@ -174,7 +174,7 @@ def test_a_newer_backup_that_lives_shorter_or_saves_less_does_not_replace_a_good
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-def test_a_restore_refused_before_the_protection_is_reported_starts_by_itself(flag: str) -> None:
+def test_a_restore_refused_before_the_protection_is_reported_stays_refused(flag: str) -> None:
     """The backup counts as being deleted until its protection is written; a restore may be looked at before that."""
 
     async def story(tenancy: Tenancy) -> None:
@@ -196,6 +196,6 @@ def test_a_restore_refused_before_the_protection_is_reported_starts_by_itself(fl
         is_slow = False
         await tenancy.settle()
         assert is_protected(tenancy, NAB)
-        assert tenancy.status(NAR, NON_ADMIN_RESTORE)["phase"] == "Created"
+        assert tenancy.status(NAR, NON_ADMIN_RESTORE)["phase"] == "BackingOff"
 
     tell(story)
