@@ -209,9 +209,9 @@ class ClusterWorld:
     def _go_back(self) -> None:
         """Save the state of etcd, or restore it to one of before; the bucket stays."""
         self.saved.append(State(deepcopy(self.copies), deepcopy(self.requests), self.view_schedule()))
-        if len(self.saved) <= 2:
+        if len(self.saved) <= 1:
             return
-        state = self.saved.pop(self.chance.randrange(2))
+        state = self.saved.pop(0)
         self.copies, self.requests = deepcopy(state.copies), deepcopy(state.requests)
         self.put_schedule(state.schedule)
         self.judge.approved.clear()  # those that were approved since are unknown again
@@ -338,10 +338,11 @@ class ClusterWorld:
             if not has_written:
                 return
 
-    def interfere(self) -> None:
-        """Change something between a decision and its first write, as whoever meets a paused leader."""
-        if self.chance.random() < 0.05:
-            self.chance.choice((self._pin, self._keep_marked))()
+    def interfere(self, names: list[str]) -> None:
+        """Pin a Backup between a decision about it and its first write, as whoever meets a paused leader."""
+        pinned = [self.copies[name] for name in names if name in self.copies]
+        if pinned and self.chance.random() < 0.05:
+            self.change(self.chance.choice(pinned), is_pinned=True)
 
     def survive(self) -> None:
         """Let the operator be killed here, if it is its hour."""

@@ -114,7 +114,7 @@ class ScheduleWorld(ClusterWorld):
         plan = decide(seen, at)
         if isinstance(plan.verdict, Verdict) and plan.verdict.retained is not None:
             self._check_silence(plan.verdict.retained)
-        self.interfere()
+        self.interfere([write.key.name for write in plan.writes if write.kind == velero.BACKUP])
         for write in plan.writes:
             self.survive()
             self._apply(write)

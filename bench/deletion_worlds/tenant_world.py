@@ -171,7 +171,7 @@ class TenantWorld(ClusterWorld):
         seen = self.view()
         plan = decide(seen, self.now + self.offset)
         self._check_silence(seen)
-        self.interfere()
+        self.interfere([f"red-{write.key.name}" for write in plan.writes if write.kind == NON_ADMIN_BACKUP])
         for write in plan.writes:
             self.survive()
             self._apply(write)
