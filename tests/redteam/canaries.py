@@ -17,10 +17,7 @@ from testbed import Cluster
 from testbed.node import csi, programs
 from tests.redteam.world import NAB, NADR, NAR, Caller, Json, path
 
-_READ_BY_EDITORS = (
-    *("configmaps", "secrets", "pods", "persistentvolumeclaims", "services", "volumesnapshots"),
-    *("deployments", "statefulsets", "replicasets", "jobs", NAB, NAR, NADR),
-)
+_READ_BY_EDITORS = ("configmaps", "secrets", "pods", "persistentvolumeclaims", "volumesnapshots", NAB, NAR, NADR)
 _LARGEST_FILE = 32 << 20
 
 

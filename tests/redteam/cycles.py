@@ -19,6 +19,7 @@ Cycle = Callable[[NodeWorld, Callable[[], None]], None]
 
 OnNode = Callable[[NodeWorld], list[str]]
 CYCLES: dict[Cycle, dict[str, Steps]] = {}
+_TOGETHER = 12
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
@@ -77,30 +78,51 @@ def _run_cycle(world: NodeWorld, cycle: Cycle, chosen: Mapping[str, Steps]) -> d
     return achieved
 
 
-def _together(world: NodeWorld, cycle: Cycle, chosen: Mapping[str, Steps]) -> dict[str, list[str]] | None:
-    """Run a cycle, and return what each attack achieved; None if nobody knows which achieved what."""
+def _judged(world: NodeWorld, title: str, run: Callable[[], dict[str, list[str]]]) -> dict[str, list[str]]:
+    """Run attacks together, and return what each achieved; nothing if nobody knows which of them did what."""
     began, before, known = time.monotonic(), world.belongings(), world.breaches()
     try:
-        achieved = _run_cycle(world, cycle, chosen)
+        achieved = run()
     except Exception:  # noqa: BLE001 - each of them is tried alone
-        print(f"cycle     {cycle.__name__}\n{traceback.format_exc(limit=-3)}", flush=True)
-        return None
+        print(f"together  {title}\n{traceback.format_exc(limit=-3)}", flush=True)
+        return {}
     new = changes(before, world.belongings())
     new += [f"{name}: {', '.join(wrong)}" for name, wrong in world.breaches().items() if name not in known]
-    print(f"cycle     {cycle.__name__}: {len(chosen)} in {time.monotonic() - began:.1f} s {new}", flush=True)
-    return None if new and not any(achieved.values()) else achieved
+    print(f"together  {title}: {len(achieved)} in {time.monotonic() - began:.1f} s {new or ''}", flush=True)
+    return {} if new and not any(achieved.values()) else achieved
+
+
+def _acts(world: NodeWorld, chosen: list[Attack]) -> dict[str, list[str]]:
+    """Try attacks one after the other, and return what each achieved; those that broke are left out."""
+    achieved = {}
+    for one in chosen:
+        began = time.monotonic()
+        try:
+            achieved[one.name] = one.act(world)
+        except Exception:  # noqa: BLE001 - it is tried again alone
+            print(f"again     {one.name}\n{traceback.format_exc(limit=-3)}", flush=True)
+        else:
+            print(f"tried     {one.name} ({time.monotonic() - began:.1f} s): {one.tries}", flush=True)
+    return achieved
 
 
 def run_cycles(world: NodeWorld, wanted: list[Attack], score: Score) -> None:
-    """Run the cycles with the attacks that are wanted, then one by one what is in none or was not decided."""
+    """Run attacks that share a look at the canaries: those of a cycle, then others; what is not decided, alone."""
     left = {one.name: one for one in wanted}
+    decided: dict[str, list[str]] = {}
     for cycle, members in CYCLES.items():
         chosen = {name: steps for name, steps in members.items() if name in left}
-        achieved = _together(world, cycle, chosen) if chosen else None
-        for name, result in (achieved or {}).items():
-            score.add(name, result)
-            one = left.pop(name)
-            if one.control:
-                run_control(world, one, score)
-                world.clear()
+        run = functools.partial(_run_cycle, world, cycle, chosen)
+        decided |= _judged(world, cycle.__name__, run) if chosen else {}
+    in_cycles = {name for members in CYCLES.values() for name in members}
+    others = [one for one in wanted if one.name not in in_cycles]
+    for start in range(0, len(others), _TOGETHER):
+        chosen = others[start : start + _TOGETHER]
+        decided |= _judged(world, f"from {start}", functools.partial(_acts, world, chosen))
+    for name, achieved in decided.items():
+        score.add(name, achieved)
+        one = left.pop(name)
+        if one.control:
+            run_control(world, one, score)
+            world.clear()
     run_each(world, list(left.values()), score)

@@ -11,6 +11,7 @@ from typing import Any
 
 from testbed.node import programs
 from testbed.node.csi import CLASS, DRIVER
+from testbed.site import NODE_NAME
 from tests.redteam.canaries import volumes_of
 from tests.redteam.cycles import OnNode, alone
 from tests.redteam.node_world import (
@@ -265,6 +266,21 @@ def node_copies_files_by_an_annotation(world: NodeWorld) -> list[str]:
     world.hostile.patch(target, {"metadata": {"annotations": OPTED_IN}})
     world.hostile.patch(target, [{"op": "add", "path": "/metadata/annotations", "value": OPTED_IN}], "json")
     world.hostile.patch(f"{target}?fieldManager=velero&force=true", pod("noted", {}, annotations=OPTED_IN), "apply")
+    stored = world.admin.get(target)
+    world.clear(HOSTILE)
+    return ["the annotation is stored"] if next(iter(OPTED_IN)) in str(stored) else []
+
+
+@alone()
+def node_copies_files_by_an_annotation_through_a_subresource(world: NodeWorld) -> list[str]:
+    """Annotate a pod through its status, its containers, its resources and its binding."""
+    world.hold(pod("sub", pod_spec(CACHE, schedulerName="nobody")))
+    target = path("pods", HOSTILE, "sub")
+    change = {"metadata": {"annotations": OPTED_IN}}
+    for sub in ("status", "ephemeralcontainers", "resize"):
+        world.hostile.patch(f"{target}/{sub}", change)
+    binding = {**thing("v1", "Binding", "sub", annotations=OPTED_IN), "target": {"kind": "Node", "name": NODE_NAME}}
+    world.hostile.create(f"{target}/binding", binding)
     stored = world.admin.get(target)
     world.clear(HOSTILE)
     return ["the annotation is stored"] if next(iter(OPTED_IN)) in str(stored) else []

@@ -76,11 +76,7 @@ def own_data_comes_back(world: NodeWorld) -> list[str]:
     world.hold(claim("own"))
     world.hold(pod("own", pod_spec({"data": from_claim("own")}, f"echo {text} > /data/file"), labels=RUNS))
     hosts, moves = len(world.hosts()), len(world.moves(HOSTILE))
-
-    def nothing() -> None:
-        pass
-
-    moved(world, nothing)
+    moved(world, lambda: None)
     is_seen = len(world.hosts()) >= hosts + 2 and len(world.moves(HOSTILE)) >= moves + 2
     until(lambda: text in world.file_of(HOSTILE, "own", "file"), 60, "the own file is back")
     return ["the own file is back"] if is_seen else []
@@ -123,6 +119,7 @@ def node_moves_a_part_of_a_volume(world: NodeWorld) -> Steps:
     """Restore a pod that mounts a part of a volume, where the part is a link."""
     world.hold(claim("part"))
     world.hold(pod("part", pod_spec({"data": from_claim("part")}, "ln -s /var/lib/kubelet /data/sub"), labels=RUNS))
+    world.runs("part")
     spec = pod_spec({"data": from_claim("part")}, "cat /data/canary /data/*/canary")
     spec["containers"][0]["volumeMounts"][0]["subPath"] = "sub"
     world.hold(pod("part-reader", spec))
@@ -141,48 +138,6 @@ def node_names_the_upload_of_another(world: NodeWorld) -> Steps:
     yield
     downloads = [each for each in world.velero("datadownloads") if "uploaded" in str(each["spec"])]
     return [f"{each['metadata']['name']} exists" for each in downloads] + _leaked(world, "uploaded")
-
-
-def _claim_with(world: NodeWorld, name: str, **spec: Any) -> Steps:  # noqa: ANN401 - JSON
-    """Back up and restore a claim that points to something of the victim."""
-    world.hold(claim(name, claim_spec(**spec)))
-    yield
-    return _leaked(world, name)
-
-
-@in_cycle(moved)
-def node_names_the_volume_of_another(world: NodeWorld) -> Steps:
-    """Name the victim's volume in a claim, which then stays pending."""
-    (name,) = [
-        each["metadata"]["name"]
-        for each in volumes_of(world.admin, VICTIM)
-        if each["spec"]["claimRef"]["name"] == f"{VAULT}-csi"
-    ]
-    yield from _claim_with(world, "pinned", volumeName=name)
-    held = [set(world.contents(each["metadata"]["name"]).get("persistentvolumes", ())) for each in _backups(world)]
-    return _leaked(world, "pinned") + [f"{name} is in the backup" for names in held if name in names]
-
-
-def _backups(world: NodeWorld) -> list[Json]:
-    return [
-        each
-        for each in world.made_for("backups", HOSTILE)
-        if (world.cluster.site.bucket / "backups" / str(each["metadata"]["name"])).exists()
-    ]
-
-
-@in_cycle(moved)
-def node_names_the_claim_of_another_as_source(world: NodeWorld) -> Steps:
-    """Name the victim's claim as the source of a claim, with its namespace."""
-    source = {"apiGroup": "", "kind": "PersistentVolumeClaim", "name": f"{VAULT}-csi", "namespace": VICTIM}
-    return (yield from _claim_with(world, "cloned", dataSourceRef=source))
-
-
-@in_cycle(moved)
-def node_names_the_snapshot_of_another_as_source(world: NodeWorld) -> Steps:
-    """Name the victim's snapshot as the source of a claim, with its namespace."""
-    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": VAULT, "namespace": VICTIM}
-    return (yield from _claim_with(world, "sourced", dataSourceRef=source))
 
 
 @in_cycle(moved)
@@ -273,11 +228,7 @@ def own_snapshot_comes_back(world: NodeWorld) -> list[str]:
     text = new_canary("own")
     world.hold(claim("own"))
     world.hold(pod("own", pod_spec({"data": from_claim("own")}, f"echo {text} > /data/file"), labels=RUNS))
-
-    def nothing() -> None:
-        pass
-
-    kept(world, nothing)
+    kept(world, lambda: None)
     until(lambda: text in world.file_of(HOSTILE, "own", "file"), 60, "the own file is back")
     return ["the own file is back"]
 
@@ -298,6 +249,48 @@ def node_names_the_contents_of_anothers_snapshot(world: NodeWorld) -> Steps:
         and handle in str(each["spec"]["source"]) + str(each.get("status"))
     ]
     return [f"{name} has the victim's handle" for name in contents] + _leaked(world, "foreign")
+
+
+def _claim_with(world: NodeWorld, name: str, **spec: Any) -> Steps:  # noqa: ANN401 - JSON
+    """Back up and restore a claim that points to something of the victim."""
+    world.hold(claim(name, claim_spec(**spec)))
+    yield
+    return _leaked(world, name)
+
+
+@in_cycle(kept)
+def node_names_the_volume_of_another(world: NodeWorld) -> Steps:
+    """Name the victim's volume in a claim, which then stays pending."""
+    (name,) = [
+        each["metadata"]["name"]
+        for each in volumes_of(world.admin, VICTIM)
+        if each["spec"]["claimRef"]["name"] == f"{VAULT}-csi"
+    ]
+    leaked = yield from _claim_with(world, "pinned", volumeName=name)
+    held = [set(world.contents(each["metadata"]["name"]).get("persistentvolumes", ())) for each in _backups(world)]
+    return leaked + [f"{name} is in the backup" for names in held if name in names]
+
+
+def _backups(world: NodeWorld) -> list[Json]:
+    return [
+        each
+        for each in world.made_for("backups", HOSTILE)
+        if (world.cluster.site.bucket / "backups" / str(each["metadata"]["name"])).exists()
+    ]
+
+
+@in_cycle(kept)
+def node_names_the_claim_of_another_as_source(world: NodeWorld) -> Steps:
+    """Name the victim's claim as the source of a claim, with its namespace."""
+    source = {"apiGroup": "", "kind": "PersistentVolumeClaim", "name": f"{VAULT}-csi", "namespace": VICTIM}
+    return (yield from _claim_with(world, "cloned", dataSourceRef=source))
+
+
+@in_cycle(kept)
+def node_names_the_snapshot_of_another_as_source(world: NodeWorld) -> Steps:
+    """Name the victim's snapshot as the source of a claim, with its namespace."""
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": VAULT, "namespace": VICTIM}
+    return (yield from _claim_with(world, "sourced", dataSourceRef=source))
 
 
 @in_cycle(kept)

@@ -175,8 +175,8 @@ def test_the_attacks_of_a_cycle_take_their_steps_together_and_each_is_judged(mon
 
     score, taken, alone = tried(monkeypatch, cycle, "b")
     assert taken == ["a plants", "b plants", "a looks", "b looks"]
-    assert (score.attacks, score.succeeded) == (2, {"b": ["it did"]})
-    assert alone == ["c"], "it is in no cycle"
+    assert (score.attacks, score.succeeded) == (3, {"b": ["it did"]}), "c is in no cycle"
+    assert alone == []
 
 
 def test_what_a_cycle_does_not_decide_is_tried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,5 +189,26 @@ def test_what_a_cycle_does_not_decide_is_tried_alone(monkeypatch: pytest.MonkeyP
 
     for cycle in (breaks, is_breached):
         score, _, alone = tried(monkeypatch, cycle)
-        assert score.attacks == 0
-        assert alone == ["a", "b", "c"]
+        assert score.attacks == 1
+        assert alone == ["a", "b"]
+
+
+def test_attacks_without_a_cycle_are_tried_alone_if_one_breaks_or_nobody_knows_which_succeeded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alone: list[str] = []
+    monkeypatch.setattr(cycles, "CYCLES", {})
+    monkeypatch.setattr(cycles, "run_each", lambda _world, wanted, _score: alone.extend(one.name for one in wanted))
+
+    def breaks(_world: World) -> list[str]:
+        raise TimeoutError
+
+    def breaches(world: World) -> list[str]:
+        cast("NodeWorld", world).breached["canary"] = ["was read"]
+        return []
+
+    score = Score()
+    cycles.run_cycles(calm(), [Attack("a", "Try.", breaks), Attack("b", "Try.", lambda _: [])], score)
+    assert (score.attacks, alone) == (1, ["a"])
+    cycles.run_cycles(calm(), [Attack("c", "Try.", breaches), Attack("d", "Try.", lambda _: [])], score)
+    assert (score.attacks, alone) == (1, ["a", "c", "d"])
