@@ -25,7 +25,7 @@ from tests.redteam.node_world import (
     snapshot_of_victim,
     thing,
 )
-from tests.redteam.world import CLOSED, HOSTILE, NAB, NAR, VELERO, VICTIM, Json, path, reason, until
+from tests.redteam.world import CLOSED, HOSTILE, NAB, NAR, VELERO, VICTIM, Json, path, until
 
 Steps = Generator[None, None, list[str]]
 RUNS = {"runs": "true"}
@@ -496,9 +496,8 @@ def _backup_of(world: NodeWorld, name: str) -> str:
 
 def _restored_files(world: NodeWorld, name: str, backup: str, **spec: Any) -> list[str]:  # noqa: ANN401 - JSON
     """Ask for a restore of files, and return the copies that Velero made for it."""
-    request = world.restore(name, _FILES[backup], ALLOWED, **spec)
+    world.restore(name, _FILES[backup], ALLOWED, **spec)
     made = [each["metadata"]["name"] for each in world.made_for("restores", ALLOWED, name)]
-    print(f"          {name}: {reason(request)} {reason(request, 'Authorized')}", flush=True)
     return [
         f"{each['metadata']['name']} writes files"
         for each in world.velero("podvolumerestores")

@@ -63,6 +63,8 @@ _POLICIES: Mapping[str, Json] = {
 _OPTIONS = Options(velero="velero", node=True, csi=True)
 _FILE_COPIES = ("podvolumebackups", "podvolumerestores")
 _MADE_BY_WORKLOADS = {"ReplicaSet", "DaemonSet", "Job"}
+_COPIES_FILES = {"PodVolumeBackup", "PodVolumeRestore"}
+_PODS = "/var/lib/kubelet/pods/"
 _OF_VELEROS_HOSTS = {"/var/lib/kubelet/pods", "/var/lib/kubelet/plugins"}
 _CLEARED = (
     *("cronjobs", "jobs", "deployments", "statefulsets", "daemonsets", "replicasets", "replicationcontrollers"),
@@ -265,6 +267,8 @@ def _wrong_in_host(found: Json) -> list[str]:
         if not key.startswith("kubernetes.io/") or value not in (NODE_NAME, "linux"):
             wrong.append(f"it selects nodes by {key}={value}")
     paths = {volume.get("hostPath", {}).get("path") for volume in spec.get("volumes", [])} - {None}
+    if _owner_kinds(found) & _COPIES_FILES:  # of one pod, for which the copy is allowed or is a breach of its own
+        paths = {each for each in paths if not each.startswith(_PODS)}
     wrong += [f"it mounts {each} of the node" for each in sorted(paths - _OF_VELEROS_HOSTS)]
     wrong += [] if spec.get("serviceAccountName") == VELERO else ["its ServiceAccount is another one"]
     return wrong

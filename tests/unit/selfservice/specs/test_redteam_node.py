@@ -117,8 +117,16 @@ def test_a_changed_canary_and_a_new_file_beside_it_are_noticed(tmp_path: Path) -
 def test_a_pod_of_velero_with_what_a_tenant_asked_for_is_noticed(worse: dict[str, Any]) -> None:
     volumes = [{"name": "host", "hostPath": {"path": "/var/lib/kubelet/pods"}}]
     spec = {"serviceAccountName": "velero", "nodeSelector": {"kubernetes.io/os": "linux"}, "volumes": volumes}
-    assert _wrong_in_host({"spec": spec}) == []
-    assert _wrong_in_host({"spec": {**spec, **worse}})
+    assert _wrong_in_host({"metadata": {}, "spec": spec}) == []
+    assert _wrong_in_host({"metadata": {}, "spec": {**spec, **worse}})
+
+
+def test_a_pod_of_velero_mounts_the_volume_of_one_pod_only_to_copy_files() -> None:
+    folder = [{"name": "host", "hostPath": {"path": "/var/lib/kubelet/pods/uid/volumes/x"}}]
+    spec = {"serviceAccountName": "velero", "volumes": folder}
+    for kind, is_wrong in (("PodVolumeBackup", False), ("DataUpload", True)):
+        found = {"metadata": {"ownerReferences": [{"kind": kind}]}, "spec": spec}
+        assert bool(_wrong_in_host(found)) == is_wrong
 
 
 class Calm(NodeWorld):
