@@ -117,8 +117,8 @@ def run_cycles(world: NodeWorld, wanted: list[Attack], score: Score) -> None:
     in_cycles = {name for members in CYCLES.values() for name in members}
     others = [one for one in wanted if one.name not in in_cycles]
     for start in range(0, len(others), _TOGETHER):
-        chosen = others[start : start + _TOGETHER]
-        decided |= _judged(world, f"from {start}", functools.partial(_acts, world, chosen))
+        acts = functools.partial(_acts, world, others[start : start + _TOGETHER])
+        decided |= _judged(world, f"from {start}", acts)
     for name, achieved in decided.items():
         score.add(name, achieved)
         one = left.pop(name)

@@ -223,6 +223,16 @@ def kept(world: NodeWorld, step: Callable[[], None]) -> None:
     assert world.made_for("restores", HOSTILE, name), "it is restored"
 
 
+def unsaved(world: NodeWorld, step: Callable[[], None]) -> None:
+    """Back up volumes of which Velero may make no snapshot, lose them, and ask for them; that may be refused."""
+    step()
+    name = world.number("unsaved")
+    request = world.back_up(name, csiSnapshotTimeout="1m")
+    assert world.made_for("backups", HOSTILE, name), request
+    world.clear(HOSTILE)
+    world.restore(name, name)
+
+
 def own_snapshot_comes_back(world: NodeWorld) -> list[str]:
     """Restore the tenant's own data from a snapshot that stayed: the file in the new volume is seen."""
     text = new_canary("own")
@@ -305,7 +315,7 @@ def node_names_the_snapshot_of_another_backup(world: NodeWorld) -> Steps:
     return _leaked(world, "labelled")
 
 
-@in_cycle(kept)
+@in_cycle(unsaved)
 def node_groups_its_claims(world: NodeWorld) -> Steps:
     """Label a claim as one of a group of volumes, with the victim's names in the label."""
     world.hold(claim("grouped", labels={"velero.io/volume-group": VICTIM}))
@@ -313,7 +323,7 @@ def node_groups_its_claims(world: NodeWorld) -> Steps:
     return _leaked(world, "grouped")
 
 
-@in_cycle(kept)
+@in_cycle(unsaved)
 def node_restores_a_device(world: NodeWorld) -> Steps:
     """Back up a claim of the mode Block, and restore it."""
     world.hold(claim("device", claim_spec(volumeMode="Block")))
@@ -343,7 +353,7 @@ def node_owns_its_claims(world: NodeWorld) -> Steps:
     return _leaked(world, "owned")
 
 
-@in_cycle(kept)
+@in_cycle(unsaved)
 def node_keeps_a_claim_that_is_deleted(world: NodeWorld) -> Steps:
     """Back up a claim that is being deleted and stays because of a finalizer."""
     world.hold(claim("ending", finalizers=["x.example.com/hold"]))
