@@ -38,7 +38,7 @@ class Canaries:
         """Write a canary into a file."""
         self.texts[name] = text or new_canary(name)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(self.texts[name])
+        file.write_text(f"{self.texts[name]}\n")  # a log has whole lines
         self.files[name] = file
 
     def fingerprints(self) -> dict[str, str]:

@@ -646,7 +646,7 @@ def administrators_change(world: NodeWorld) -> list[str]:
     world.runs("writer", CLOSED)
     until(lambda: text not in file.read_text(), 30, "the canary is changed")
     found = [name for name, digest in world.canaries.fingerprints().items() if digest != before[name]]
-    file.write_text(text)
+    world.canaries.place("kubelet", file, text)
     world.clear(CLOSED)
     return found
 
