@@ -271,7 +271,7 @@ bench-admission: setup cluster-build ## what one hostile write costs the API ser
 api-server-starts: setup cluster-build ## start the API server STARTS=30 times under a flood of forbidden objects; the last line is JSON
 	$(BIN)/python -m tests.redteam.api_server_starts --starts $(or $(STARTS),30)
 
-redteam: setup cluster-build ## attack self-service on a real cluster as a hostile tenant; the last line is JSON: minutes
+redteam: setup cluster-build ## attack self-service on real clusters as a hostile tenant; the last line is JSON: half an hour
 	$(BIN)/python -m tests.redteam
 
 stolen-token: setup cluster-build ## try every write of each of our tokens on a real cluster; the last line is JSON: minutes

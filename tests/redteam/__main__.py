@@ -74,6 +74,14 @@ def run_parts(parts: list[Part], only: str, scores: dict[str, Score], *, with_fi
         scores[parts[0].name].fail("the world around the attacks")
 
 
+def _is_possible(part: Part) -> bool:
+    """Whether this machine has what a part needs; otherwise say so, for nobody else does."""
+    lacks = part.lacks()
+    if lacks:
+        print(f"NOT TRIED {part.name}: this machine lacks {', '.join(lacks)}", flush=True)
+    return not lacks
+
+
 def main() -> int:
     """Run the attacks; 1 if one succeeded or could not be tried."""
     parser = argparse.ArgumentParser(prog="python -m tests.redteam", description=__doc__)
@@ -82,7 +90,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="run only attacks whose name contains this")
     parser.add_argument("--skip-fields", action="store_true", help="leave the generated attacks out")
     args = parser.parse_args()
-    began, chosen = time.monotonic(), [part for part in PARTS if args.part in (None, part.name)]
+    began, chosen = time.monotonic(), [part for part in PARTS if args.part in (None, part.name) and _is_possible(part)]
     scores = {part.name: Score() for part in chosen}
     for _, together in groupby(chosen, key=lambda part: part.world):
         run_parts(list(together), args.only, scores, with_fields=not args.skip_fields)

@@ -5,14 +5,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from testbed.node import needs
 from tests.redteam import (
     annotations,
     checks,
     data_path,
+    data_path_cycles,
     direct,
     exhaustion,
     fence,
+    file_copies,
     identity,
     load,
     locations,
@@ -20,11 +24,15 @@ from tests.redteam import (
     records,
     replays,
     schedules,
+    stolen_tokens,
 )
 from tests.redteam.attack import ATTACKS, Attack
+from tests.redteam.cycles import run_cycles
 from tests.redteam.load_watch import run_batches
+from tests.redteam.node_world import attacked_node
 from tests.redteam.score import Score, run_each
-from tests.redteam.world import World, attacked
+from tests.redteam.stolen_tokens import run_tokens, stolen
+from tests.redteam.world import attacked
 
 FIELDS_AND_OBJECTS, LOAD, DATA_PATH, STOLEN_TOKENS = "fields and objects", "load", "data path", "stolen tokens"
 
@@ -35,8 +43,9 @@ class Part:
 
     name: str
     modules: tuple[ModuleType, ...] = ()
-    world: Callable[[Path], AbstractContextManager[World]] = attacked
-    run: Callable[[World, list[Attack], Score], None] = run_each
+    world: Callable[[Path], AbstractContextManager[Any]] = attacked
+    run: Callable[[Any, list[Attack], Score], None] = run_each
+    lacks: Callable[[], list[str]] = list  # what this machine does not have for it
 
     def attacks(self) -> list[Attack]:
         """Return the attacks that its modules define."""
@@ -50,10 +59,10 @@ PARTS = (
         (
             annotations,
             checks,
-            data_path,
             direct,
             exhaustion,
             fence,
+            file_copies,
             identity,
             locations,
             namespaces,
@@ -63,6 +72,6 @@ PARTS = (
         ),
     ),
     Part(LOAD, (load,), run=run_batches),
-    Part(DATA_PATH),  # on a real node
-    Part(STOLEN_TOKENS),
+    Part(DATA_PATH, (data_path, data_path_cycles), attacked_node, run_cycles, needs.missing),
+    Part(STOLEN_TOKENS, (stolen_tokens,), stolen, run_tokens),
 )

@@ -64,7 +64,10 @@ EXCEPTIONS = "policyexceptions"
 RESTORE_CHECKS = "restorechecks"
 _GROUPS = {
     "oadp.openshift.io/v1alpha1": (NAB, NAR, NADR, NAS, NABSL, NABSLR),
-    "velero.io/v1": ("backups", "restores", "deletebackuprequests", "downloadrequests", "backupstoragelocations"),
+    "velero.io/v1": (
+        *("backups", "restores", "deletebackuprequests", "downloadrequests", "backupstoragelocations"),
+        *("podvolumebackups", "podvolumerestores", "backuprepositories"),
+    ),
     "foresail.dev/v1alpha1": ("selfservicepolicies", RESTORE_CHECKS),
     "rbac.authorization.k8s.io/v1": ("roles", "rolebindings", "clusterroles", "clusterrolebindings"),
     "apps/v1": ("deployments", "statefulsets", "daemonsets", "replicasets"),
@@ -79,6 +82,9 @@ _GROUPS = {
         "mutatingadmissionpolicybindings",
     ),
     "security.example.com/v1": (EXCEPTIONS,),
+    "snapshot.storage.k8s.io/v1": ("volumesnapshots", "volumesnapshotcontents", "volumesnapshotclasses"),
+    "storage.k8s.io/v1": ("storageclasses",),
+    "velero.io/v2alpha1": ("datauploads", "datadownloads"),
 }
 _ROOTS = {plural: f"/apis/{group}" for group, plurals in _GROUPS.items() for plural in plurals}
 _BUSY = 3
@@ -205,10 +211,10 @@ def until(holds: Callable[[], object], seconds: float, what: str) -> None:
         time.sleep(0.1)
 
 
-def empty(admin: Caller, plural: str, namespace: str, seconds: float = 120) -> None:
+def empty(admin: Caller, plural: str, namespace: str, seconds: float = 120, grace: str = "0") -> None:
     """Delete all objects of a kind in a namespace, with the finalizers of attacks, which begin with x."""
     target = path(plural, namespace)
-    admin.delete(target, gracePeriodSeconds="0")
+    admin.delete(target, gracePeriodSeconds=grace)
 
     def is_empty() -> bool:
         found = admin.items(f"{target}?limit=10")

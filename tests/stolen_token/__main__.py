@@ -135,9 +135,8 @@ def untried(token: str, allowed: dict[str, list[str]], writes: list[Write]) -> l
     )
 
 
-def run(cluster: Cluster, *, verbose: bool) -> Found:
-    """Try everything with every token."""
-    found = Found()
+def steal(cluster: Cluster) -> dict[str, Caller]:
+    """Return a thief with each of our tokens, and create the sandbox in which that of the checks has rights."""
     thieves = {token: account(cluster, VELERO, token) for token in TOKENS}
     made = thieves[CHECKS].create("/api/v1/namespaces", sandbox(f"foresail-check-{RUN}-ffffff"))
     assert made.code == http.client.CREATED, made.text
@@ -146,6 +145,23 @@ def run(cluster: Cluster, *, verbose: bool) -> Found:
     where = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{made.json()['metadata']['name']}/rolebindings"
     bound = thieves[CHECKS].create(where, rights_there)
     assert bound.code == http.client.CREATED, bound.text
+    return thieves
+
+
+def documented() -> dict[str, Any]:
+    """Return what the docs say that a stolen token can do."""
+    known: dict[str, Any] = json.loads(DOCUMENTED.read_text()) if DOCUMENTED.exists() else {}
+    return known
+
+
+def listed_in(known: dict[str, Any]) -> dict[str, str]:
+    """Return the documented writes of all tokens, each with its reason."""
+    return {line: why for token in known.get("admitted", {}).values() for line, why in token.items()}
+
+
+def run(cluster: Cluster, *, verbose: bool) -> Found:
+    """Try everything with every token."""
+    found, thieves = Found(), steal(cluster)
     wanted = controls()
     for token, thief in thieves.items():
         found.rights[token] = rights(thief)
@@ -165,8 +181,8 @@ def main() -> int:
     began = time.monotonic()
     with robbed(f"stolen-{os.getpid()}") as cluster:
         found = run(cluster, verbose=args.verbose)
-    known: dict[str, Any] = json.loads(DOCUMENTED.read_text()) if DOCUMENTED.exists() else {}
-    listed = {line: why for token in known.get("admitted", {}).values() for line, why in token.items()}
+    known = documented()
+    listed = listed_in(known)
     undocumented = sorted(found.admitted - listed.keys())
     stale = sorted(listed.keys() - found.admitted)
     other_rights = [token for token in TOKENS if known.get("rights", {}).get(token) != found.rights[token]]
