@@ -238,7 +238,8 @@ def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
         "adopt",
         "retry",
         "retention",
-        "pin",  # by name only
+        "keep",  # by name only
+        "pin",
         "unpin",
         "plan",
     }
