@@ -138,6 +138,8 @@ class ScheduleWorld(ClusterWorld):
                 backup = self.requests.pop(write.key.name).backup
                 if backup in self.copies:
                     self.copies[backup].asked = None
+            case _:
+                raise AssertionError(f"nobody expects {write}")
 
     def _patch_backup(self, write: Patch) -> None:
         copy = self.copies.get(write.key.name)

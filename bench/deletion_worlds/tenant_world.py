@@ -190,6 +190,8 @@ class TenantWorld(ClusterWorld):
                 self._patch_run(write)
             case Delete():
                 self.waiting = "" if self.waiting == write.key.name else self.waiting
+            case _:
+                raise AssertionError(f"nobody expects {write}")
 
     def _patch_run(self, write: Patch) -> None:
         copy, body = self.copies.get(f"red-{write.key.name}"), dict(write.body)
