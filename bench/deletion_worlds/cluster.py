@@ -207,10 +207,12 @@ class ClusterWorld:
         self.is_velero_up = not self.is_velero_up
 
     def _go_back(self) -> None:
-        """Save the state of etcd, or restore it to one of before; the bucket stays."""
+        """Save the state of etcd, or restore it to one of before the last runs; the bucket stays."""
         self.saved.append(State(deepcopy(self.copies), deepcopy(self.requests), self.view_schedule()))
         if len(self.saved) <= 1:
             return
+        self.reconcile(kills=False)
+        self.advance(MINUTE)
         state = self.saved.pop(0)
         self.copies, self.requests = deepcopy(state.copies), deepcopy(state.requests)
         self.put_schedule(state.schedule)

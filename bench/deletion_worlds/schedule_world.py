@@ -139,7 +139,7 @@ class ScheduleWorld(ClusterWorld):
                 if backup in self.copies:
                     self.copies[backup].asked = None
             case _:
-                raise TypeError(f"Schedules never write {write}")
+                raise AssertionError(f"nobody expects {write}")
 
     def _patch_backup(self, write: Patch) -> None:
         copy = self.copies.get(write.key.name)

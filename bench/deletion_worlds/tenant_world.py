@@ -191,7 +191,7 @@ class TenantWorld(ClusterWorld):
             case Delete():
                 self.waiting = "" if self.waiting == write.key.name else self.waiting
             case _:
-                raise TypeError(f"schedules of tenants never write {write}")
+                raise AssertionError(f"nobody expects {write}")
 
     def _patch_run(self, write: Patch) -> None:
         copy, body = self.copies.get(f"red-{write.key.name}"), dict(write.body)

@@ -11,8 +11,10 @@ from bench.deletion_worlds.model import DAY, HOUR, Copy, Judge, Moment, Origin, 
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 CALM = Moment(NOON, timedelta(), is_available=True, restored=frozenset(), grace=timedelta())
-FOUND_IN = {"last": (1, 13), "grace": (0, 3), "breaker": (0, 9), "clock": (0, 9), "shadow": (0, 29), "version": (0, 29)}
-"""In which worlds a planted fault is looked for: the first and the last one."""
+FOUND_IN = {"last": 5, "grace": 1, "breaker": 26, "clock": 9, "shadow": 2, "version": 4}
+"""A world in which the model finds a planted fault; others follow it, until one does."""
+
+MOST = 30
 
 
 def copy(days: int, **changes: object) -> Copy:
@@ -79,9 +81,9 @@ def test_a_sample_of_worlds_has_nothing_wrong(seed: int) -> None:
 @pytest.mark.repeats
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name: str) -> None:
-    report, (first, last) = Report(), FOUND_IN[name]
+    report, first = Report(), FOUND_IN[name]
     with planted(name):
-        for seed in range(first, last + 1):
+        for seed in range(first, first + MOST):
             KINDS[seed % 2](seed, report).live()
             if report.wrong:
                 return
