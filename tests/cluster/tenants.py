@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.api.marks import FILE_SYSTEM_LABEL, REQUESTER, SELF_SERVICE_LEASE
+from foresail.api.marks import REQUESTER, SELF_SERVICE_LEASE
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
@@ -245,14 +245,11 @@ def allow_annotations(namespace: str, cluster: Cluster) -> None:
 
 
 def allow_file_system(namespace: str, cluster: Cluster, **rules: Any) -> None:  # noqa: ANN401 - JSON
-    """Let Velero copy files from and to the pods of that namespace, and wait until admission knows."""
+    """Let Velero copy files from and to the pods of that namespace."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     spec = {"namespaceSelector": selector, "backup": {"fileSystem": "Allowed"}, **rules}
     meta = {"name": f"files-of-{namespace}"}
     cluster.apply({"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec})
-    label = FILE_SYSTEM_LABEL.replace(".", r"\.")
-    labelled = f"--for=jsonpath={{.metadata.labels.{label}}}=allowed"
-    cluster.kubectl("wait", f"namespace/{namespace}", labelled, "--timeout=120s")
 
 
 def create(tenant: Tenant, names: list[str], spec: dict[str, Any]) -> None:
