@@ -47,6 +47,7 @@ class State:
     copies: dict[str, Copy]
     requests: dict[str, Request]
     schedule: object
+    gone: list[tuple[datetime, bool]]  # the deletions that it knows of
 
 
 class ClusterWorld:
@@ -129,8 +130,8 @@ class ClusterWorld:
             is_doubtful = copy.slot - copy.made > 5 * MINUTE
             if is_doubtful:  # a person deletes it, as the message asks
                 self.drop(copy, with_data=True)
-            elif not copy.ends_as and copy.phase == "New":
-                self.change(copy, phase="Failed")
+            elif not copy.ends_as and copy.phase == "New":  # Velero is restarted
+                copy.ends_as = "Failed"
         self.velero_works()
 
     def events(self) -> list[Callable[[], None]]:
@@ -208,7 +209,9 @@ class ClusterWorld:
 
     def _go_back(self) -> None:
         """Save the state of etcd, or restore it to one of before the last runs; the bucket stays."""
-        self.saved.append(State(deepcopy(self.copies), deepcopy(self.requests), self.view_schedule()))
+        self.saved.append(
+            State(deepcopy(self.copies), deepcopy(self.requests), self.view_schedule(), [*self.judge.gone])
+        )
         if len(self.saved) <= 1:
             return
         self.reconcile(kills=False)
@@ -216,7 +219,8 @@ class ClusterWorld:
         state = self.saved.pop(0)
         self.copies, self.requests = deepcopy(state.copies), deepcopy(state.requests)
         self.put_schedule(state.schedule)
-        self.judge.approved.clear()  # those that were approved since are unknown again
+        self.judge.approved.clear()  # what was approved or deleted since, nobody in the cluster knows any more
+        self.judge.gone = [*state.gone]
         if self.chance.random() < 0.5:
             was_up, self.is_velero_up = self.is_velero_up, False
             self.reconcile(kills=False)

@@ -91,7 +91,7 @@ class TenantWorld(ClusterWorld):
         asked = [copy for copy in self.copies.values() if copy.waits_for_approval and not copy.is_removed]
         if asked:
             self.judge.approved |= {copy.uid for copy in asked}
-            listed = [Stored(copy.name, copy.uid, copy.slot, Quality.GOOD) for copy in asked]
+            listed = [Stored(_run_name(copy), copy.uid, copy.slot, Quality.GOOD) for copy in asked]
             self._merge({"metadata": {"annotations": {RETENTION_APPROVED: approval(listed)}}})
 
     def name_by_hand(self, moment: datetime) -> str:
