@@ -17,6 +17,7 @@ from foresail import TAGLINE, __version__
 from release.home import relative_links, urls, with_absolute_links
 from release.parts import parts
 from release.provenance import predicate
+from tests.machine_speed import slowness
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yaml"
@@ -242,7 +243,7 @@ def test_the_wheel_in_a_clean_environment_shows_its_help_in_less_than_150_ms_of_
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     figure(f"`foresail --help` of the wheel in a clean environment: {min(spent) * 1000:.0f} ms of CPU, best of five")
-    assert min(spent) < 0.150
+    assert min(spent) < 0.150 * slowness()
 
 
 def test_every_place_that_describes_foresail_says_the_same() -> None:

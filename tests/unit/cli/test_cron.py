@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from foresail.cli.main import main
+from tests.machine_speed import slowness
 
 BERLIN = ("--zone", "Europe/Berlin")
 
@@ -368,4 +369,4 @@ def test_an_answer_from_a_cold_start_costs_less_than_150_ms_of_cpu(figure: Calla
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     figure(f"`foresail cron next '0 3 * * *'` from a cold start: {min(spent) * 1000:.0f} ms of CPU, best of five")
-    assert min(spent) < 0.150
+    assert min(spent) < 0.150 * slowness()

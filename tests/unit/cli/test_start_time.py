@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from testbed.pki import make_authority
+from tests.machine_speed import slowness
 from tests.unit.kube.test_kubeconfig import written
 from tests.unit.served import served
 
@@ -88,4 +89,4 @@ def test_a_command_with_one_request_takes_less_than_a_quarter_second_of_cpu(
         f"`foresail backup get` over TLS: {min(spent) * 1000:.0f} ms of CPU, best of 20; "
         f"median {sorted(spent)[10] * 1000:.0f} ms"
     )
-    assert min(spent) < SECONDS
+    assert min(spent) < SECONDS * slowness()

@@ -15,6 +15,7 @@ from foresail.scope.discovery import STANDARD_KINDS, Discovery, ResourceKind
 from foresail.scope.releases import Release
 from foresail.scope.server import ServerFlags
 from foresail.scope.volumes import Method
+from tests.machine_speed import slowness
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 OLD = NOW - timedelta(days=400)
@@ -390,7 +391,7 @@ def test_many_parts_of_many_namespaces_take_less_than_five_seconds() -> None:
     view = CoverageView(namespaces(*names), (), tuple(parts), backups, DAY)
     began = time.process_time()
     assert all(not reasons(each) for each in judge(view, NOW))
-    assert time.process_time() - began <= 5
+    assert time.process_time() - began <= 5 * slowness()
 
 
 def test_a_part_without_a_backup_is_named_by_its_schedule() -> None:
@@ -460,7 +461,7 @@ def test_many_different_backups_of_one_tenant_take_less_than_five_seconds() -> N
     view = CoverageView(namespaces("shop"), claims, (nightly,), (run(nightly, 20), *own), DAY)
     began = time.process_time()
     (found,) = judge(view, NOW)
-    assert time.process_time() - began <= 5
+    assert time.process_time() - began <= 5 * slowness()
     assert (found.newest_good, reasons(found)) == (view.backups[0], [])
 
 
@@ -603,7 +604,7 @@ def test_five_thousand_namespaces_and_five_hundred_schedules_take_less_than_five
     seconds = time.process_time() - began
     print(f"judged in {seconds:.2f} s")
     assert len(found) == 5000
-    assert seconds <= 5
+    assert seconds <= 5 * slowness()
 
 
 def test_namespaces_are_read_once_however_many_specs_there_are() -> None:
