@@ -121,6 +121,7 @@ class _Judgement:
         self.unknown = _runs(view, Origin.UNKNOWN)
         self.health = {each.title: self._health(each) for each in view.schedules}
         self.claims = ClaimJudge(view, self.scopes, self.health, now)
+        self.worst: dict[tuple[int, ...], _Newest] = {}
 
     def of_namespaces(self) -> list[NamespaceCoverage]:
         covering: dict[str, list[int]] = defaultdict(list)
@@ -214,7 +215,7 @@ class _Judgement:
     ) -> NamespaceCoverage:
         if is_excluded(row.labels) or is_sandbox(row.name, row.labels):
             return NamespaceCoverage(row.name, is_excluded=True)
-        worst = self._worst(covering.counted, good)
+        worst = self._worst(covering, good)
         objective = worst.of.objective
         gaps = [*covering.gaps, *self._objective_missed(row, worst), *_unreadable(worst.backup, covering.gaps)]
         if worst.backup is None and doubtful:
@@ -233,15 +234,23 @@ class _Judgement:
             is_new=objective is not None and self.now - row.created <= objective,
         )
 
-    def _worst(self, counted: Iterable[_Counted], good: Sequence[Candidate]) -> _Newest:
-        """Return the part whose newest backup misses its objective, or is the oldest."""
-        index = CandidateIndex(good)
-        found = []
-        for each in counted:
-            newest = index.newest(each.part, each.titles)
-            age = self.now - newest.started if newest is not None else timedelta.max
-            found.append(_Newest(each, newest.row if newest is not None else None, age))
-        return max(found, key=lambda each: (each.is_late, each.age))
+    def _worst(self, covering: _Covering, good: Sequence[Candidate]) -> _Newest:
+        """Return the part whose newest backup misses its objective, or is the oldest.
+
+        Thousands of namespaces may have the same schedules and backups: their answer is the same, and found once.
+        """
+        key = (id(covering), *map(id, good))
+        if key not in self.worst:
+            index = CandidateIndex(good)
+            newest = [self._newest(each, index) for each in covering.counted]
+            self.worst[key] = max(newest, key=lambda each: (each.is_late, each.age))
+        return self.worst[key]
+
+    def _newest(self, counted: _Counted, index: CandidateIndex) -> _Newest:
+        newest = index.newest(counted.part, counted.titles)
+        if newest is None:
+            return _Newest(counted, None, timedelta.max)
+        return _Newest(counted, newest.row, self.now - newest.started)
 
     def _objective_missed(self, row: NamespaceRow, worst: _Newest) -> list[Gap]:
         objective, schedule = worst.of.objective, worst.of.first
