@@ -165,8 +165,10 @@ def _fill(bucket: Path, names: list[str], total: int) -> None:
 
 
 def _adopt(cluster: Cluster) -> None:
-    command = [sys.executable, "-m", "foresail", "backup", "adopt", "-A", "--all", f"--kubeconfig={cluster.kubeconfig}"]
-    done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "foresail", "backup", "adopt", "-A", f"--kubeconfig={cluster.kubeconfig}"]
+    listed = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, check=True)
+    digest = listed.stderr.partition("--approve ")[2].split()[0]
+    done = subprocess.run([*command, "--approve", digest, "-o", "json"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise MeasurementError(f"foresail backup adopt: {done.stderr}")
     _say(done.stderr.strip().splitlines()[0])

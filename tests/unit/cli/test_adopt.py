@@ -1,4 +1,4 @@
-"""`foresail backup adopt`: what is listed, and what `--all` leaves out."""
+"""`foresail backup adopt`: what is listed, what is offered, and what is approved."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,7 +7,8 @@ import pytest
 
 from foresail.api.marks import ADOPT
 from foresail.cli.errors import CommandError
-from foresail.cli.tenant.adopt import SeenAdoption, approving, as_data, select, select_one
+from foresail.cli.tenant.adopt import SeenAdoption, approving, as_data, list_digest, named, seen, select_one
+from foresail.cli.tenant.adopt import adoptable as adoptable_of
 from foresail.cli.tenant.adoptable import Adoptable
 from foresail.plan import Key
 from foresail.selfservice.adoption.observe import AdoptionView
@@ -42,23 +43,32 @@ SEEN = SeenAdoption("uid-of-good", LIVE.uid, "verified")
 GOOD, FORGED, TAKEN = adoptable("good"), adoptable("forged", verified=False), adoptable("taken", taken=True)
 
 
-def test_all_takes_the_verified_ones_unless_more_is_asked_for() -> None:
+def test_the_verified_ones_are_offered_unless_more_is_asked_for() -> None:
     every = [GOOD, FORGED, TAKEN]
-    assert select(every, (), include_unverified=False) == [GOOD]
-    assert select(every, (), include_unverified=True) == [GOOD, FORGED]
+    assert adoptable_of(every, include_unverified=False) == [GOOD]
+    assert adoptable_of(every, include_unverified=True) == [GOOD, FORGED]
+
+
+def test_the_list_that_was_seen_is_approved_and_nothing_else() -> None:
+    assert seen([GOOD, FORGED], list_digest([GOOD])) == [GOOD]
+    assert seen([GOOD, FORGED], list_digest([GOOD, FORGED])) == [GOOD, FORGED]
+    reborn = replace(GOOD, namespace=NamespaceRow("uid-of-a-later-namespace", {}, is_terminating=False))
+    for now in ([GOOD, adoptable("later")], [reborn], []):
+        with pytest.raises(CommandError, match="is not what can be adopted now"):
+            seen(now, list_digest([GOOD]))
 
 
 def test_a_name_takes_what_it_names_verified_or_not() -> None:
-    assert select([GOOD, FORGED], ["forged"], include_unverified=False) == [FORGED]
+    assert named([GOOD, FORGED], ["forged"]) == [FORGED]
     with pytest.raises(CommandError, match="no backup other can be adopted"):
-        select([GOOD], ["other"], include_unverified=False)
+        named([GOOD], ["other"])
     with pytest.raises(CommandError, match="no backup taken can be adopted"):
-        select([TAKEN], ["taken"], include_unverified=False)
+        named([TAKEN], ["taken"])
 
 
 def test_a_name_that_two_velero_backups_claim_is_not_guessed() -> None:
     with pytest.raises(CommandError, match="several Velero Backups have this name"):
-        select([GOOD, adoptable("good", verified=False)], ["good"], include_unverified=False)
+        named([GOOD, adoptable("good", verified=False)], ["good"])
 
 
 def test_one_velero_backup_is_selected_by_its_name_and_uid() -> None:

@@ -457,7 +457,7 @@ SENTENCES = {
     "BackupsAdoptable": (
         (
             "Velero has backups of namespace shop without a NonAdminBackup. Ask a cluster administrator to run "
-            "foresail backup adopt -n shop --all"
+            "foresail backup adopt -n shop"
         ),
     ),
     "OwnerGone": (

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from foresail.selfservice.adoption.rules import approval
 
 _AT_ONCE = 16
 _PAUSE = 2.0
+_DIGEST = 10
 _HEADER = ("NAMESPACE", "NAME", "RECORD", "MADE FOR", "STATE", "STARTED", "VELERO BACKUP")
 
 
@@ -35,43 +37,71 @@ def adopt(args: argparse.Namespace) -> int:
 
 
 async def _adopt(cluster: Cluster, args: argparse.Namespace) -> int:
-    if args.names and (args.all or args.all_namespaces):
-        raise CommandError(f"{args.names[0]}: names cannot be combined with --all or -A", "specify one of them")
+    if args.names and (args.approve or args.all_namespaces):
+        raise CommandError(f"{args.names[0]}: names cannot be combined with --approve or -A", "specify one of them")
     until = deadline(args.timeout)
     scope = Scope(args.velero_namespace, args.operator_namespace, args.namespace)
-    found = await read_adoptable(cluster, scope, now())
-    _print(found, args)
-    if not found:
+    listed = await read_adoptable(cluster, scope, now())
+    _print(listed, args)
+    if not listed:
         print("No backups to adopt found", file=sys.stderr)
-    if not (args.names or args.all):
-        if found:
-            hint("to adopt them, name them, or add --all")
+    if not (args.names or args.approve):
+        _propose(listed, args)
         return 0
-    selected = select(found, args.names, include_unverified=args.include_unverified)
+    selected = named(listed, args.names) if args.names else seen(listed, args.approve)
     if args.dry_run != CLIENT:
         await _approve(cluster, selected, dry_run=bool(args.dry_run))
     said = f" ({args.dry_run} dry run)" if args.dry_run else "; the operator adopts them"
-    print(f"{len(selected)} of {len(found)} backups approved{said}", file=sys.stderr)
-    left = len(found) - len(selected)
-    if left and args.all:
-        hint(f"{left} were left out: their names are taken, or their records are unverified (--include-unverified)")
+    print(f"{len(selected)} of {len(listed)} backups approved{said}", file=sys.stderr)
     if args.wait and not args.dry_run:
         await _wait(cluster, scope, selected, until)
     return 0
 
 
-def select(found: Sequence[Adoptable], names: Sequence[str], *, include_unverified: bool) -> list[Adoptable]:
-    """Return the named ones; without names all that are verified, or all."""
-    free = [each for each in found if not each.offer.is_name_taken]
-    if not names:
-        return [each for each in free if each.offer.is_verified or include_unverified]
-    selected = [each for each in free if each.view.owner.name in names]
-    missing = [name for name in names if name not in {each.view.owner.name for each in selected}]
+def _propose(listed: Sequence[Adoptable], args: argparse.Namespace) -> None:
+    """Print the command that adopts what was listed, and nothing that comes later."""
+    selected = adoptable(listed, include_unverified=args.include_unverified)
+    if selected:
+        where = "-A" if args.all_namespaces else f"-n {args.namespace}"
+        hint(
+            f"to adopt {len(selected)} of {len(listed)}: foresail backup adopt {where} --approve {list_digest(selected)}"
+        )
+    left = len(listed) - len(selected)
+    if left:
+        hint(f"not offered, because the name is taken or the record unverified (--include-unverified): {left}")
+
+
+def adoptable(listed: Sequence[Adoptable], *, include_unverified: bool) -> list[Adoptable]:
+    """Return those whose name is free and whose record is verified, or any if asked for."""
+    return [one for one in listed if not one.offer.is_name_taken and (one.offer.is_verified or include_unverified)]
+
+
+def list_digest(selected: Sequence[Adoptable]) -> str:
+    """Return the digest of a list, by which a person approves what they saw: these backups for these namespaces."""
+    lines = sorted(f"{one.view.backup.uid} {one.namespace.uid} {one.record}" for one in selected)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:_DIGEST]
+
+
+def seen(listed: Sequence[Adoptable], digest: str) -> list[Adoptable]:
+    """Return the list with that digest, if it is still the one that would be adopted."""
+    for include_unverified in (False, True):
+        selected = adoptable(listed, include_unverified=include_unverified)
+        if list_digest(selected) == digest:
+            return selected
+    raise CommandError(
+        f"the list {digest} is not what can be adopted now", "list again, and approve the digest that is printed"
+    )
+
+
+def named(listed: Sequence[Adoptable], names: Sequence[str]) -> list[Adoptable]:
+    """Return the backups with these names, verified or not."""
+    selected = [one for one in listed if not one.offer.is_name_taken and one.view.owner.name in names]
+    missing = [name for name in names if name not in {one.view.owner.name for one in selected}]
     if missing:
         raise CommandError(
             f"no backup {missing[0]} can be adopted", "list what can: foresail backup adopt -n NAMESPACE"
         )
-    twice = [name for name in names if sum(each.view.owner.name == name for each in selected) > 1]
+    twice = [name for name in names if sum(one.view.owner.name == name for one in selected) > 1]
     if twice:
         problem = f"{twice[0]}: several Velero Backups have this name"
         raise CommandError(problem, "delete those that are not wanted with velero backup delete")

@@ -166,7 +166,7 @@ ADVICE = {
     ),
     Reason.BACKUPS_ADOPTABLE: Advice(
         "Velero has backups of namespace {namespace} without a NonAdminBackup",
-        "ask a cluster administrator to run foresail backup adopt -n {namespace} --all",
+        "ask a cluster administrator to run foresail backup adopt -n {namespace}",
     ),
     Reason.NO_POLICY: Advice(
         "self-service is not enabled in namespace {namespace}",

@@ -45,8 +45,8 @@ _EXAMPLES = {
         ),
         "adopt": (
             "foresail backup adopt -n shop",
-            "foresail backup adopt -n shop --all",
-            "foresail backup adopt -A --all --wait",
+            "foresail backup adopt -A",
+            "foresail backup adopt -A --approve 3f2a91c0de --wait",
         ),
         "pin": ("foresail backup pin nightly-20260301020000-0f8fad5b",),
         "unpin": ("foresail backup unpin nightly-20260301020000-0f8fad5b",),
@@ -242,11 +242,15 @@ def _add_adopt(words: Any, word: str) -> None:  # noqa: ANN401
     )
     one.add_argument("names", nargs="*", metavar="NAME", help="adopt these backups of the namespace")
     one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
-    one.add_argument("--all", action="store_true", help="adopt all whose record is verified")
+    one.add_argument(
+        "--approve",
+        metavar="LIST",
+        help="adopt the listed backups, and no others, by the digest that was printed with them",
+    )
     one.add_argument(
         "--include-unverified",
         action="store_true",
-        help="with --all: also those that anybody who writes to the bucket could have put there",
+        help="offer also those that anybody who writes to the bucket could have put there",
     )
     one.add_argument("-w", "--wait", action="store_true", help="wait until the operator has adopted them")
     _add_timeout(one)

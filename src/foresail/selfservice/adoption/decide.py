@@ -45,6 +45,6 @@ def announcement(view: AdoptionView, namespace: NamespaceRow, found: Offer, now:
     name = view.owner.namespace
     text = (
         f"Velero has backups of namespace {name} without a NonAdminBackup; to give them to the tenant, a cluster "
-        f"administrator runs foresail backup adopt -n {name} --all"
+        f"administrator runs foresail backup adopt -n {name}"
     )
     return (Note(NAMESPACE, Key("", name), namespace.uid, Reason.BACKUPS_ADOPTABLE.value, text),)
