@@ -63,9 +63,8 @@ def _propose(listed: Sequence[Adoptable], args: argparse.Namespace) -> None:
     selected = adoptable(listed, include_unverified=args.include_unverified)
     if selected:
         where = "-A" if args.all_namespaces else f"-n {args.namespace}"
-        hint(
-            f"to adopt {len(selected)} of {len(listed)}: foresail backup adopt {where} --approve {list_digest(selected)}"
-        )
+        command = f"foresail backup adopt {where} --approve {list_digest(selected)}"
+        hint(f"to adopt {len(selected)} of {len(listed)}: {command}")
     left = len(listed) - len(selected)
     if left:
         hint(f"not offered, because the name is taken or the record unverified (--include-unverified): {left}")
