@@ -168,7 +168,7 @@ etcd-restore: setup cluster-build ## restore etcd to an earlier state ROUNDS=20 
 deletion-worlds: setup ## judge each deletion of Backups in 10,000 random histories of months by a model of what is promised; the last line is JSON: hours; SIZE=0.03 for 300, FIRST=300 for others
 	$(BIN)/python -m bench.deletion_worlds --size $(or $(SIZE),1) --first $(or $(FIRST),0)
 
-retention-oracle: setup ## compare retention with the real restic, which must be installed, on 500 random histories: minutes
+retention-oracle: setup ## compare retention with the real restic 0.18.1, built by the testbed, on 500 random histories: minutes
 	$(BIN)/python -m bench.retention_oracle
 
 plan-oracle: setup ## compare restore plans with real restores in 200 random worlds: half an hour; SIZE=0.1 for a tenth, FIRST=20 for other seeds

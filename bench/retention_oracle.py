@@ -7,7 +7,6 @@ with random times, and a history is a random part of them: those with its tag.
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from foresail.retention import Copy, Rules, kept
+from testbed.build import build, program
 
 ZONES = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Kathmandu")
 RESTIC_OPTIONS = {
@@ -65,7 +65,7 @@ class Repository:
             "RESTIC_PASSWORD": "oracle",
             "RESTIC_REPOSITORY": str(self.folder / "repository"),
         }
-        command = ["restic", "--quiet", *arguments]
+        command = [str(program("restic", "restic")), "--quiet", *arguments]
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
     def make(self) -> None:
@@ -96,9 +96,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=2026)
     options.add_argument("--record", type=Path, help="write the histories with restic's answers to this file")
     args = options.parse_args()
-    if not shutil.which("restic"):
-        print("restic is missing: install Debian's package restic", file=sys.stderr)
-        return 2
+    build(["restic"], lambda text: print(text, file=sys.stderr))
     answered = list(ask(args.histories, args.snapshots, Random(args.seed)))  # noqa: S311  a reproducible sample
     differing = [each for each in answered if ours(each) != each.kept]
     for each in differing[:10]:

@@ -45,12 +45,12 @@ class Component:
     packages: tuple[str, ...] = ()  # what to build of the module, if not what its `tool` block names
     tags: tuple[str, ...] = ()
     only_node: bool = False  # only a cluster with a real node needs it
-    only_matrix: bool = False  # only a cluster of an older version needs it
+    only_asked: bool = False  # only if it is named: for a cluster of an older version, or as an oracle
 
     @property
     def is_usual(self) -> bool:
         """Whether `testbed build` builds it unasked."""
-        return not (self.only_node or self.only_matrix)
+        return not (self.only_node or self.only_asked)
 
     @property
     def folder(self) -> Path:
@@ -80,7 +80,7 @@ COMPONENTS = {
     for component in (
         Component("etcd", ("etcd",), 1, renamed={"server": "etcd"}),
         Component("kube", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps()),
-        Component("kube-1.34", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps(_OLDEST_KUBERNETES), only_matrix=True),
+        Component("kube-1.34", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps(_OLDEST_KUBERNETES), only_asked=True),
         Component("s3", ("versitygw",), 1.5),
         Component("velero", ("velero",), 7.5, stamps=((VELERO_VERSION, "v1.18.3"), *_ANY_PORT)),
         Component("velero-1.17", ("velero",), 4, stamps=((VELERO_VERSION, "v1.17.2"), *_ANY_PORT)),
@@ -95,6 +95,7 @@ COMPONENTS = {
         ),
         Component("helm", ("helm",), 2.5, stamps=(("helm.sh/helm/v4/internal/version.version", "v4.3.1"),)),
         Component("oracle", ("oracle",), 0.2, own=True),
+        Component("restic", ("restic",), 1, only_asked=True),
         Component("kube-node", ("kubelet", "kube-proxy"), 2, stamps=_kubernetes_stamps(), only_node=True),
         Component(
             "containerd",

@@ -1,7 +1,8 @@
 """Retention: which copies the rules of a policy keep, and which rule keeps each of them.
 
-The rules are those of `restic forget`: `hourly: 24` keeps the newest copy of each of the last 24 hours that have one,
-and so on for days, ISO weeks, months and years, all in the zone of the policy. `keep_good` comes on top of them and
+The rules are those of `restic forget` 0.18.1: `hourly: 24` keeps the newest copy of each of the last 24 hours that have
+one, and so on for days, ISO weeks, months and years, all in the zone of the policy. While a rule has counts left, it
+keeps the oldest copy too, so that the history is as long as it can be. `keep_good` comes on top of them and
 outranks everything: the newest good copies stay, whatever the other rules say. A partial copy takes no place from a
 good one: it is kept beside them, and in a period that has no good one.
 """
@@ -139,7 +140,7 @@ def _by_rule(good: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]
     walls = _wall_times(good, rules)
     for rule, count in rules.counts.items():
         if count and rule in _PERIODS:
-            yield rule, _of_periods(good, walls, _PERIODS[rule])[:count]
+            yield rule, _with_oldest(_of_periods(good, walls, _PERIODS[rule])[:count], good, count)
     if rules.within is not None and good:
         oldest = good[0].started - rules.within
         yield Rule.WITHIN, [each.name for each in good if each.started > oldest]
@@ -160,10 +161,18 @@ def _partial_by_rule(everything: list[Copy], rules: Rules) -> Iterator[tuple[Rul
             first: dict[tuple[int, ...], str] = {}
             for copy in good_first:
                 first.setdefault(_PERIODS[rule](walls[copy.name]), copy.name)
-            yield rule, [first[period] for period in sorted(first, reverse=True)[:count] if first[period] in partial]
+            newest = [first[period] for period in sorted(first, reverse=True)[:count]]
+            yield rule, [name for name in _with_oldest(newest, restorable, count) if name in partial]
     if rules.within is not None:
         oldest = restorable[0].started - rules.within
         yield Rule.WITHIN, [copy.name for copy in restorable if copy.name in partial and copy.started > oldest]
+
+
+def _with_oldest(names: list[str], copies: list[Copy], count: int) -> list[str]:
+    """Return the names with that of the oldest copy, if the rule could keep more than these."""
+    if len(names) >= count or not copies or copies[-1].name in names:
+        return names
+    return [*names, copies[-1].name]
 
 
 def _of_periods(good: list[Copy], walls: list[datetime], period: Period) -> list[str]:

@@ -323,6 +323,35 @@ def test_a_sandbox_that_took_a_volume_of_somebody_fails_and_leaves_the_volume_al
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
 
 
+def is_free(scene: CheckScene, storage_class: str, **spec: object) -> None:
+    """Create a volume that any claim of its class could take, unless it is reserved by the spec."""
+    body = {"metadata": {"name": "archive"}, "spec": {"storageClassName": storage_class, **spec}}
+    scene.world.create(core.VOLUME, {**body, "status": {"phase": "Available"}}, "administrator")
+
+
+def test_claims_get_no_class_that_has_a_free_volume_of_somebody() -> None:
+    async def story(scene: CheckScene) -> None:
+        is_free(scene, "local")
+        scene.become_ready = False
+        await checks(seconds=20, deadline="2m")(scene)
+
+    (quota,) = lived(story).world.history.present(RESOURCE_QUOTA).values()
+    assert quota["spec"]["hard"]["local.storageclass.storage.k8s.io/persistentvolumeclaims"] == "0"
+
+
+@pytest.mark.parametrize(("reserved", "result"), [({}, "Fail"), ({"claimRef": {"namespace": "shop"}}, "Pass")])
+def test_nothing_is_restored_beside_a_free_volume_without_a_class(reserved: dict[str, Any], result: str) -> None:
+    async def story(scene: CheckScene) -> None:
+        is_free(scene, "", **reserved)
+        await passes(scene)
+
+    scene = lived(story)
+    last = scene.status()["last"]
+    assert last["result"] == result, last["message"]
+    assert ("PersistentVolume archive has no storage class" in last["message"]) is (result == "Fail")
+    assert bool(of_backup(scene)) is (result == "Pass")
+
+
 @pytest.mark.repeats
 @pytest.mark.parametrize("story", [passes, crashes, is_open])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

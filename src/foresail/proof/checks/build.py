@@ -1,7 +1,7 @@
 """The objects of a run: the fenced sandboxes, the Velero Restore into them, its modifiers, and the evidence."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 
@@ -54,7 +54,12 @@ def marks(check: CheckRow, run: str) -> dict[str, str]:
 
 
 def sandbox(
-    check: CheckRow, run: str, source: str, objects: int, data: DataSettings | None = None
+    check: CheckRow,
+    run: str,
+    source: str,
+    objects: int,
+    data: DataSettings | None = None,
+    free_classes: Collection[str] = (),
 ) -> tuple[Create, ...]:
     """Return a namespace for so many objects from which nothing is reached; nothing starts in it, unless for data.
 
@@ -67,7 +72,7 @@ def sandbox(
     if data is not None:
         labels |= data_build.namespace_labels()
         made = Create(core.NAMESPACE, Key("", name), {"metadata": {"labels": labels}}, source_mark)
-        return (made, *data_build.fence(check, data, fence, quota(objects), mark))
+        return (made, *data_build.fence(check, data, fence, data_build.Bounds(quota(objects), free_classes), mark))
     bounds = {"metadata": {"labels": labels_in_sandbox(check)}, "spec": {"hard": quota(objects)}}
     deny_all = {
         "metadata": {"labels": labels_in_sandbox(check)},

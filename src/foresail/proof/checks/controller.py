@@ -114,7 +114,12 @@ class RestoreChecks:
         self.restores = Store[RestoreRow]({"check": _by_check})
         self.config_maps = Store[OwnedObject]({"check": _by_check, "starts": _starts_in})
         self.downloads = Store[DownloadRow]({"check": _by_check})
-        self.volumes = Store[VolumeRow]({"sandbox": lambda row: [row.taken_by] if row.taken_by else []})
+        self.volumes = Store[VolumeRow](
+            {
+                "sandbox": lambda row: [row.taken_by] if row.taken_by else [],
+                "free": lambda row: [] if row.free_class is None else [""],
+            }
+        )
         self.background_reads = BackgroundReads[Query, Found](self._read)
         self.pass_due: dict[Key, datetime | None] = {}
         self.metrics = CheckMetrics(self.checks, self.sandboxes, self.pass_due)
@@ -292,6 +297,7 @@ class RestoreChecks:
             taken_volumes=tuple(
                 each.key.name for sandbox in view.sandboxes for each in self.volumes.by("sandbox", sandbox.key.name)
             ),
+            free_volumes={each.free_class or "": each.key.name for each in self.volumes.by("free", "")},
             data=None if is_tenants else self.data,  # a tenant starts no pods
             read_result=self.background_reads.result(key),
         )

@@ -5,7 +5,7 @@
 Pods are read in the sandboxes only, every few seconds while such a check runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -52,9 +52,11 @@ Step = Plan | Verdict | Recorded
 """Something to do or to wait for, the end of the check, or something to record."""
 
 
-def verdict_before(contents: Contents, spec: RestoreCheckSpec, claims: SavedClaims | None) -> Verdict | None:
+def verdict_before(
+    contents: Contents, spec: RestoreCheckSpec, claims: SavedClaims | None, free_volumes: Mapping[str, str]
+) -> Verdict | None:
     """Return the verdict on a backup or a spec that depth Data cannot check; None if it can."""
-    sources, wanted = contents.namespaces, spec.assertion
+    sources = contents.namespaces
     if len(sources) > MOST_DATA_NAMESPACES:
         text = f"the backup has {len(sources)} namespaces; depth Data takes {MOST_DATA_NAMESPACES}: set spec.namespaces"
         return failed(Reason.TOO_MANY_NAMESPACES, text)
@@ -63,6 +65,19 @@ def verdict_before(contents: Contents, spec: RestoreCheckSpec, claims: SavedClai
     missing = _missing_data(contents, spec, claims)
     if missing:
         return failed(Reason.DATA_MISSING, missing)
+    return _foreign_volume(contents, free_volumes) or _misplaced_assertion(contents, spec)
+
+
+def _foreign_volume(contents: Contents, free_volumes: Mapping[str, str]) -> Verdict | None:
+    """Return the verdict if a claim could take somebody's volume: no quota can count claims without a class."""
+    if "" not in free_volumes or not claims_of(contents):
+        return None
+    text = f"PersistentVolume {free_volumes['']} has no storage class: a claim in the sandbox could take it"
+    return failed(Reason.VOLUME_NOT_PROVISIONED, f"{text}; bind it, give it a class, or delete it")
+
+
+def _misplaced_assertion(contents: Contents, spec: RestoreCheckSpec) -> Verdict | None:
+    sources, wanted = contents.namespaces, spec.assertion
     if wanted is not None and wanted.namespace is None and len(sources) > 1:
         text = f"set spec.assertion.namespace: the backup has {len(sources)} namespaces"
         return failed(Reason.ASSERTION_FAILED, text)

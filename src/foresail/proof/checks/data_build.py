@@ -32,16 +32,24 @@ def assertion_name(run: str) -> str:
     return f"foresail-assertion-{run}"
 
 
-def fence(
-    check: CheckRow, settings: DataSettings, key: Key, bounds: Mapping[str, str], mark: Mapping[str, str]
-) -> list[Create]:
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a sandbox where pods start may take."""
+
+    objects: Mapping[str, str]
+    free_classes: Collection[str]
+    """Storage classes with a volume that any claim could take: Velero would write into it, whoever's it is."""
+
+
+def fence(check: CheckRow, settings: DataSettings, key: Key, bounds: Bounds, mark: Mapping[str, str]) -> list[Create]:
     """Return the network policy, the operator's own rights and the quota of a sandbox where pods start.
 
     Pods of one sandbox reach each other, so that an application can become ready, and nothing else.
     """
     labels = labels_in_sandbox(check)
     hard = {
-        **bounds,
+        **bounds.objects,
+        **{f"{name}.storageclass.storage.k8s.io/persistentvolumeclaims": "0" for name in bounds.free_classes if name},
         "pods": str(MOST_PODS),
         "persistentvolumeclaims": str(MOST_CLAIMS),
         "requests.storage": check.spec.storage,

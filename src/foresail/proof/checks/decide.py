@@ -161,7 +161,9 @@ def refusal(view: CheckView, check: CheckRow, run: CheckRun, contents: Contents,
     if run.depth == "Data" and view.data is None:
         return failed(Reason.DATA_DISABLED, "depth Data was switched off meanwhile")
     verdict = verdict_without_restore(contents, check.most_objects)
-    return verdict or (data.verdict_before(contents, check.spec, found.claims) if run.depth == "Data" else None)
+    if verdict is None and run.depth == "Data":
+        return data.verdict_before(contents, check.spec, found.claims, view.free_volumes)
+    return verdict
 
 
 def restore_into_sandboxes(
@@ -173,7 +175,11 @@ def restore_into_sandboxes(
     fences = rules.fences(view, run, sources)
     unfenced = [each for each, quota in fences.items() if quota is None]
     if unfenced:
-        made = [each for source in unfenced for each in build.sandbox(check, run.id, source, objects[source], settings)]
+        made = [
+            each
+            for source in unfenced
+            for each in build.sandbox(check, run.id, source, objects[source], settings, sorted(view.free_volumes))
+        ]
         claims = data_build.claim_rules(data.claims_of(contents), moved) if settings is not None else None
         return Plan((build.modifiers(check, run.id, claims), *made))
     if not all(quota.is_counted for quota in fences.values() if quota is not None):

@@ -1,5 +1,6 @@
 """What a decision about a RestoreCheck sees: rows with only what it needs."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -404,6 +405,9 @@ class CheckView(msgspec.Struct, frozen=True):
     config_maps: tuple[OwnedObject, ...] = ()
     downloads: tuple[DownloadRow, ...] = ()
     taken_volumes: tuple[str, ...] = ()  # which claims in the sandboxes have, and were not provisioned for them
+    free_volumes: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """For each storage class with volumes that any claim could take, the name of one."""
+
     authority: str = ""
     classes: tuple[str, ...] = ()  # the names of all storage classes
     environment: Environment = Environment()

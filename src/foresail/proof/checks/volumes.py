@@ -12,7 +12,7 @@ from foresail.api.restore_check import SANDBOX_NAME
 from foresail.plan import Key, Keyed, Patch, Plan
 from foresail.proof.checks.labels import EXCLUDED
 
-_DELETE = "Delete"
+_DELETE, _AVAILABLE = "Delete", "Available"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 """The annotation of volumes that a provisioner has made; it names them by the UID of their claim."""
 
@@ -36,6 +36,13 @@ class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     claim_ref: ClaimReference | None = None
     persistent_volume_reclaim_policy: str = ""
+    storage_class_name: str = ""
+
+
+class VolumeStatus(msgspec.Struct, frozen=True):
+    """Whether a claim can take a volume."""
+
+    phase: str = ""
 
 
 class VolumeWire(msgspec.Struct, frozen=True):
@@ -43,6 +50,7 @@ class VolumeWire(msgspec.Struct, frozen=True):
 
     metadata: Metadata
     spec: VolumeSpec = VolumeSpec()
+    status: VolumeStatus = VolumeStatus()
 
 
 class VolumeRow(Keyed, frozen=True):
@@ -50,12 +58,15 @@ class VolumeRow(Keyed, frozen=True):
 
     version: str = ""
     taken_by: str = ""  # the sandbox whose claim has it, if it was not provisioned for that claim
+    free_class: str | None = None  # its storage class, if any claim of that class could take it
 
 
 def volume_row(wire: VolumeWire) -> VolumeRow:
     """Return what is kept of a volume."""
     spec, meta = wire.spec, wire.metadata
     key, claim = Key("", meta.name), spec.claim_ref
+    if claim is None and wire.status.phase == _AVAILABLE:
+        return VolumeRow(key, free_class=spec.storage_class_name)
     if claim is None or SANDBOX_NAME.fullmatch(claim.namespace) is None:
         return VolumeRow(key)
     if PROVISIONED_BY not in (meta.annotations or {}) or not (_is_made_for(claim, meta) or _is_filled_for(claim, meta)):
