@@ -1,6 +1,6 @@
 """Which SelfServicePolicy applies to a namespace; without one there is no self-service."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
@@ -67,29 +67,22 @@ def policy_for(
     Of those that match, the highest priority applies; of equals, the first by name. What the cluster itself lives in
     (`kube-*`) and the namespaces in `never`, Velero's and ours, have no policy.
     """
-    matching = policies_of(namespace, labels, policies, never)
-    return min(matching, key=lambda each: (-each.spec.priority, each.name), default=None)
-
-
-def policies_of(
-    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Container[str]
-) -> Iterator[PolicyRow]:
-    """Return every policy that selects a namespace."""
     if is_out_of_reach(namespace, never):
-        return iter(())
-    return (policy for policy in policies if selects(policy.spec.namespace_selector, labels))
+        return None
+    matching = (policy for policy in policies if selects(policy.spec.namespace_selector, labels))
+    return min(matching, key=lambda policy: (-policy.spec.priority, policy.name), default=None)
 
 
 def admission_labels(
     namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Container[str]
 ) -> AdmissionLabels:
-    """Return the labels for admission that a namespace should have: what one of its policies refuses is refused."""
-    specs = [policy.spec for policy in policies_of(namespace, labels, policies, never)]
-    if not specs:
+    """Return the labels for admission that a namespace should have, by the policy that applies to it."""
+    policy = policy_for(namespace, labels, policies, never)
+    if policy is None:
         return NOT_LABELLED
     return AdmissionLabels(
-        _label_value(spec.velero_annotations == "Allowed" for spec in specs),
-        _label_value(spec.backup.file_system == "Allowed" for spec in specs),
+        ALLOWED if policy.spec.velero_annotations == "Allowed" else REFUSED,
+        ALLOWED if policy.spec.backup.file_system == "Allowed" else REFUSED,
     )
 
 
@@ -97,10 +90,6 @@ def at_least(labels: AdmissionLabels, current: AdmissionLabels) -> AdmissionLabe
     """Return labels that refuse whatever one of two refuses: while a policy is unreadable, nothing becomes allowed."""
     values = zip(labels.by_key().values(), current.by_key().values(), strict=True)
     return AdmissionLabels(*(REFUSED if REFUSED in pair else pair[0] or pair[1] for pair in values))
-
-
-def _label_value(is_allowed: Iterable[bool]) -> str:
-    return ALLOWED if all(is_allowed) else REFUSED
 
 
 def is_out_of_reach(namespace: str, never: Container[str]) -> bool:

@@ -53,12 +53,13 @@ def allowing(name: str, **spec: Any) -> PolicyRow:  # noqa: ANN401 - a manifest
         ([policy(namespaceSelector={"matchLabels": {"team": "blue"}})], NOT_LABELLED),
         ([policy()], REFUSED),
         ([allowing("a")], AdmissionLabels("allowed", "allowed")),
-        ([allowing("a", priority=9), policy("b", priority=-9)], REFUSED),
+        ([allowing("a", priority=9), policy("b", priority=-9)], AdmissionLabels("allowed", "allowed")),
+        ([allowing("a", priority=-9), policy("b", priority=9)], REFUSED),
         ([policy(veleroAnnotations="Allowed")], AdmissionLabels("allowed", "refused")),
         ([policy(backup={"fileSystem": "Allowed"})], AdmissionLabels("refused", "allowed")),
     ],
 )
-def test_one_policy_that_refuses_is_enough_whatever_its_priority(
+def test_labels_are_those_of_the_policy_that_applies(
     policies: list[PolicyRow], labels: AdmissionLabels
 ) -> None:
     assert admission_labels("red", {"team": "red"}, policies, ()) == labels
