@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Try Foresail in five minutes on a kind cluster of its own: a bucket, Velero, Foresail, a backup and a restore.
+# Try Foresail on a kind cluster of its own: a bucket, Velero, Foresail, a backup and a restore.
 #   hack/try-on-kind.sh          every step: cluster bucket velero image install tour
 #   hack/try-on-kind.sh tour     one step, or several
 #   hack/try-on-kind.sh delete   delete the cluster

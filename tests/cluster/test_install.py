@@ -164,7 +164,7 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
 
         eventually(lambda: backups(cluster, "nightly"), 180)
         eventually(lambda: placeholders(cluster), 180)
-        reader.follow(README, "When does this fire?")
+        reader.follow(README, "The first minute: install nothing")
         reader.type(f"export ADMIN=$KUBECONFIG KUBECONFIG={team.kubeconfig}")
         reader.type("kubectl config set-context --current --namespace=shop")
         back_up, restore = steps(README, "Back up what is yours")
@@ -198,7 +198,7 @@ def test_the_script_for_kind_installs_backs_up_and_restores(
     cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:
     """Every step but those that need containers: kind itself, the image, and what the kubelet would start."""
-    (step,) = steps(README, "Try it in five minutes")
+    (step,) = steps(README, "Try it on kind")
     cluster.kubectl("delete", "namespace", "shop", "--ignore-not-found", "--timeout=120s")
     cluster.kubectl("delete", "schedules.velero.io", "--all", "--namespace=velero")
     reader.type('export OF_KIND="$KUBECONFIG"; kind() { cat "$OF_KIND"; }; export -f kind')  # it asks kind for this
