@@ -17,7 +17,10 @@ FORBIDDEN = {
 
 def deletions_in(path: Path) -> Iterator[str]:
     """Yield the calls in a module that delete Velero Backups, or ask Velero for it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    if not any(word in text for words in FORBIDDEN.values() for word in words):
+        return
+    for node in ast.walk(ast.parse(text)):
         name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
         if name in FORBIDDEN and isinstance(node, ast.Call) and node.args:
             kind = ast.unparse(node.args[0])
@@ -33,7 +36,8 @@ def test_one_module_alone_deletes_velero_backups() -> None:
 
 def test_no_command_deletes_velero_backups() -> None:
     for path in (SOURCE / "cli").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "velero.BACKUP" in text else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "delete":
                 kinds = [ast.unparse(argument) for argument in node.args]
                 assert "velero.BACKUP" not in kinds, f"{path}:{node.lineno}"

@@ -143,6 +143,7 @@ def instants() -> st.SearchStrategy[datetime]:
     return near | anywhere
 
 
+@pytest.mark.repeats
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(schedules(), instants())
 def test_nothing_fires_between_previous_and_the_instant(schedule: Schedule, before: datetime) -> None:
@@ -166,6 +167,7 @@ def test_previous_skips_the_month_that_next_steps_over() -> None:
     assert schedule.previous(july) == january
 
 
+@pytest.mark.repeats
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(schedules(), instants())
 def test_previous_undoes_next_within_a_chain(schedule: Schedule, start: datetime) -> None:
@@ -177,6 +179,7 @@ def test_previous_undoes_next_within_a_chain(schedule: Schedule, start: datetime
         assert schedule.previous(fire + SECOND) == fire
 
 
+@pytest.mark.repeats
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(schedules(), instants(), st.integers(1, 40 * 86400))
 def test_between_is_the_part_of_the_chain_that_lies_between(schedule: Schedule, start: datetime, length: int) -> None:
@@ -195,6 +198,7 @@ def test_between_is_the_part_of_the_chain_that_lies_between(schedule: Schedule, 
     assert fires == backward[::-1]
 
 
+@pytest.mark.repeats
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(schedules(), instants(), st.integers(0, 4 * 366 * 86400))
 def test_an_outlook_is_the_chain_from_the_anchor_walked_in_full(

@@ -268,6 +268,7 @@ class World:
             self.turn(process, process.life)
 
 
+@pytest.mark.repeats
 @given(seed=st.integers(0, 2**32), trouble=st.sampled_from([0.05, 0.15, 0.3, 0.5]))
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_two_rivals_never_lead_at_the_same_time_whatever_is_lost_late_paused_or_killed(

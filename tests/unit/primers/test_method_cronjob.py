@@ -46,6 +46,7 @@ def test_a_rejected_scenario_has_no_primer_cronjob_and_the_reason(scenario: Scen
     assert plan.notes[0].reason == "InvalidSchedule"
 
 
+@pytest.mark.repeats
 def test_a_year_of_every_allowed_scenario_is_that_of_the_original_minus_the_warm_up_by_the_go_library() -> None:
     oracle = Oracle()
     for scenario in ALLOWED:

@@ -4,6 +4,7 @@ import sys
 from datetime import timedelta
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def observed(controller: Schedules, key: Key) -> ScheduleView:
     return view
 
 
+@pytest.mark.repeats
 @settings(max_examples=300)
 @given(
     st.lists(LABELS, min_size=2, max_size=2),

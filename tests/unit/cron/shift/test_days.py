@@ -133,6 +133,7 @@ def test_the_fewest_boxes_are_found_where_neither_months_nor_days_alone_find_the
     assert (len(found.boxes), found.is_minimal) == (2, True)
 
 
+@pytest.mark.repeats
 def test_no_split_into_fewer_boxes_exists_where_it_is_called_minimal() -> None:
     rng = Random(12)  # noqa: S311
     for _ in range(60):

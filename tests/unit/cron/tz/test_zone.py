@@ -12,6 +12,7 @@ from foresail.cron.tz.zone import DAY, load_zone
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.repeats
 def test_every_zone_of_the_wheel_has_the_offsets_that_zoneinfo_reads_from_it() -> None:
     random = Random(1)  # noqa: S311  a reproducible sample
     wheel = files("tzdata").joinpath("zoneinfo")

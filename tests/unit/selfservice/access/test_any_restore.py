@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -225,6 +226,7 @@ def cleared(situation: Situation, holding: PolicyRow) -> dict[str, Any] | Refuse
     return found if isinstance(found, Refused) else found.spec
 
 
+@pytest.mark.repeats
 def test_a_restore_brings_back_only_what_the_requester_may_create() -> None:
     handed_over: list[dict[str, Any]] = []
     narrowed: list[Situation] = []

@@ -59,9 +59,7 @@ def allowing(name: str, **spec: Any) -> PolicyRow:  # noqa: ANN401 - a manifest
         ([policy(backup={"fileSystem": "Allowed"})], AdmissionLabels("refused", "allowed")),
     ],
 )
-def test_labels_are_those_of_the_policy_that_applies(
-    policies: list[PolicyRow], labels: AdmissionLabels
-) -> None:
+def test_labels_are_those_of_the_policy_that_applies(policies: list[PolicyRow], labels: AdmissionLabels) -> None:
     assert admission_labels("red", {"team": "red"}, policies, ()) == labels
 
 
