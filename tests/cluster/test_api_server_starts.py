@@ -8,7 +8,7 @@ from testbed import Cluster, Options
 from tests.redteam.api_server_starts import flooded, furnish
 
 
-# CPython's ssl leaves a socket to the garbage collector whose server resets it before the handshake, as a killed one does.
+# If a killed server resets a socket before the handshake, CPython's ssl leaves it to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_forbidden_object_is_admitted_while_the_api_server_starts() -> None:
     with Cluster.create(f"pytest-{os.getpid()}-starts", Options(), owned=True) as cluster:
