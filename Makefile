@@ -55,7 +55,7 @@ crds: setup ## render the definitions of our kinds from their types into charts/
 fences: setup ## render the fences of the ServiceAccounts from what the operator writes into charts/foresail
 	$(BIN)/python -m foresail.operator.fences charts/foresail/templates
 
-manifests: setup ## render the charts with Helm into what `foresail install` applies
+manifests: setup ## render the charts with Helm into the manifest that `foresail install` applies
 	$(BIN)/python -m testbed build helm
 	$(BIN)/python -m testbed.charts src/foresail/manifests
 
