@@ -59,7 +59,7 @@ manifests: setup ## render the charts with Helm into the manifest that `foresail
 	$(BIN)/python -m testbed build helm
 	$(BIN)/python -m testbed.charts src/foresail/manifests
 
-docs: setup ## write the reference pages, the snapshots of --help and the pictures from the code
+docs: setup ## write the reference pages and the pictures from the code
 	$(BIN)/python -m docs.generate
 	for script in docs/draw_*.py; do $(BIN)/python -m docs.$$(basename $$script .py) || exit 1; done
 
