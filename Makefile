@@ -38,12 +38,11 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation -e .
 	touch $@
 
-lint: setup ## style, types, import layers and phrases
+lint: setup ## style, types and import layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m docs.phrases
 
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
