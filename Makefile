@@ -299,7 +299,7 @@ disaster: setup cluster-build ## lose a cluster with 10,000 backups of 100 tenan
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --extra auth-provider --extra otel --group dev --output-file requirements/dev.txt pyproject.toml
+	  --extra otel --group dev --output-file requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
