@@ -38,12 +38,11 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation -e .
 	touch $@
 
-lint: setup ## style, types, import layers and phrases
+lint: setup ## style, types and import layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m docs.phrases
 
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
@@ -55,11 +54,11 @@ crds: setup ## render the definitions of our kinds from their types into charts/
 fences: setup ## render the fences of the ServiceAccounts from what the operator writes into charts/foresail
 	$(BIN)/python -m foresail.operator.fences charts/foresail/templates
 
-manifests: setup ## render the charts with Helm into what `foresail install` applies
+manifests: setup ## render the charts with Helm into the manifest that `foresail install` applies
 	$(BIN)/python -m testbed build helm
 	$(BIN)/python -m testbed.charts src/foresail/manifests
 
-docs: setup ## write the reference pages, the snapshots of --help and the pictures from the code
+docs: setup ## write the reference pages and the pictures from the code
 	$(BIN)/python -m docs.generate
 	for script in docs/draw_*.py; do $(BIN)/python -m docs.$$(basename $$script .py) || exit 1; done
 
@@ -300,7 +299,7 @@ disaster: setup cluster-build ## lose a cluster with 10,000 backups of 100 tenan
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --extra auth-provider --extra otel --group dev --output-file requirements/dev.txt pyproject.toml
+	  --extra otel --group dev --output-file requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

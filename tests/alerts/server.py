@@ -14,14 +14,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from foresail.api.monitoring import SERVICE_MONITOR
+from foresail.cli.install.manifests import InstallOptions, operators
 from foresail.kube.metrics import CONTENT_TYPE
 from testbed.prometheus import prometheus
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "charts" / "foresail" / "rules"
-_MANIFEST = ROOT / "src" / "foresail" / "manifests" / "schedules+self-service+primers.yaml"
 _SECONDS = 60.0
 
 
@@ -62,8 +61,8 @@ class Prometheus:
 
 def endpoint() -> dict[str, Any]:
     """Return the endpoint of the ServiceMonitor that the chart renders."""
-    documents = yaml.safe_load_all(_MANIFEST.read_text())
-    monitor = next(each for each in documents if each and each["kind"] == "ServiceMonitor")
+    pieces = operators(InstallOptions(("schedules",), "velero", "velero", "foresail", monitoring=True))
+    (monitor,) = (piece.body for piece in pieces if piece.kind == SERVICE_MONITOR)
     (found,) = monitor["spec"]["endpoints"]
     return dict(found)
 

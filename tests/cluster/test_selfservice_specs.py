@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from foresail.api.policy import SelfServicePolicySpec
+from foresail.cli.install.manifests import InstallOptions, operators
 from foresail.plan import Key
 from foresail.selfservice.specs.build import backup_spec, restore_spec
 from foresail.tenancy.policies import PolicyRow
@@ -96,9 +96,10 @@ def kinds_in(cluster: Cluster, backup: str, folder: Path) -> dict[str, set[str]]
 
 def volume_policies() -> list[dict[str, Any]]:
     """Return the ConfigMaps of the chart that tenants' Backups name."""
-    manifest = Path(__file__).parents[2] / "src" / "foresail" / "manifests" / "self-service.yaml"
-    objects = yaml.safe_load_all(manifest.read_text().replace("VELERO-NAMESPACE", "velero"))
-    return [one for one in objects if one and one["kind"] == "ConfigMap" and one["metadata"]["name"] in VOLUME_POLICIES]
+    pieces = operators(InstallOptions(("self-service",), "velero", "velero", "foresail"))
+    return [
+        dict(piece.body) for piece in pieces if piece.kind.name == "ConfigMap" and piece.key.name in VOLUME_POLICIES
+    ]
 
 
 def test_the_real_velero_takes_only_what_is_the_tenants_and_brings_no_rights_back(

@@ -223,7 +223,7 @@ def _from_kubeconfig(paths: str, name: str) -> _Settings:
         server,
         authority,
         # As with kubectl: nothing secret goes over a connection that is not encrypted.
-        credential_source(context, paths) if _is_encrypted(server) else anonymous,
+        credential_source(context) if _is_encrypted(server) else anonymous,
         is_insecure,
         cluster.text("tls-server-name"),
         proxy,

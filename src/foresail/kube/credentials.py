@@ -77,13 +77,11 @@ async def anonymous() -> Credentials:
     return Credentials()
 
 
-def credential_source(context: Context, paths: str) -> CredentialSource:
+def credential_source(context: Context) -> CredentialSource:
     """Return the source of credentials that a user of a kubeconfig asks for."""
     user = context.user
     if user.fields.get("auth-provider") is not None:
-        from foresail.kube.auth_provider import AuthProvider  # noqa: PLC0415 - an extra, which need not be installed
-
-        return AuthProvider(user, paths, context.name)
+        raise user.error("auth-provider is not supported; configure an exec plugin, such as kubelogin for OIDC")
     plugin = exec_plugin(user, context.cluster)
     if plugin is not None:
         return PluginCredentials(plugin)

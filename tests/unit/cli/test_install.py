@@ -657,7 +657,7 @@ def test_only_the_schedules_that_have_hooks_may_run_some() -> None:
     running = next(each.body for each in pieces if each.is_operator)
     assert "--schedules-with-hooks=db,mail" in running["spec"]["template"]["spec"]["containers"][0]["args"]
     fence = next(each.body for each in pieces if each.key.name == "foresail-schedules-fence")
-    assert {"name": "withHooks", "expression": '["db", "mail"]'} in fence["spec"]["variables"]
+    assert {"name": "withHooks", "expression": '["db","mail"]'} in fence["spec"]["variables"]
     without = repr([each.body for each in operators(replace(options, schedules_with_hooks=()))])
     assert "foresail-schedule-hooks" not in without
     assert "'expression': '[]'" in without

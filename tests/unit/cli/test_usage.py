@@ -283,3 +283,10 @@ def test_a_template_of_what_would_be_created_needs_no_cluster(
 ) -> None:
     assert main([*words, "--kubeconfig=missing", "-o", "jsonpath={.metadata.name}"]) == 0
     assert capsys.readouterr().out.strip() == "daily"
+
+
+def test_every_help_text_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    texts = {words: command.format_help() for words, command in parser().commands()}
+    assert len(texts) > 50
+    assert {words for words, text in texts.items() if max(map(len, text.splitlines())) > 80} == set()

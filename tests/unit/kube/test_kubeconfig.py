@@ -120,6 +120,7 @@ def test_a_user_becomes_the_headers_of_each_request(
         ({}, {"token": ["secret"]}, "user 'a': token is not text"),
         ({}, {"client-key-data": "c2VjcmV0"}, "sets one of client-certificate and client-key; it must set both"),
         ({}, {"as-groups": "secret"}, "user 'a': as-groups is not a list"),
+        ({}, {"auth-provider": {"name": "oidc", "config": {"id-token": "secret"}}}, "configure an exec plugin"),
         ({}, {"tokenFile": "missing"}, "No such file or directory"),
         ({"server": "https://h", "certificate-authority-data": "c2VjcmV0"}, {}, "cannot be used: "),
     ],

@@ -1,9 +1,14 @@
-"""The manifests that Helm rendered when this package was built, with the words of this cluster in their blanks."""
+"""What an installation consists of, composed from the manifest that Helm rendered when this package was built.
+
+Each object of the manifest is marked with the switches that must be on or off for it. Names of the cluster fill its
+blanks; arguments of containers and variables of fences get the values of the options.
+"""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -21,17 +26,14 @@ CAPABILITIES = ("schedules", "self-service", "primers", "restore-checks")
 TENANT_LOCATIONS = "tenant-locations"
 """The part of self-service that is switched on its own, and holds objects of tenants."""
 
-_MONITORING = ("monitoring.yaml", "service-monitor.yaml")
-_LOCATIONS = ("self-service-locations.yaml",)
-_HOOKS = "schedules-hooks.yaml"
+_MONITORING, _WITH_HOOKS = "monitoring", "schedules-with-hooks"
 _HOOKED_SCHEDULE = "schedule.with.hooks"
 """The name of the one Schedule with hooks for which the chart was rendered."""
 
-_WITH_HOOKS = "--schedules-with-hooks="
+_BLANK = re.compile(f"VELERO-NAMESPACE|VELERO-SERVICE-ACCOUNT|FORESAIL-IMAGE:TAG|PAUSE-IMAGE|{_HOOKED_SCHEDULE}")
 HOOKS_BINDING = "foresail-schedule-hooks-"
 SELF_SERVICE_FENCE = f"{SELF_SERVICE_LEASE}-fence"
 
-_SOURCE = re.compile(r"^# Source: [^/]+/templates/(.+)$", re.MULTILINE)
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _CORE, _RBAC, _ADMISSION = "", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
@@ -129,7 +131,7 @@ def checked(options: InstallOptions) -> InstallOptions:
 
 def definitions() -> list[Piece]:
     """Return the definitions of our kinds."""
-    return [piece for _, piece in _pieces(_shipped("crds"))]
+    return [_piece(body) for body in _documents("crds")]
 
 
 def defined(definition: Piece) -> Kind:
@@ -142,28 +144,14 @@ def defined(definition: Piece) -> Kind:
 
 def operators(options: InstallOptions) -> list[Piece]:
     """Return everything but the definitions, with what runs at its end."""
-    name = "+".join(each for each in CAPABILITIES if each in options.capabilities)
-    found = _pieces(_filled(_shipped(name), options))
-    left_out = (*(() if options.monitoring else _MONITORING), *(() if options.tenant_locations else _LOCATIONS))
-    wanted = [
-        _labelled(piece, options)
-        for source, one in found
-        if source not in left_out
-        for piece in (_for_schedules(one, options.schedules_with_hooks) if source == _HOOKS else [one])
+    switches = _switches(options)
+    bodies = [
+        body
+        for shipped in _manifest()
+        if shipped.on <= switches and not shipped.off & switches
+        for body in _composed(shipped.body, options)
     ]
-    return sorted(wanted, key=lambda piece: piece.is_operator)
-
-
-def _for_schedules(piece: Piece, names: Sequence[str]) -> list[Piece]:
-    """Return the policy about hooks once if there are such Schedules, and its binding for each of them."""
-    if piece.kind is ADMISSION_POLICY:
-        return [piece] if names else []
-    return [_renamed(piece, _HOOKED_SCHEDULE, name) for name in names]
-
-
-def _renamed(piece: Piece, old: str, new: str) -> Piece:
-    body = json.loads(json.dumps(piece.body).replace(old, new))
-    return Piece(piece.kind, Key(piece.key.namespace, piece.key.name.replace(old, new)), body)
+    return sorted(map(_piece, bodies), key=lambda piece: piece.is_operator)
 
 
 def retired(namespace: str) -> list[Piece]:
@@ -185,57 +173,115 @@ def retired(namespace: str) -> list[Piece]:
     return [*found, *(Piece(kinds[kind], Key("", name), {}) for name in fences for kind in kinds_of_fences)]
 
 
-def _labelled(piece: Piece, options: InstallOptions) -> Piece:
-    """Return an object with the labels by which a Prometheus selects its rules and ServiceMonitors."""
-    if piece.kind not in (PROMETHEUS_RULE, SERVICE_MONITOR):
-        return piece
-    meta = piece.body["metadata"]
-    labels = {**options.monitoring_labels, **meta["labels"]}
-    return replace(piece, body={**piece.body, "metadata": {**meta, "labels": labels}})
+@dataclass(frozen=True, slots=True)
+class _Shipped:
+    """One object of the manifest, and the switches that must be on or off for it."""
+
+    on: frozenset[str]
+    off: frozenset[str]
+    body: Mapping[str, Any]
 
 
-def _filled(text: str, options: InstallOptions) -> str:
-    for blank, word in (
-        ("VELERO-NAMESPACE", options.namespace),
-        ("VELERO-SERVICE-ACCOUNT", options.velero_account),
-        ("FORESAIL-IMAGE:TAG", options.image),
-        ("PAUSE-IMAGE", options.pause_image),
-        ("--schedule-skip-immediately=false", f"--schedule-skip-immediately={str(options.skip_immediately).lower()}"),
-        ("--tenant-locations=true", f"--tenant-locations={str(options.tenant_locations).lower()}"),
-        (_variable("allowsContents", "false"), _variable("allowsContents", _text(options.download_contents))),
-        (_variable("allowsHooks", "false"), _variable("allowsHooks", _text(options.hooks))),
-        ("--self-service-hooks=false", f"--self-service-hooks={_text(options.hooks)}"),
-        (f'["{_HOOKED_SCHEDULE}"]', json.dumps([*options.schedules_with_hooks])),
-        (f"{_WITH_HOOKS}{_HOOKED_SCHEDULE}", _WITH_HOOKS + ",".join(options.schedules_with_hooks)),
-        ("--velero-time-zone=UTC", f"--velero-time-zone={options.velero_time_zone}"),
-        ("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: foresail"),
-    ):
-        text = text.replace(blank, word)
-    return text
+@cache
+def _manifest() -> tuple[_Shipped, ...]:
+    return tuple(
+        _Shipped(frozenset(marked["for"]), frozenset(marked.get("without", ())), marked["object"])
+        for marked in _documents("foresail")
+    )
 
 
-def _variable(name: str, expression: str) -> str:
-    """Return a variable of a fence, as it is written in the chart."""
-    return f"- name: {name}\n      expression: >-\n        {expression}\n"
-
-
-def _text(is_on: bool) -> str:  # noqa: FBT001 - one switch
-    return str(is_on).lower()
-
-
-def _shipped(name: str) -> str:
-    return (files("foresail") / "manifests" / f"{name}.yaml").read_text()
-
-
-def _pieces(text: str) -> Iterator[tuple[str, Piece]]:
-    """Yield each object with the template that it comes from, as Helm wrote above it."""
+def _documents(name: str) -> Iterator[dict[str, Any]]:
     import yaml  # noqa: PLC0415 - it costs more than the rest of the command line
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for document in text.split("\n---\n"):
-        source, body = _SOURCE.search(document), yaml.load(document, loader)  # noqa: S506 - a safe one
-        if source is None or not body:
-            continue
-        kind = _BY_NAME[body["apiVersion"], body["kind"]]
-        meta = body["metadata"]
-        yield source[1], Piece(kind, Key(meta["namespace"] if kind.namespaced else "", meta["name"]), body)
+    text = (files("foresail") / "manifests" / f"{name}.yaml").read_text()
+    yield from filter(None, yaml.load_all(text, loader))
+
+
+def _piece(body: Mapping[str, Any]) -> Piece:
+    kind, meta = _BY_NAME[body["apiVersion"], body["kind"]], body["metadata"]
+    return Piece(kind, Key(meta["namespace"] if kind.namespaced else "", meta["name"]), body)
+
+
+def _switches(options: InstallOptions) -> frozenset[str]:
+    """Return what is on: the capabilities, and the parts that have a switch of their own."""
+    parts = {
+        _MONITORING: options.monitoring,
+        TENANT_LOCATIONS: options.tenant_locations,
+        _WITH_HOOKS: bool(options.schedules_with_hooks),
+    }
+    return frozenset((*options.capabilities, *(name for name, is_on in parts.items() if is_on)))
+
+
+def _composed(body: Mapping[str, Any], options: InstallOptions) -> Iterator[dict[str, Any]]:
+    """Yield an object with the values of the options; the binding about hooks once for each Schedule with hooks."""
+    is_per_schedule = _HOOKED_SCHEDULE in body["metadata"]["name"]
+    for schedule in options.schedules_with_hooks if is_per_schedule else ("",):
+        filled = _filled(body, _names(options, schedule))
+        kind = filled["kind"]
+        if kind == DEPLOYMENT.name:
+            for container in filled["spec"]["template"]["spec"]["containers"]:
+                container["args"] = _with_values(container["args"], _arguments(options))
+        elif kind == ADMISSION_POLICY.name:
+            _set_variables(filled["spec"].get("variables", ()), _variables(options))
+        elif kind in (PROMETHEUS_RULE.name, SERVICE_MONITOR.name):  # a Prometheus selects them by labels
+            filled["metadata"]["labels"] = {**options.monitoring_labels, **filled["metadata"]["labels"]}
+        yield filled
+
+
+def _names(options: InstallOptions, schedule: str) -> dict[str, str]:
+    """Return the names for the blanks; in CEL a blank is always inside a string."""
+    return {
+        "VELERO-NAMESPACE": options.namespace,
+        "VELERO-SERVICE-ACCOUNT": options.velero_account,
+        "FORESAIL-IMAGE:TAG": options.image,
+        "PAUSE-IMAGE": options.pause_image,
+        _HOOKED_SCHEDULE: schedule,
+    }
+
+
+def _filled(value: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401 - whatever YAML has
+    """Return a copy with names instead of blanks."""
+    if isinstance(value, dict):
+        return {key: _filled(below, names) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_filled(below, names) for below in value]
+    if isinstance(value, str):
+        return _BLANK.sub(lambda blank: names[blank[0]], value)
+    return value
+
+
+def _arguments(options: InstallOptions) -> dict[str, str]:
+    """Return the arguments of the operators that the options decide."""
+    return {
+        "--schedule-skip-immediately": _text(options.skip_immediately),
+        "--velero-time-zone": options.velero_time_zone,
+        "--schedules-with-hooks": ",".join(options.schedules_with_hooks),
+        "--tenant-locations": _text(options.tenant_locations),
+        "--self-service-hooks": _text(options.hooks),
+    }
+
+
+def _with_values(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
+    """Return the arguments of a container, those of these names with these values."""
+    names = [(word, word.partition("=")[0]) for word in words]
+    return [f"{name}={values[name]}" if name in values else word for word, name in names]
+
+
+def _variables(options: InstallOptions) -> dict[str, str]:
+    """Return the variables of fences that the options decide, as CEL."""
+    return {
+        "allowsContents": _text(options.download_contents),
+        "allowsHooks": _text(options.hooks),
+        "withHooks": _text(options.schedules_with_hooks),
+    }
+
+
+def _set_variables(variables: Iterable[dict[str, str]], values: Mapping[str, str]) -> None:
+    for variable in variables:
+        variable["expression"] = values.get(variable["name"], variable["expression"])
+
+
+def _text(value: bool | tuple[str, ...]) -> str:  # noqa: FBT001 - a value
+    """Return a value as the chart writes it: JSON, which is CEL too."""
+    return json.dumps(value, separators=(",", ":"))

@@ -390,5 +390,5 @@ def test_depth_data_restores_no_policies_of_network_plugins(has_data: bool, expe
 
 
 def test_the_chart_refuses_checks_that_list_policies_of_network_plugins() -> None:
-    rendered = (files("foresail") / "manifests" / "restore-checks.yaml").read_text()
+    rendered = (files("foresail") / "manifests" / "foresail.yaml").read_text()
     assert all(f'"{each}"' in rendered for each in NETWORK_GROUPS)

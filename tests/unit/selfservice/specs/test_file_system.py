@@ -1,12 +1,11 @@
 """Velero copies no files from or to the pods of tenants, unless their policy allows it."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from foresail.api.specs import BackupSpec
+from foresail.cli.install.manifests import InstallOptions, operators
 from foresail.scope.policies import policies_of
 from foresail.scope.volumes import Method, data_backup, file_system_annotation, file_system_gap, pod_volumes
 from foresail.selfservice.reasons import Reason, Refused
@@ -16,7 +15,6 @@ from foresail.selfservice.specs.file_system import gap_in, refused_restore
 from foresail.tenancy.volume_policies import NO_VOLUMES, SNAPSHOTS, VOLUME_POLICIES
 from tests.unit.selfservice.policies import policy
 
-MANIFEST = Path(__file__).parents[4] / "src" / "foresail" / "manifests" / "self-service.yaml"
 ALLOWING = policy(backup={"fileSystem": "Allowed"})
 OPTED_IN = "backup.velero.io/backup-volumes"
 CATCH_ALL = "{conditions: {}, action: {type: snapshot}}"
@@ -111,8 +109,8 @@ def _fields(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_chart_creates_the_volume_policies_that_the_operator_names() -> None:
-    documents = [each for each in yaml.safe_load_all(MANIFEST.read_text()) if each]
-    maps = {each["metadata"]["name"]: each["data"] for each in documents if each["kind"] == "ConfigMap"}
+    pieces = operators(InstallOptions(("self-service",), "velero", "velero", "foresail"))
+    maps = {piece.key.name: piece.body["data"] for piece in pieces if piece.kind.name == "ConfigMap"}
     assert {name: policies_of(maps[name]) for name in VOLUME_POLICIES} == VOLUME_POLICIES
     assert [file_system_gap(each) for each in VOLUME_POLICIES.values()] == ["", ""]
 
