@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.apps import DAEMON_SET, Container, DaemonSet, Deployment, is_server
+from foresail.api.apps import Container, DaemonSet, Deployment, is_server
 from foresail.api.core import CONFIG_MAP, STORAGE_CLASS
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.doctor.finding import Finding, some, warning
+from foresail.cli.doctor.workloads import AGENT
 from foresail.plan import Key
 from foresail.scope.server import flag_value, server_flags
 
 SNAPSHOTS = "volumesnapshots.snapshot.storage.k8s.io"
-_AGENT = "node-agent"
 _CONFIG = "--node-agent-configmap"
 _WAITS = "WaitForFirstConsumer"
 
@@ -36,12 +36,13 @@ class VolumeData:
     waiting_classes: tuple[str, ...] = ()
 
 
-async def read_volume_data(cluster: Cluster, namespace: str, deployments: Iterable[Deployment]) -> VolumeData:
-    """Read the flags of Velero's server, and the node agent with its configuration."""
+async def read_volume_data(
+    cluster: Cluster, namespace: str, deployments: Iterable[Deployment], sets: Iterable[DaemonSet]
+) -> VolumeData:
+    """Return the flags of Velero's server, and read the configuration of the node agent."""
     servers = [each for one in deployments if one.metadata.namespace == namespace for each in _containers(one)]
     flags = [server_flags(_words(each)) for each in servers if is_server(each)]
-    sets = [msgspec.json.decode(each, type=DaemonSet) for each in await cluster.listed(DAEMON_SET, namespace)]
-    agents = [words for one in sets for each in _containers(one) if _AGENT in (words := _words(each))]
+    agents = [words for one in sets for each in _containers(one) if AGENT in (words := _words(each))]
     classes: tuple[str, ...] = ()
     if agents and not await _is_delay_ignored(cluster, Key(namespace, flag_value(agents[0], _CONFIG))):
         found = [msgspec.json.decode(each, type=_StorageClass) for each in await cluster.listed(STORAGE_CLASS, "")]
