@@ -33,7 +33,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
 from foresail.cli.access.operators import Operator, is_operator, operator_of
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
-from foresail.cli.access.together import together
+from foresail.cli.access.together import Together, together
 from foresail.cli.doctor.admission import Admission, read_admission
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
 from foresail.cli.doctor.permissions import FORECAST, Permission, needed
@@ -303,7 +303,7 @@ class _Deployed:
 class _Reader:
     """Reads on after a refusal, and remembers it; all readings that have begun run at the same time."""
 
-    def __init__(self, cluster: Cluster, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, cluster: Cluster, tasks: Together) -> None:
         self._refusals: dict[int, CommandError] = {}  # in the order in which the readings began
         self._begun = 0
         self._cluster = cluster
@@ -317,7 +317,7 @@ class _Reader:
         self._begun += 1
         if not is_wanted:
             reading.close()
-        return self._tasks.create_task(self._tried(reading, self._begun) if is_wanted else _nothing())
+        return self._tasks.begin(self._tried(reading, self._begun) if is_wanted else _nothing())
 
     async def _tried(self, reading: Coroutine[Any, Any, T], order: int) -> T | None:
         try:
@@ -331,7 +331,7 @@ class _Reader:
     def all(
         self, kind: Kind, namespace: str, of: type[T], is_wanted: bool, labels: str = ""  # noqa: FBT001
     ) -> asyncio.Task[list[T]]:  # fmt: skip
-        return self._tasks.create_task(self._all(self.begin(self._read(kind, namespace, of, labels), is_wanted)))
+        return self._tasks.begin(self._all(self.begin(self._read(kind, namespace, of, labels), is_wanted)))
 
     @staticmethod
     async def _all(reading: asyncio.Task[list[T] | None]) -> list[T]:
