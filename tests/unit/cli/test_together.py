@@ -45,8 +45,9 @@ def test_an_error_in_the_block_cancels_the_others() -> None:
 
     async def run() -> None:
         async with together() as tasks:
-            tasks.begin(slow())
+            running = tasks.begin(slow())
             await tasks.begin(fails(0, "problem"))
+            await running
 
     with pytest.raises(CommandError, match="problem"):
         asyncio.run(run())

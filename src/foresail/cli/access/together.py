@@ -27,10 +27,11 @@ class Together:
             task.result()
 
     async def cancel(self) -> None:
-        """Cancel those that have not ended."""
+        """Cancel those that have not ended, and forget the errors of all."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
 
 
 @asynccontextmanager
