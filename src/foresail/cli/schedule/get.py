@@ -12,8 +12,8 @@ from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago, go_time, moment, short, shown_duration
 from foresail.cli.schedule.hints import hint_who_fires
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_contents, read_selected
-from foresail.schedules.metrics import good_since, last_ended
 from foresail.schedules.policies import rpo_of
+from foresail.schedules.results import good_since, last_ended
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
 _WIDE = (
