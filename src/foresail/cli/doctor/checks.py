@@ -30,7 +30,7 @@ from foresail.cli.doctor.velero_checks import (
     undeletable,
     zones,
 )
-from foresail.cli.doctor.volume_data import volume_findings
+from foresail.cli.doctor.volume_data import changed_policies, volume_findings
 from foresail.plan import Kind
 from foresail.selfservice.specs.file_system import ALLOWED_MEANS
 
@@ -53,7 +53,8 @@ def findings(seen: Evidence) -> list[Finding]:
 
 def volumes(seen: Evidence) -> Iterator[Finding]:
     """Report what is wrong with the way of tenants' volumes into backups and back."""
-    return volume_findings(seen.volume_data, seen.namespace)
+    yield from changed_policies(seen.changed_policies, seen.namespace)
+    yield from volume_findings(seen.volume_data, seen.namespace)
 
 
 def unread(seen: Evidence) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ from foresail.cli.doctor.admission import Admission, read_admission
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
 from foresail.cli.doctor.permissions import FORECAST, Permission, needed
 from foresail.cli.doctor.requests import Request, read_requests, unprocessed
-from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_volume_data
+from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_changed_policies, read_volume_data
 from foresail.cli.doctor.workloads import Workload, is_agent, read_agent, read_deployment
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.recovery_key.keys import read_keyring
@@ -161,6 +161,7 @@ class Evidence:
     checks: tuple[CheckSeen, ...] = ()  # RestoreChecks of administrators and tenants
     sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
     volume_data: VolumeData | None = None  # of tenants' volumes; None if self-service is off, or there are no snapshots
+    changed_policies: tuple[str, ...] = ()  # ConfigMaps of the chart for the volumes of tenants
     admission: Admission | None = None  # of annotations on tenants' objects; None if self-service is off
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
@@ -211,6 +212,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         )  # fmt: skip
         checks = reader.all(RESTORE_CHECK, "", CheckSeen, has_checks)
         sandboxes = reader.all(NAMESPACE, "", Named, has_checks, CHECK_LABEL)
+        changed = reader.begin(read_changed_policies(cluster, namespace), serves)
         signs = reader.begin(_signs_records(cluster, namespace), serves)
         adoptable = reader.begin(read_adoptable(cluster, Scope(namespace), asked), serves)
         unserved = reader.begin(_unserved(cluster, definitions if deployed.is_read else {}, operators, deployed.others))
@@ -260,6 +262,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
             checks=tuple(await checks),
             sandboxes=tuple(await sandboxes),
             volume_data=await volume_data,
+            changed_policies=await changed or (),
             validates_every=deployed.validates_every,
             unread=reader.unread(),
             doubt=doubt,
