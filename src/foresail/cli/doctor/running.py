@@ -66,7 +66,9 @@ def _version(seen: Evidence) -> Finding:
 def _server_trouble(seen: Evidence, work: Workload, now: datetime) -> Trouble | None:
     if work.desired:
         return trouble(work, now)
-    match elsewhere(work, last_validation(seen), now, _window(seen.validates_every)):
+    last = _last_validated(seen)
+    at, every = (None, timedelta()) if last is None else (last.status.last_validation_time, _frequency(seen, last))
+    match elsewhere(work, at, now, _window(every)):
         case Elsewhere.WORKS:
             return None
         case Elsewhere.UNKNOWN:
@@ -91,17 +93,23 @@ def elsewhere(work: Workload, validated: datetime | None, now: datetime, window:
     return Elsewhere.UNKNOWN if was_created_so else Elsewhere.DOWN
 
 
-def last_validation(seen: Evidence) -> datetime | None:
-    """Return when Velero last validated any of its locations."""
-    times = [each.status.last_validation_time for each in seen.locations]
-    return max((each for each in times if each is not None), default=None)
+def _last_validated(seen: Evidence) -> velero.Location | None:
+    """Return the location that Velero validated last; None if it has validated none, or never does."""
+    timed = [each for each in seen.locations if each.status.last_validation_time and _frequency(seen, each)]
+    return max(timed, key=lambda each: each.status.last_validation_time or seen.instant, default=None)
+
+
+def _frequency(seen: Evidence, location: velero.Location) -> timedelta:
+    """Return how often Velero validates a location; zero if never."""
+    own = location.spec.validation_frequency
+    every = length_of(own) if own else None
+    return seen.validates_every if every is None else every
 
 
 def not_validated_for(seen: Evidence, location: velero.Location, now: datetime) -> timedelta | None:
     """Return for how long Velero has not validated a location, if that is longer than it should be."""
-    at, own = location.status.last_validation_time, location.spec.validation_frequency
-    every = length_of(own) if own else seen.validates_every
-    if at is None or not every:  # it never does
+    at, every = location.status.last_validation_time, _frequency(seen, location)
+    if at is None or not every:
         return None
     return now - at if now - at > _window(every) else None
 
