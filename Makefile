@@ -22,7 +22,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console primer-year primer-kills primer-kept primer-admission \
+  crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -217,6 +217,9 @@ bench-scale: setup cluster-build ## measure how cost grows with the number of ob
 
 bench-console: setup cluster-build ## the console with 5,000 rows and with 50 viewers at once, SIZE=1; the last line is JSON: minutes
 	$(BIN)/python -m bench.console --size $(SIZE)
+
+bench-hand: setup cluster-build ## the commands that people type often beside kubectl, ROUNDS=20 times; the last line is JSON: a minute
+	$(BIN)/python -m bench.hand --rounds $(ROUNDS)
 
 moment-worlds: setup ## live through HISTORIES=10000 random histories of restores; the last line is JSON: an hour of CPU
 	$(BIN)/python -m bench.moment_worlds --histories $(HISTORIES)

@@ -13,6 +13,7 @@ from foresail.api import core, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.instants import stamp
 from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED, CHECK_LABEL, CHECK_NOW
+from foresail.api.pod_problems import ObservedPod
 from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.kube.loop import LoopTiming
@@ -20,7 +21,7 @@ from foresail.plan import Key, Kind
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.kinds import Served
 from foresail.proof.checks.observe import Files, FilesFound
-from foresail.proof.checks.pod_rows import Pods, PodsFound, PodWire, pod_row
+from foresail.proof.checks.pod_rows import Pods, PodsFound, pod_row
 from foresail.proof.checks.reader import compared, with_volumes
 from foresail.proof.checks.settings import DataSettings
 from tests.worlds import virtual_time
@@ -279,7 +280,7 @@ class CheckScene:
         await asyncio.sleep(0.1)
         sandboxes = [sandbox for _, sandbox in query.sandboxes]
         present = self.world.history.present(POD).items()
-        found = [msgspec.convert(each, PodWire) for key, each in present if key.namespace in sandboxes]
+        found = [msgspec.convert(each, ObservedPod) for key, each in present if key.namespace in sandboxes]
         return PodsFound(tuple(pod_row(each) for each in found))
 
     async def _read(self, query: Files) -> FilesFound:

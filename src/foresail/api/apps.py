@@ -1,7 +1,9 @@
 """Wire types of Deployments and their pods: the fields that show which Velero runs and with which flags."""
 
 import shlex
+from datetime import datetime
 from itertools import pairwise, takewhile
+from typing import Any
 
 import msgspec
 
@@ -115,10 +117,73 @@ class Deployment(msgspec.Struct, frozen=True):
     status: DeploymentStatus = DeploymentStatus()
 
 
+class WorkloadCondition(msgspec.Struct, frozen=True):
+    """A condition of a Deployment."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class _OwnedSpec(msgspec.Struct, frozen=True):
+    replicas: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="f:replicas")
+
+
+class _OwnedFields(msgspec.Struct, frozen=True):
+    spec: _OwnedSpec = msgspec.field(default=_OwnedSpec(), name="f:spec")
+
+
+class _FieldsWrite(msgspec.Struct, frozen=True, rename="camel"):
+    time: datetime | None = None
+    fields_v1: _OwnedFields = _OwnedFields()
+
+
+class ObservedMetadata(DeploymentMetadata, frozen=True, rename="camel"):
+    """Metadata with who wrote which fields."""
+
+    managed_fields: tuple[_FieldsWrite, ...] = ()
+
+    @property
+    def scaled(self) -> datetime | None:
+        """When whoever sets the replicas last wrote to it; None if the API server does not tell."""
+        writes = (write for write in self.managed_fields if bytes(write.fields_v1.spec.replicas))
+        return max((write.time for write in writes if write.time is not None), default=None)
+
+
+class ObservedSpec(DeploymentSpec, frozen=True):
+    """The spec of a Deployment with the selector of its pods."""
+
+    selector: dict[str, Any] = {}  # of its pods
+
+
+class ObservedStatus(DeploymentStatus, frozen=True, rename="camel"):
+    """The status of a Deployment with its conditions."""
+
+    ready_replicas: int = 0
+    conditions: list[WorkloadCondition] | None = None
+
+
+class ObservedDeployment(Deployment, frozen=True):
+    """A Deployment with what tells whether it runs."""
+
+    metadata: ObservedMetadata
+    spec: ObservedSpec = ObservedSpec()
+    status: ObservedStatus = ObservedStatus()
+
+
 class DaemonSetSpec(msgspec.Struct, frozen=True):
     """The spec of a DaemonSet."""
 
     template: PodTemplate = PodTemplate()
+    selector: dict[str, Any] = {}  # of its pods
+
+
+class DaemonSetStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How many pods of a DaemonSet there should be, and how many are ready."""
+
+    desired_number_scheduled: int = 0
+    number_ready: int = 0
 
 
 class DaemonSet(msgspec.Struct, frozen=True):
@@ -126,6 +191,7 @@ class DaemonSet(msgspec.Struct, frozen=True):
 
     metadata: Metadata
     spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
 
 
 class Phase(msgspec.Struct, frozen=True):

@@ -102,6 +102,7 @@ class Terminated(msgspec.Struct, frozen=True, rename="camel"):
     reason: str = ""
     message: str = ""
     started_at: datetime | None = None
+    finished_at: datetime | None = None
 
 
 class ContainerState(msgspec.Struct, frozen=True):
@@ -112,10 +113,13 @@ class ContainerState(msgspec.Struct, frozen=True):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(msgspec.Struct, frozen=True):
+class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The status of a container."""
 
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+    image: str = ""
+    restart_count: int = 0
 
 
 class PodCondition(msgspec.Struct, frozen=True, rename="camel"):

@@ -229,6 +229,7 @@ class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     default: bool | None = None
     access_mode: str = ""
+    validation_frequency: str = ""  # empty: as Velero's flag says
 
     @property
     def is_read_only(self) -> bool:
@@ -236,11 +237,12 @@ class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):
         return self.access_mode == "ReadOnly"
 
 
-class LocationStatus(msgspec.Struct, frozen=True):
+class LocationStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Whether Velero could reach a location when it last tried."""
 
     phase: str = ""
     message: str = ""
+    last_validation_time: datetime | None = None
 
 
 class Location(msgspec.Struct, frozen=True):

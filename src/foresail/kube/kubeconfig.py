@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
+from foresail.kube.plain_yaml import NotPlainError, load_plain
 
 _DEFAULT = "~/.kube/config"
 
@@ -104,14 +104,25 @@ def read_context(paths: str, context: str | None) -> Context:
 
 def _content(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(file.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
+        text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"kubeconfig {file} cannot be read: {error}") from error
-    except yaml.YAMLError:
-        raise KubeconfigError(f"kubeconfig {file} is not YAML") from None  # its message quotes the file
+    try:
+        content = load_plain(text)
+    except NotPlainError:
+        content = _loaded(file, text)
     if not isinstance(content, dict):
         raise KubeconfigError(f"kubeconfig {file} is {'empty' if content is None else 'no kubeconfig'}")
     return content
+
+
+def _loaded(file: Path, text: str) -> Any:  # noqa: ANN401 - any YAML
+    import yaml  # noqa: PLC0415 - it takes longer than a request, and few kubeconfigs need it
+
+    try:
+        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
+    except yaml.YAMLError:
+        raise KubeconfigError(f"kubeconfig {file} is not YAML") from None  # its message quotes the file
 
 
 def _entries(contents: list[tuple[Path, dict[str, Any]]], kind: str) -> dict[str, Entry]:

@@ -17,17 +17,16 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from foresail.api import velero
-from foresail.backups import good_backups, in_order
 from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleView
 from foresail.schedules.policies import rpo_of
+from foresail.schedules.results import good_since, last_ended, last_success
 from foresail.schedules.rules import Verdict, cannot_run
 
 LATE_SECONDS = 60.0  # a burst of Schedules with the same slot takes seconds, and is no lateness
 MOST_SHOWN = 1_000  # Schedules with series of their own, if not all of them are wanted
-RESULTS = ("Completed", "PartiallyFailed", "Failed", "FailedValidation")
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 _LABELS = ("namespace", "schedule")
 
@@ -340,7 +339,7 @@ class _Snapshot(NamedTuple):
 
 def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
     """Return what is shown of a Schedule."""
-    due, paused, success = verdict.next_run, verdict.changes.observed.paused_since, _last_success(view)
+    due, paused, success = verdict.next_run, verdict.changes.observed.paused_since, last_success(view)
     last, blocker, rpo = last_ended(view), cannot_run(view, verdict), rpo_of(view.policy)
     return Figures(
         due=due.timestamp() if due is not None else None,
@@ -360,27 +359,6 @@ def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
 def _retention_blocked(verdict: Verdict) -> str:
     blocked_by = verdict.retained.blocked_by if verdict.retained is not None else None
     return blocked_by.reason.value if blocked_by is not None else ""
-
-
-def last_ended(view: ScheduleView) -> BackupRow | None:
-    """Return the newest Backup of a Schedule that has ended, among those of this cluster."""
-    ended = [each for each in view.backups if each.phase in RESULTS and each.is_run_of(view.schedule)]
-    return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
-
-
-def good_since(view: ScheduleView) -> datetime:
-    """Return when the newest good Backup of this cluster started; without one, when the Schedule was created."""
-    # One that came from a bucket is older than its object.
-    good = [min(row.created, row.completed or row.created) for row in _good(view)]
-    return max(good, default=view.schedule.created)
-
-
-def _last_success(view: ScheduleView) -> datetime | None:
-    return max((row.completed for row in _good(view) if row.completed is not None), default=None)
-
-
-def _good(view: ScheduleView) -> list[BackupRow]:
-    return good_backups(in_order(row for row in view.backups if row.is_run_of(view.schedule)))
 
 
 def _keep_least(found: dict[str, float], key: str, value: float | None) -> None:

@@ -13,7 +13,7 @@ import pytest
 from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.metadata import Metadata, Write, Written
-from foresail.api.pods import Pod
+from foresail.api.pod_problems import ObservedPod
 from foresail.api.policy import PolicyMetadata, SelfServicePolicy
 from foresail.api.schedule_policy import Objective, SchedulePolicy, SchedulePolicySpec, ScheduleSelector
 from foresail.cli.access.cluster import on_cluster
@@ -25,6 +25,7 @@ from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, gather
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
+from foresail.cli.doctor.workloads import Workload
 from foresail.cli.errors import CommandError
 from foresail.cli.install.preview import schedule_lines
 from foresail.kube.clock import now
@@ -412,13 +413,14 @@ def pod(name: str, ready: str, since: timedelta, phase: str = "Running") -> dict
     }
 
 
-def operator_pod(name: str, ready: str, since: timedelta, phase: str = "Running") -> Pod:
-    return msgspec.convert(pod(name, ready, since, phase), Pod)
+def operator_pods(*pods: dict[str, Any]) -> Workload:
+    running = tuple(msgspec.convert(each, ObservedPod) for each in pods)
+    return Workload("Deployment", OPERATOR.key, len(running), sum(each.is_ready for each in running), running)
 
 
 def test_a_replica_with_a_stale_store_is_a_problem() -> None:
-    stale = operator_pod("foresail-1", "False", timedelta(minutes=7))
-    (found,) = wrong(replace(HEALTHY, pods=(stale, operator_pod("foresail-2", "True", LONG))))
+    stale = operator_pods(pod("foresail-1", "False", timedelta(minutes=7)), pod("foresail-2", "True", LONG))
+    (found,) = wrong(replace(HEALTHY, workloads=(stale,)))
     assert (found.grade, found.about) == (Grade.PROBLEM, "stores")
     assert found.says == (
         "Pod velero/foresail-1 has not been ready for 7 min: it has not read a kind, or its data of one is stale"
@@ -429,13 +431,13 @@ def test_a_replica_with_a_stale_store_is_a_problem() -> None:
 @pytest.mark.parametrize(
     "young",
     [
-        pytest.param(operator_pod("foresail-1", "False", timedelta(seconds=40)), id="it starts"),
-        pytest.param(operator_pod("foresail-1", "True", LONG), id="it is ready"),
-        pytest.param(operator_pod("foresail-1", "False", LONG, "Succeeded"), id="it has ended"),
+        pytest.param(pod("foresail-1", "False", timedelta(seconds=40)), id="it starts"),
+        pytest.param(pod("foresail-1", "True", LONG), id="it is ready"),
+        pytest.param(pod("foresail-1", "False", LONG, "Succeeded"), id="it has ended"),
     ],
 )
-def test_a_replica_that_is_ready_or_has_just_started_has_no_stale_store(young: Pod) -> None:
-    assert wrong(replace(HEALTHY, pods=(young,))) == []
+def test_a_replica_that_is_ready_or_has_just_started_has_no_stale_store(young: dict[str, Any]) -> None:
+    assert [each for each in wrong(replace(HEALTHY, workloads=(operator_pods(young),))) if each.about == "stores"] == []
 
 
 def test_writes_that_the_api_server_refuses_are_named_by_the_object_that_they_are_for() -> None:
@@ -452,7 +454,7 @@ def test_refused_writes_and_pods_are_read_from_the_cluster(tmp_path: Path) -> No
     name = "foresail-schedules"
     deployment = {
         "metadata": {"name": name, "namespace": "velero", "labels": {"app.kubernetes.io/name": name}},
-        "spec": {"template": {"spec": {"containers": []}}},
+        "spec": {"template": {"spec": {"containers": []}}, "selector": {"matchLabels": {"app": "f"}}},
     }
     event = {
         "involvedObject": {"kind": "Schedule", "namespace": "velero", "name": "daily", "uid": "u"},
@@ -469,7 +471,10 @@ def test_refused_writes_and_pods_are_read_from_the_cluster(tmp_path: Path) -> No
     with canned(tmp_path, answers) as server:
         args = Namespace(kubeconfig=str(server.kubeconfig), context=None)
         seen = on_cluster(args, lambda cluster: gather(cluster, "velero", None))
-    assert [each.metadata.name for each in seen.pods] == ["foresail-1"]
+    assert [(each.key.name, [one.metadata.name for one in each.pods]) for each in seen.workloads] == [
+        (name, ["foresail-1"])
+    ]
+    assert {"labelSelector": ["app=f"], "limit": ["100"]} in server.queries
     ((kind, key), refused_write), *others = seen.refused_writes.items()
     assert (kind, key, refused_write.message, others) == ("Schedule", Key("velero", "daily"), event["message"], [])
 

@@ -12,7 +12,8 @@ from foresail.cli.access.cluster import on_cluster
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding, Grade
-from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData
+from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, changed_policies, read_changed_policies
+from foresail.tenancy.volume_policies import VOLUME_POLICIES
 from tests.unit.cli.canned import canned
 from tests.unit.cli.test_doctor import HEALTHY
 
@@ -91,3 +92,20 @@ def test_flags_and_configuration_are_read_from_the_cluster(
         args = Namespace(kubeconfig=str(cluster.kubeconfig), context=None)
         seen = on_cluster(args, lambda read: gather(read, "velero", None))
     assert seen.volume_data == expected, seen.unread
+    assert seen.changed_policies == tuple(VOLUME_POLICIES), "none of them is in this cluster"
+    (found,) = changed_policies(seen.changed_policies, "velero")
+    assert found.grade is Grade.PROBLEM
+
+
+@pytest.mark.parametrize(("action", "changed"), [("snapshot", ()), ("fs-backup", ("foresail-snapshot-volumes",))])
+def test_volume_policies_that_were_changed_are_found(tmp_path: Path, action: str, changed: tuple[str, ...]) -> None:
+    policies = {"foresail-snapshot-volumes": action, "foresail-skip-volumes": "skip"}
+    answers = {
+        f"/api/v1/namespaces/velero/configmaps/{name}": {
+            "data": {"policy.yaml": f"version: v1\nvolumePolicies:\n- conditions: {{}}\n  action: {{type: {each}}}\n"}
+        }
+        for name, each in policies.items()
+    }
+    with canned(tmp_path, answers) as cluster:
+        args = Namespace(kubeconfig=str(cluster.kubeconfig), context=None)
+        assert on_cluster(args, lambda read: read_changed_policies(read, "velero")) == changed

@@ -33,6 +33,7 @@ from foresail.cli.install.manifests import (
     operators,
 )
 from foresail.cli.install.patience import Patience
+from foresail.cli.install.start import way_back
 from foresail.cli.install.velero import switch, velero_server
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
 from foresail.cli.main import main, parser
@@ -677,3 +678,8 @@ def test_a_dry_run_alone_asks_the_server(capsys: pytest.CaptureFixture[str]) -> 
         assert "there is no kubeconfig at missing" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["uninstall", "--dry-run=client"])
+
+
+def test_the_way_back_is_a_whole_command() -> None:
+    assert way_back("backup", "old") == "; to go back: foresail install -n backup --image old"
+    assert way_back("backup", "") == ""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,29 @@ def test_a_command_with_one_request_imports_neither_aiohttp_nor_packages_that_it
     imported = run(kubeconfig, "-c", program).split()
     assert {"foresail.cli.tenant.get", "foresail.kube.http_direct"} <= set(imported)
     assert [each for each in imported if each.startswith(UNUSED)] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        ("backup describe x", UNUSED),
+        ("backup explain x", UNUSED),
+        ("restore describe x", UNUSED),
+        ("schedule get", ("aiohttp", "prometheus_client", "foresail.operator")),
+        ("schedule describe x", ("aiohttp", "prometheus_client", "foresail.operator")),
+        ("policy get", ("aiohttp", "prometheus_client", "foresail.operator")),
+        ("doctor", ("aiohttp", "prometheus_client", "foresail.operator")),
+    ],
+)
+def test_commands_that_people_type_often_import_no_web_server_and_no_metrics(
+    words: str, unused: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = "import sys; from foresail.cli.main import main; main(); print(*sys.modules, file=sys.stderr)"
+    nowhere = written(tmp_path / "config", cluster={"server": "http://127.0.0.1:1"}, user={"token": "t"})
+    command = [sys.executable, "-c", program, *words.split(), "--kubeconfig", str(nowhere)]
+    imported = subprocess.run(command, capture_output=True, text=True, check=False).stderr.split()
+    assert "foresail.kube.http_direct" in imported
+    assert [each for each in imported if each.startswith(unused)] == []
 
 
 @pytest.mark.timed

@@ -14,8 +14,9 @@ from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules import metrics as module
 from foresail.schedules.controller import Schedules
-from foresail.schedules.metrics import ScheduleMetrics, figures_of, good_since, last_ended
+from foresail.schedules.metrics import ScheduleMetrics, figures_of
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView, location_row
+from foresail.schedules.results import good_since, last_ended
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.slots.policies import PolicyRow

@@ -78,6 +78,13 @@ class Cluster:
             raise refusal(found, "list", kind, Key(namespace, ""))
         return found
 
+    async def first_page(self, kind: Kind, namespace: str, labels: str, limit: int) -> list[msgspec.Raw]:
+        """Return the first objects of a kind that have these labels, and no more than a limit."""
+        found = await self._client.page(kind, namespace, {"labelSelector": labels, "limit": str(limit)}, Page)
+        if isinstance(found, Failure):
+            raise refusal(found, "list", kind, Key(namespace, ""))
+        return list(found.items or ())
+
     async def listed_if_known(self, kind: Kind, namespace: str = "") -> list[msgspec.Raw]:
         """Return all objects of a kind, and none if the cluster does not know that kind."""
         found = await self._every(kind, namespace, {})

@@ -16,11 +16,12 @@ def add_doctor(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         "doctor",
         help="find problems of Velero and Foresail in a cluster",
         description="Checks Velero and Foresail in a cluster, and reports each problem with its cause and fix. Works"
-        " without a running operator and changes nothing. Exit code 1 if there is a problem.",
+        " without a running operator and changes nothing. If you may not read Velero's Backups, it checks your own"
+        " namespace: whether self-service works there, and why requests wait. Exit code 1 if there is a problem.",
         epilog=examples("foresail doctor", "foresail doctor -n backup", "foresail doctor -o json"),
     )
-    one.set_defaults(run=_run)
-    add_velero_and_cluster(one)
+    add_velero_and_cluster(one, "a team's own, or Velero's")
+    one.set_defaults(run=_run, namespace=None)  # a team's own is that of its kube context
     one.add_argument(
         "--service-account",
         metavar="NAMESPACE/NAME",

@@ -1,7 +1,6 @@
 """Checks of the installation: pure functions from the evidence to findings."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from itertools import combinations
 from typing import Any
 
@@ -12,10 +11,12 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.doctor.admission import annotations
 from foresail.cli.doctor.evidence import Evidence
-from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
+from foresail.cli.doctor.finding import Finding, good, problem, some, warning
 from foresail.cli.doctor.ownerless import garbage
 from foresail.cli.doctor.recovery_checks import recovery
+from foresail.cli.doctor.requests import unprocessed_requests
 from foresail.cli.doctor.restore_checks import restore_checks
+from foresail.cli.doctor.running import pods, stores, veleros
 from foresail.cli.doctor.velero_checks import (
     attended,
     clocks,
@@ -27,10 +28,9 @@ from foresail.cli.doctor.velero_checks import (
     strangers,
     stuck,
     undeletable,
-    veleros,
     zones,
 )
-from foresail.cli.doctor.volume_data import volume_findings
+from foresail.cli.doctor.volume_data import changed_policies, volume_findings
 from foresail.plan import Kind
 from foresail.selfservice.specs.file_system import ALLOWED_MEANS
 
@@ -39,22 +39,22 @@ _SERVED_WITH = {
     "--primers": (PRIMER,),
     "--restore-checks": (RESTORE_CHECK,),
 }
-_READY_WITHIN = timedelta(minutes=1)
 
 
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
-        unread, kinds, unserved, clocks, zones, veleros, attended, runnable, objectives, served, primed, locations,
-        strangers, rivals, stuck, undeletable, garbage, permissions, stores, refusals, requesters, data_path,
-        recovery, restore_checks, volumes, admission,
+        unread, kinds, unserved, clocks, zones, veleros, pods, attended, runnable, objectives, served, primed,
+        unprocessed_requests, locations, strangers, rivals, stuck, undeletable, garbage, permissions, stores,
+        refusals, requesters, data_path, recovery, restore_checks, volumes, admission,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
 
 def volumes(seen: Evidence) -> Iterator[Finding]:
     """Report what is wrong with the way of tenants' volumes into backups and back."""
-    return volume_findings(seen.volume_data, seen.namespace)
+    yield from changed_policies(seen.changed_policies, seen.namespace)
+    yield from volume_findings(seen.volume_data, seen.namespace)
 
 
 def unread(seen: Evidence) -> Iterator[Finding]:
@@ -187,24 +187,6 @@ def permissions(seen: Evidence) -> Iterator[Finding]:
         yield warning("permissions", says, "ask a cluster administrator to install it")
     elif seen.own_permissions:
         yield good("permissions", "no operator was found, and you have all the permissions that one needs")
-
-
-def stores(seen: Evidence) -> Iterator[Finding]:
-    """Report the replicas that are not ready: they lack a kind, or have had no news of one for five minutes."""
-    now = seen.server_time or seen.instant
-    for pod in seen.pods:
-        ready = next((each for each in pod.status.conditions or () if each.type == "Ready"), None)
-        if pod.status.phase != "Running" or ready is None or ready.status == "True":
-            continue
-        age = now - (ready.last_transition_time or now)
-        if age > _READY_WITHIN:
-            name, namespace = pod.metadata.name, pod.metadata.namespace
-            yield problem(
-                "stores",
-                f"Pod {namespace}/{name} has not been ready for {minutes(age)}: it has not read a kind, or its data"
-                " of one is stale",
-                f"kubectl logs -n {namespace} {name} | grep 'cannot watch' names the kind and the cause",
-            )
 
 
 def refusals(seen: Evidence) -> Iterator[Finding]:

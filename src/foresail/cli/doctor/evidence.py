@@ -1,22 +1,22 @@
 """The evidence of the doctor: everything that the checks read."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from importlib.metadata import version
-from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
-from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment, ObservedDeployment, server_words
 from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION, NAMESPACE
 from foresail.api.marks import (
     CHECK_LABEL,
     CHECKS_LEASE,
+    LEASES,
     PRIMERS_LEASE,
     SANDBOX_ROLE,
     SCHEDULES_LEASE,
@@ -24,7 +24,6 @@ from foresail.api.marks import (
 )
 from foresail.api.metadata import Metadata, Written
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
-from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
@@ -32,20 +31,25 @@ from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckStatus
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
-from foresail.cli.access.operators import OPERATOR_LABEL, Operator, is_operator, operator_of
+from foresail.cli.access.operators import Operator, is_operator, operator_of
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
+from foresail.cli.access.together import Together, together
 from foresail.cli.doctor.admission import Admission, read_admission
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
 from foresail.cli.doctor.permissions import FORECAST, Permission, needed
-from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_volume_data
+from foresail.cli.doctor.requests import Request, read_requests, unprocessed
+from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_changed_policies, read_volume_data
+from foresail.cli.doctor.workloads import Workload, is_agent, read_agent, read_deployment
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.recovery_key.keys import read_keyring
 from foresail.cli.tenant.adoptable import Adoptable, Scope, read_adoptable
+from foresail.cron.duration import length_of
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.schedules.observe import ScheduleRow, Unread, schedule_row
 from foresail.schedules.velero_server import DeploymentRow, deployment_row
+from foresail.scope.server import flag_value
 from foresail.selfservice.records.keyring import SECRET_NAME
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
@@ -55,6 +59,10 @@ _CHECK = Kind(
     _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
 )
 _REQUESTER = Key("", "foresail-requester")
+VALIDATES_EVERY = timedelta(minutes=1)
+"""How often Velero validates its locations, unless a flag of the server or the location says otherwise."""
+
+_VALIDATION = "--store-validation-frequency"
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
 
@@ -143,16 +151,25 @@ class Evidence:
     self_service_lease: Lease | None = None
     primers_lease: Lease | None = None
     checks_lease: Lease | None = None
-    pods: tuple[Pod, ...] = ()  # of the operators
+    workloads: tuple[Workload, ...] = ()  # of Velero, its node agents and the operators
+    validates_every: timedelta = VALIDATES_EVERY  # how often Velero validates its locations
     refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
     unserved: Mapping[Kind, int] = field(default_factory=dict)  # objects of kinds that no operator's Deployment serves
+    unprocessed: tuple[Request, ...] = ()  # of tenants, without a phase for minutes
     approvals: tuple[nonadmin.Approval, ...] = ()  # requests to approve locations of tenants
     ownerless: Ownerless = field(default_factory=Ownerless)  # Velero objects of tenants without a request
     checks: tuple[CheckSeen, ...] = ()  # RestoreChecks of administrators and tenants
     sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
     volume_data: VolumeData | None = None  # of tenants' volumes; None if self-service is off, or there are no snapshots
+    changed_policies: tuple[str, ...] = ()  # ConfigMaps of the chart for the volumes of tenants
     admission: Admission | None = None  # of annotations on tenants' objects; None if self-service is off
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
+
+    @property
+    def leases(self) -> Mapping[str, Lease | None]:
+        """The Lease of each capability by its name."""
+        own = (self.lease, self.self_service_lease, self.primers_lease, self.checks_lease)
+        return dict(zip(LEASES, own, strict=True))
 
     def holder(self, lease: Lease | None) -> str:
         """Return which replica holds a Lease now; empty if none does."""
@@ -161,100 +178,188 @@ class Evidence:
 
 async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evidence:
     """Read everything; what may not be read is noted, and the rest is read all the same."""
-    reader = _Reader(cluster)
     asked = now()
-    server_time = await reader.tried(cluster.server_time())
-    doubt = (now() - asked) / 2
-    # Now: read any later, it would have been renewed after the time with which it is compared.
-    lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, SCHEDULES_LEASE), Lease))
-    self_service_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, SELF_SERVICE_LEASE), Lease))
-    primers_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, PRIMERS_LEASE), Lease))
-    checks_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, CHECKS_LEASE), Lease))
-    definitions = await reader.tried(_definitions(cluster))
-    has_velero = definitions is None or "backups.velero.io" in definitions
-    listed = await reader.listed(DEPLOYMENT, "", Deployment) or await reader.listed(DEPLOYMENT, namespace, Deployment)
-    deployments = listed or []
-    rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
-    operators = tuple(map(operator_of, filter(is_operator, deployments)))
-    others = tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each))
-    has_policies = _serves(SELF_SERVICE_POLICY, definitions)
-    pods = [await reader.all(POD, each.key.namespace, Pod, f"{OPERATOR_LABEL}={each.name}") for each in operators]
-    serves = has_policies and any(each.self_service for each in operators)
-    asked_for = NON_ADMIN_LOCATION_REQUEST
-    has_approvals = serves and f"{asked_for.plural}.{asked_for.group}" in (definitions or ())
-    policies = tuple(await reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy) if has_policies else ())
-    never = {namespace, *(each.key.namespace for each in operators)}
-    is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
-    return Evidence(
-        namespace=namespace,
-        instant=asked + doubt,
-        server_time=server_time,
-        tzdata=version("tzdata"),
-        definitions=definitions,
-        servers=tuple(row for row in rows if row is not None),
-        has_read_deployments=listed is not None,
-        lease=lease,
-        self_service_lease=self_service_lease,
-        primers_lease=primers_lease,
-        checks_lease=checks_lease,
-        operators=operators,
-        others=others,
-        locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),
-        schedules=_schedules(await reader.all(velero.SCHEDULE, namespace, msgspec.Raw) if has_velero else ()),
-        backups=tuple(await reader.all(velero.BACKUP, namespace, Backup) if has_velero else ()),
-        deletions=tuple(await reader.all(velero.DELETE_REQUEST, namespace, DeleteRequest) if has_velero else ()),
-        permissions=await reader.tried(_permissions(cluster, namespace, account, operators)) or {},
-        own_permissions=await reader.tried(_own_permissions(cluster, namespace)) or {} if is_bare else {},
-        has_alert=is_bare and bool(await reader.tried(cluster.if_there(PROMETHEUS_RULE, alert, _Named))),
-        is_requester_set=bool(await reader.tried(cluster.if_there(_STAMP, _REQUESTER, _Named))),
-        is_requester_checked=bool(await reader.tried(cluster.if_there(_CHECK, _REQUESTER, _Named))),
-        schedule_policies=tuple(
-            await reader.all(SCHEDULE_POLICY, "", SchedulePolicy) if _serves(SCHEDULE_POLICY, definitions) else ()
-        ),
-        policies=policies,
-        admission=await reader.tried(read_admission(cluster, policies, never)) if serves else None,
-        signs_records=await reader.tried(_signs_records(cluster, namespace)) if serves else None,
-        adoptable=tuple(await reader.tried(read_adoptable(cluster, Scope(namespace), asked)) or ()) if serves else (),
-        pods=tuple(chain.from_iterable(pods)),
-        refused_writes=await reader.tried(all_refused_writes(cluster, server_time or asked)) or {},
-        unserved=await reader.tried(_unserved(cluster, definitions if listed else {}, operators, others)) or {},
-        approvals=tuple(await reader.all(asked_for, namespace, nonadmin.Approval) if has_approvals else ()),
-        ownerless=await reader.tried(_ownerless(cluster, namespace, operators)) or Ownerless(),
-        checks=tuple(await reader.all(RESTORE_CHECK, "", CheckSeen) if _serves(RESTORE_CHECK, definitions) else ()),
-        sandboxes=tuple(
-            await reader.all(NAMESPACE, "", Named, CHECK_LABEL) if _serves(RESTORE_CHECK, definitions) else ()
-        ),
-        volume_data=await reader.tried(read_volume_data(cluster, namespace, deployments))
-        if serves and SNAPSHOTS in (definitions or ())
-        else None,
-        unread=tuple(reader.unread),
-        doubt=doubt,
-    )
+    async with together() as tasks:
+        reader = _Reader(cluster, tasks)
+        server_time = await reader.begin(cluster.server_time())
+        doubt = (now() - asked) / 2
+        # Now: read any later, they would have been renewed after the time with which they are compared.
+        leases = {name: reader.begin(cluster.if_there(LEASE, Key(namespace, name), Lease)) for name in LEASES}
+        defined = reader.begin(_definitions(cluster))
+        is_set, is_checked = (reader.begin(cluster.if_there(each, _REQUESTER, _Named)) for each in (_STAMP, _CHECK))
+        refused = reader.begin(all_refused_writes(cluster, server_time or asked))
+        listed = await reader.listed(DEPLOYMENT, "", ObservedDeployment)
+        deployed = _Deployed(namespace, listed or await reader.listed(DEPLOYMENT, namespace, ObservedDeployment))
+        operators = deployed.operators
+        running = [reader.begin(read_deployment(cluster, each)) for each in (*deployed.of_velero, *deployed.ours)]
+        agents = reader.begin(_agents(cluster, namespace))
+        permissions = reader.begin(_permissions(cluster, namespace, account, operators))
+        own_permissions = reader.begin(_own_permissions(cluster, namespace), deployed.is_bare)
+        alert = reader.begin(cluster.if_there(PROMETHEUS_RULE, Key(namespace, UNATTENDED), _Named), deployed.is_bare)
+        definitions = await defined
+        has_velero = definitions is None or "backups.velero.io" in definitions
+        has_checks = _serves(RESTORE_CHECK, definitions)
+        serves = deployed.serves_tenants and _serves(SELF_SERVICE_POLICY, definitions)
+        locations = reader.all(velero.LOCATION, namespace, velero.Location, has_velero)
+        schedules = reader.all(velero.SCHEDULE, namespace, msgspec.Raw, has_velero)
+        backups = reader.all(velero.BACKUP, namespace, Backup, has_velero)
+        deletions = reader.all(velero.DELETE_REQUEST, namespace, DeleteRequest, has_velero)
+        policies = reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy, _serves(SELF_SERVICE_POLICY, definitions))
+        of_schedules = reader.all(SCHEDULE_POLICY, "", SchedulePolicy, _serves(SCHEDULE_POLICY, definitions))
+        approvals = reader.all(
+            NON_ADMIN_LOCATION_REQUEST, namespace, nonadmin.Approval,
+            serves and _serves(NON_ADMIN_LOCATION_REQUEST, definitions),
+        )  # fmt: skip
+        checks = reader.all(RESTORE_CHECK, "", CheckSeen, has_checks)
+        sandboxes = reader.all(NAMESPACE, "", Named, has_checks, CHECK_LABEL)
+        changed = reader.begin(read_changed_policies(cluster, namespace), serves)
+        signs = reader.begin(_signs_records(cluster, namespace), serves)
+        adoptable = reader.begin(read_adoptable(cluster, Scope(namespace), asked), serves)
+        unserved = reader.begin(_unserved(cluster, definitions if deployed.is_read else {}, operators, deployed.others))
+        requests = reader.begin(read_requests(cluster), _is_served_to_tenants(deployed, definitions))
+        never = {namespace, *(each.key.namespace for each in operators)}
+        admission = reader.begin(read_admission(cluster, await policies, never), serves)
+        asked_for = await requests
+        ownerless = reader.begin(read_ownerless(cluster, namespace, asked_for or {}), serves and asked_for is not None)
+        sets = await agents or []
+        works = [reader.begin(read_agent(cluster, each)) for each in sets if is_agent(each)]
+        has_snapshots = serves and SNAPSHOTS in (definitions or ())
+        volume_data = reader.begin(read_volume_data(cluster, namespace, deployed.deployments, sets), has_snapshots)
+        return Evidence(
+            namespace=namespace,
+            instant=asked + doubt,
+            server_time=server_time,
+            tzdata=version("tzdata"),
+            definitions=definitions,
+            servers=deployed.servers,
+            has_read_deployments=deployed.is_read,
+            lease=await leases[SCHEDULES_LEASE],
+            self_service_lease=await leases[SELF_SERVICE_LEASE],
+            primers_lease=await leases[PRIMERS_LEASE],
+            checks_lease=await leases[CHECKS_LEASE],
+            operators=operators,
+            others=deployed.others,
+            locations=tuple(await locations),
+            schedules=_schedules(await schedules),
+            backups=tuple(await backups),
+            deletions=tuple(await deletions),
+            permissions=await permissions or {},
+            own_permissions=await own_permissions or {},
+            has_alert=bool(await alert),
+            is_requester_set=bool(await is_set),
+            is_requester_checked=bool(await is_checked),
+            schedule_policies=tuple(await of_schedules),
+            policies=tuple(await policies),
+            admission=await admission,
+            signs_records=await signs,
+            adoptable=tuple(await adoptable or ()),
+            workloads=tuple([work for each in (*running, *works) if (work := await each) is not None]),
+            refused_writes=await refused or {},
+            unserved=await unserved or {},
+            unprocessed=unprocessed(asked_for or {}, server_time or asked),
+            approvals=tuple(await approvals),
+            ownerless=await ownerless or Ownerless(),
+            checks=tuple(await checks),
+            sandboxes=tuple(await sandboxes),
+            volume_data=await volume_data,
+            changed_policies=await changed or (),
+            validates_every=deployed.validates_every,
+            unread=reader.unread(),
+            doubt=doubt,
+        )
+
+
+class _Deployed:
+    """What the Deployments of the cluster tell: Velero's servers, the operators, and other controllers."""
+
+    def __init__(self, namespace: str, listed: list[ObservedDeployment] | None) -> None:
+        self.is_read = listed is not None
+        self.deployments = listed or []
+        rows = [(each, deployment_row(each)) for each in self.deployments if each.metadata.namespace == namespace]
+        self.of_velero = [each for each, row in rows if row is not None]
+        self.servers = tuple(row for _, row in rows if row is not None)
+        self.ours = [each for each in self.deployments if is_operator(each)]
+        self.operators = tuple(map(operator_of, self.ours))
+        self.others = tuple(
+            Key(each.metadata.namespace, each.metadata.name) for each in self.deployments if is_other(each)
+        )
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether there are Deployments, and none of ours."""
+        return bool(self.deployments) and not self.operators
+
+    @property
+    def serves_tenants(self) -> bool:
+        """Whether an operator has self-service."""
+        return any(each.self_service for each in self.operators)
+
+    @property
+    def validates_every(self) -> timedelta:
+        """How often Velero validates a location that does not say it itself."""
+        containers = (each for one in self.of_velero for each in one.spec.template.spec.containers)
+        words = next(filter(None, map(server_words, containers)), [])
+        every = length_of(flag_value(words, _VALIDATION))
+        return VALIDATES_EVERY if every is None else every
 
 
 class _Reader:
-    """Reads on after a refusal, and remembers it."""
+    """Reads on after a refusal, and remembers it; all readings that have begun run at the same time."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.unread: list[CommandError] = []
+    def __init__(self, cluster: Cluster, tasks: Together) -> None:
+        self._refusals: dict[int, CommandError] = {}  # in the order in which the readings began
+        self._begun = 0
         self._cluster = cluster
+        self._tasks = tasks
 
-    async def tried(self, reading: Awaitable[T]) -> T | None:
+    def unread(self) -> tuple[CommandError, ...]:
+        """Return what could not be read by the readings that have ended."""
+        return tuple(error for _, error in sorted(self._refusals.items()))
+
+    def begin(self, reading: Coroutine[Any, Any, T], is_wanted: bool = True) -> asyncio.Task[T | None]:  # noqa: FBT001, FBT002
+        self._begun += 1
+        if not is_wanted:
+            reading.close()
+        return self._tasks.begin(self._tried(reading, self._begun) if is_wanted else _nothing())
+
+    async def _tried(self, reading: Coroutine[Any, Any, T], order: int) -> T | None:
         try:
             return await reading
         except UnreachableError:  # nothing else could be read either
             raise
         except CommandError as error:
-            self.unread.append(error)
+            self._refusals[order] = error
             return None
 
-    async def all(self, kind: Kind, namespace: str, of: type[T], labels: str = "") -> list[T]:
-        return await self.listed(kind, namespace, of, labels) or []
+    def all(
+        self, kind: Kind, namespace: str, of: type[T], is_wanted: bool, labels: str = ""  # noqa: FBT001
+    ) -> asyncio.Task[list[T]]:  # fmt: skip
+        return self._tasks.begin(self._all(self.begin(self._read(kind, namespace, of, labels), is_wanted)))
 
-    async def listed(self, kind: Kind, namespace: str, of: type[T], labels: str = "") -> list[T] | None:
+    @staticmethod
+    async def _all(reading: asyncio.Task[list[T] | None]) -> list[T]:
+        return await reading or []
+
+    async def listed(self, kind: Kind, namespace: str, of: type[T]) -> list[T] | None:
+        return await self.begin(self._read(kind, namespace, of))
+
+    async def _read(self, kind: Kind, namespace: str, of: type[T], labels: str = "") -> list[T]:
         decoder = msgspec.json.Decoder(of)
-        found = await self.tried(self._cluster.listed(kind, namespace, labels))
-        return [decoder.decode(each) for each in found] if found is not None else None
+        return [decoder.decode(each) for each in await self._cluster.listed(kind, namespace, labels)]
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _agents(cluster: Cluster, namespace: str) -> list[DaemonSet]:
+    """Read the DaemonSets in Velero's namespace."""
+    return [msgspec.json.decode(each, type=DaemonSet) for each in await cluster.listed(DAEMON_SET, namespace)]
+
+
+def _is_served_to_tenants(deployed: _Deployed, definitions: Iterable[str] | None) -> bool:
+    """Return whether requests of tenants are read: an operator serves them, or one without a Deployment may."""
+    return _serves(NON_ADMIN_BACKUP, definitions) and (deployed.serves_tenants or not deployed.operators)
 
 
 async def _signs_records(cluster: Cluster, namespace: str) -> bool:
@@ -290,11 +395,6 @@ async def _unserved(
         unserved.append(RESTORE_CHECK)
     known = [kind for kind in unserved if _serves(kind, definitions)]
     return {kind: await cluster.count(kind) for kind in known}
-
-
-async def _ownerless(cluster: Cluster, namespace: str, operators: Sequence[Operator]) -> Ownerless:
-    """Read the objects without an owner, where self-service is on."""
-    return await read_ownerless(cluster, namespace) if any(each.self_service for each in operators) else Ownerless()
 
 
 async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from foresail.api.metadata import Metadata
 from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.doctor.finding import Finding, good, some, warning
+from foresail.cli.doctor.requests import Requests
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, FAMILIES, RESTORES
 from foresail.selfservice.requests.garbage import (
@@ -45,9 +46,9 @@ class _Request(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
-async def read_ownerless(cluster: Cluster, namespace: str) -> Ownerless:
-    """Read the Velero objects of tenants and their requests, and return those without one."""
-    uids = {family.word: await _uids(cluster, family.kind) for family in FAMILIES}
+async def read_ownerless(cluster: Cluster, namespace: str, requests: Requests) -> Ownerless:
+    """Read the Velero objects of tenants, and return those without a request."""
+    uids = {family.word: {each.key: each.uid for each in requests.get(family.kind, ())} for family in FAMILIES}
     decode = msgspec.json.Decoder(mirrored.Mirrored).decode
     restores = [velero_row(decode(each), RESTORES) for each in await cluster.listed_if_known(velero.RESTORE, namespace)]
     asked = await cluster.listed_if_known(velero.DELETE_REQUEST, namespace)

@@ -5,16 +5,15 @@ from datetime import datetime
 
 from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE
 from foresail.cli.doctor.evidence import CheckSeen, Evidence
-from foresail.cli.doctor.finding import Finding, good, problem, some, warning
+from foresail.cli.doctor.finding import Finding, good, some, warning
+from foresail.cli.doctor.running import without_leader
 
 
 def restore_checks(seen: Evidence) -> Iterator[Finding]:
     """Report an operator that does not run, failed checks, and sandboxes that no check needs."""
     absent = [each for each in seen.operators if each.lease == CHECKS_LEASE and not seen.holder(seen.checks_lease)]
     if absent:
-        key = absent[0].key
-        fix = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
-        yield problem("restores", f"Deployment {key}: no replica holds the Lease, so no RestoreCheck runs", fix)
+        yield without_leader(seen, absent[0], "restores", "no RestoreCheck runs")
     now = seen.server_time or seen.instant
     own = [each for each in seen.checks if each.metadata.namespace == seen.namespace]  # tenants see to theirs
     failed = [each for each in own if each.status.last is not None and each.status.last.result == "Fail"]

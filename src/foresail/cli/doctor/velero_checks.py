@@ -8,6 +8,7 @@ from foresail.api.marks import PRIMERS_LEASE, SCHEDULES_LEASE, SELF_SERVICE_LEAS
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
+from foresail.cli.doctor.running import not_validated_for, why_down, without_leader
 from foresail.cli.output.times import compact
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
@@ -53,28 +54,6 @@ def zones(seen: Evidence) -> Iterator[Finding]:
         yield good("zones", f"tzdata {seen.tzdata}")
 
 
-def veleros(seen: Evidence) -> Iterator[Finding]:
-    """Say which Velero runs."""
-    if not seen.servers:
-        says, fix = f"no Deployment in namespace {seen.namespace} runs a Velero server", "name the namespace with"
-        if not seen.has_read_deployments:
-            says, fix = (
-                "not checked: you may not list Deployments",
-                "let an administrator run this, or check",
-            )
-        yield problem("velero", says, f"{fix} --velero-namespace")
-        return
-    found = identify_server(seen.servers, "", None)
-    if found.dialect is None:
-        yield warning(
-            "velero",
-            f"its image tag ({seen.servers[0].tag or 'none'}) is not a version",
-            "the operator asks Velero itself; if that fails, set --velero-dialect of the operator",
-        )
-    else:
-        yield good("velero", f"{found.version}, which reads schedules as {found.dialect.value}")
-
-
 def attended(seen: Evidence) -> Iterator[Finding]:
     """Report whether exactly one controller runs the Schedules."""
     if not seen.servers:
@@ -98,7 +77,8 @@ def attended(seen: Evidence) -> Iterator[Finding]:
         )
         count = len(seen.schedules)
         those = "the only Schedule" if count == 1 else f"the {count} Schedules" if count else "new Schedules"
-        yield problem("schedules", f"nothing runs {those}: Velero's controller and the operator are off", fix)
+        why = next((why_down(seen, each) for each in seen.operators if each.schedules), "")
+        yield problem("schedules", f"nothing runs {those}: Velero's controller and the operator are off{why}", fix)
     elif not by_us:
         fix = "start the operator with --schedules=true, or turn Velero's controller on"
         yield problem("schedules", "nothing runs them: both Velero's controller and the operator's are off", fix)
@@ -181,11 +161,7 @@ def served(seen: Evidence) -> Iterator[Finding]:
     if holder:
         yield good("self-service", f"{holder} serves the requests of teams")
     else:
-        key = apart[0].key
-        fix = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
-        yield problem(
-            "self-service", f"Deployment {key}: no replica holds the Lease, so no request of a team is served", fix
-        )
+        yield without_leader(seen, apart[0], "self-service", "no request of a team is served")
 
 
 def primed(seen: Evidence) -> Iterator[Finding]:
@@ -197,11 +173,7 @@ def primed(seen: Evidence) -> Iterator[Finding]:
     if holder:
         yield good("primers", f"{holder} holds capacity for them")
     else:
-        key = apart[0].key
-        fix = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
-        yield problem(
-            "primers", f"Deployment {key}: no replica holds the Lease, so no capacity is held for CronJobs", fix
-        )
+        yield without_leader(seen, apart[0], "primers", "no capacity is held for CronJobs")
 
 
 def locations(seen: Evidence) -> Iterator[Finding]:
@@ -211,12 +183,16 @@ def locations(seen: Evidence) -> Iterator[Finding]:
     own = [each for each in seen.locations if _tenant_of(each) is None]
     if not own:
         yield problem("locations", "there is no BackupStorageLocation", "velero backup-location create default …")
+    now = seen.server_time or seen.instant
     for each in own:
-        name = each.metadata.name
+        name, late = each.metadata.name, not_validated_for(seen, each, now)
         if each.status.phase != velero.AVAILABLE:
             cause = cause_of(each.status.message) or "Velero has not validated it yet"
             fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"
             yield problem("locations", f"{name} is {each.status.phase or 'not validated'}: {cause}", fix)
+        elif late is not None:
+            says = f"{name} was available {minutes(late)} ago, and Velero has not validated it since"
+            yield warning("locations", says, f"see why: kubectl logs deployment/{_server(seen)} -n {seen.namespace}")
         else:
             yield good("locations", f"{name} is available")
     if own and not any(each.spec.default for each in own):

@@ -1,20 +1,23 @@
 """How Velero saves and restores the data of tenants' volumes: by snapshots, and by the worker of its node agent."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from foresail.api.apps import DAEMON_SET, Container, DaemonSet, Deployment, is_server
+from foresail.api.apps import Container, DaemonSet, Deployment, is_server
 from foresail.api.core import CONFIG_MAP, STORAGE_CLASS
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.doctor.finding import Finding, some, warning
+from foresail.cli.access.together import all_of
+from foresail.cli.doctor.finding import Finding, problem, some, warning
+from foresail.cli.doctor.workloads import AGENT
 from foresail.plan import Key
+from foresail.scope.policies import PolicyError, policies_of
 from foresail.scope.server import flag_value, server_flags
+from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 SNAPSHOTS = "volumesnapshots.snapshot.storage.k8s.io"
-_AGENT = "node-agent"
 _CONFIG = "--node-agent-configmap"
 _WAITS = "WaitForFirstConsumer"
 
@@ -36,17 +39,39 @@ class VolumeData:
     waiting_classes: tuple[str, ...] = ()
 
 
-async def read_volume_data(cluster: Cluster, namespace: str, deployments: Iterable[Deployment]) -> VolumeData:
-    """Read the flags of Velero's server, and the node agent with its configuration."""
+async def read_volume_data(
+    cluster: Cluster, namespace: str, deployments: Iterable[Deployment], sets: Iterable[DaemonSet]
+) -> VolumeData:
+    """Return the flags of Velero's server, and read the configuration of the node agent."""
     servers = [each for one in deployments if one.metadata.namespace == namespace for each in _containers(one)]
     flags = [server_flags(_words(each)) for each in servers if is_server(each)]
-    sets = [msgspec.json.decode(each, type=DaemonSet) for each in await cluster.listed(DAEMON_SET, namespace)]
-    agents = [words for one in sets for each in _containers(one) if _AGENT in (words := _words(each))]
+    agents = [words for one in sets for each in _containers(one) if AGENT in (words := _words(each))]
     classes: tuple[str, ...] = ()
     if agents and not await _is_delay_ignored(cluster, Key(namespace, flag_value(agents[0], _CONFIG))):
         found = [msgspec.json.decode(each, type=_StorageClass) for each in await cluster.listed(STORAGE_CLASS, "")]
         classes = tuple(sorted(each.metadata["name"] for each in found if each.volume_binding_mode == _WAITS))
     return VolumeData(all(each.has_csi for each in flags), classes)
+
+
+async def read_changed_policies(cluster: Cluster, namespace: str) -> tuple[str, ...]:
+    """Return the ConfigMaps of the chart with volume policies that are missing, or not as the chart has them."""
+    found = await all_of(cluster.if_there(CONFIG_MAP, Key(namespace, name), _ConfigMap) for name in VOLUME_POLICIES)
+    named = dict(zip(VOLUME_POLICIES, found, strict=True))
+    return tuple(name for name, config in named.items() if config is None or not _is_as_in_chart(name, config))
+
+
+def _is_as_in_chart(name: str, config: _ConfigMap) -> bool:
+    try:
+        return policies_of(config.data) == VOLUME_POLICIES[name]
+    except PolicyError:
+        return False
+
+
+def changed_policies(names: Sequence[str], namespace: str) -> Iterator[Finding]:
+    """Report the volume policies that do not keep Velero from the files of tenants' pods."""
+    if names:
+        says = f"ConfigMap {some(names)} in namespace {namespace} is missing or changed: teams' backups rely on it"
+        yield problem("volumes", says, "install it again: foresail install --self-service, or helm upgrade foresail")
 
 
 async def _is_delay_ignored(cluster: Cluster, key: Key) -> bool:

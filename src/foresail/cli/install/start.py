@@ -8,13 +8,14 @@ import sys
 from collections.abc import Sequence
 
 from foresail.api.marks import RETIRED_LEASE, SCHEDULES_LEASE
+from foresail.api.pod_problems import first_problem, previous_image
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.hand_over import hand_over, with_problem
 from foresail.cli.install.manifests import InstallOptions, Piece
 from foresail.cli.install.objects import applied, leading
 from foresail.cli.install.patience import Patience
-from foresail.cli.install.rollout import first_problem, is_rolled_out, pods_of, previous_image
+from foresail.cli.install.rollout import is_rolled_out, pods_of
 from foresail.cli.install.velero import Server
 from foresail.plan import Key
 

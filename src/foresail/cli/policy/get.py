@@ -16,6 +16,7 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.operator_namespace import operator_namespaces
 from foresail.cli.access.own_rights import may
+from foresail.cli.access.together import together
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.options.output import is_table
 from foresail.cli.options.selectors import shown_selector
@@ -101,7 +102,7 @@ class _Found:
 
 def get(args: argparse.Namespace) -> int:
     """Print the selected policies."""
-    found = _read_policies(args).selected
+    found = _read_policies(args, with_use=False).selected
     if not is_table(args.output):
         print(as_text([each.content for each in found], args.output))
     elif found:
@@ -111,7 +112,7 @@ def get(args: argparse.Namespace) -> int:
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected policies, with the use of each namespace."""
-    found = _read_policies(args)
+    found = _read_policies(args, with_use=True)
     if found.selected:
         print(
             "\n\n\n".join(
@@ -196,10 +197,10 @@ def selector_text(each: Applied) -> str:
     return "every namespace" if selector == "<none>" else selector
 
 
-def _read_policies(args: argparse.Namespace) -> _Found:
+def _read_policies(args: argparse.Namespace, *, with_use: bool) -> _Found:
     if args.names and args.selector:
         raise CommandError(f"policy {args.names[0]} cannot be combined with -l", "specify either names or -l")
-    found = on_cluster(args, lambda cluster: _read_both(cluster, args))
+    found = on_cluster(args, lambda cluster: _read_both(cluster, args, with_use=with_use))
     if not found.selected:
         print("No SelfServicePolicies or SchedulePolicies found", file=sys.stderr)
     for each in found.selected:
@@ -208,9 +209,11 @@ def _read_policies(args: argparse.Namespace) -> _Found:
     return found
 
 
-async def _read_both(cluster: Cluster, args: argparse.Namespace) -> _Found:
-    every: list[Policy] = [*await read_applied(cluster, args)]
-    every += await read_with_schedules(cluster, args.velero_namespace)
+async def _read_both(cluster: Cluster, args: argparse.Namespace, *, with_use: bool) -> _Found:
+    async with together() as tasks:
+        of_tenants = tasks.begin(read_applied(cluster, args, with_use=with_use))
+        of_schedules = tasks.begin(read_with_schedules(cluster, args.velero_namespace))
+    every: list[Policy] = [*of_tenants.result(), *of_schedules.result()]
     if args.names:
         return _Found(every, [each for name in args.names for each in _named(name, every)])
     return _Found(every, await _labelled(cluster, every, args.selector) if args.selector else every)
@@ -239,15 +242,20 @@ def _means(word: str, kind: Kind) -> bool:
     return word.lower().removesuffix(f".{kind.group}") in (kind.name.lower(), kind.plural, SHORT_NAMES[kind.name])
 
 
-async def read_applied(cluster: Cluster, args: argparse.Namespace) -> list[Applied]:
-    """Read all SelfServicePolicies, the highest priority first, with where each applies and what is used."""
+async def read_applied(cluster: Cluster, args: argparse.Namespace, *, with_use: bool = True) -> list[Applied]:
+    """Read all SelfServicePolicies, the highest priority first, with where each applies and, on request, its use."""
     every = [decode_policy(_any.decode(each)) for each in await cluster.listed_if_known(SELF_SERVICE_POLICY)]
     if not every:
         return []
     ordered = sorted(every, key=lambda pair: (-pair[1].spec.priority, pair[1].metadata.name))
-    namespaces = [_any.decode(each) for each in await cluster.listed(NAMESPACE, "")]
-    holders = await namespaces_by_policy(cluster, [policy for _, policy in every], namespaces, args)
-    backups, restores = [await read_use(cluster, family, namespaces, args) for family in (BACKUPS, RESTORES)]
+    async with together() as tasks:
+        never = tasks.begin(operator_namespaces(cluster, args.operator_namespace))
+        namespaces = [_any.decode(each) for each in await cluster.listed(NAMESPACE, "")]
+        counted = (BACKUPS, RESTORES) if with_use else ()
+        uses = [tasks.begin(read_use(cluster, family, namespaces, args)) for family in counted]
+    own = {args.velero_namespace, *never.result()}
+    holders = applied_policies([policy for _, policy in every], namespaces, own)
+    backups, restores = [each.result() for each in uses] or (None, None)
     return [
         Applied(content, policy, tuple(holders.get(policy.metadata.name, ())), backups, restores)
         for content, policy in ordered
@@ -284,16 +292,17 @@ async def read_use(
 ) -> dict[str, Use] | None:
     """Count what these namespaces have, or the one in `place`; None, with a hint, if that cannot be read."""
     try:
-        made = await cluster.listed(family.velero, args.velero_namespace, family.nacuuid_label)
-        requests = await cluster.listed_if_known(family.kind, place)
+        async with together() as tasks:
+            made = tasks.begin(cluster.listed(family.velero, args.velero_namespace, family.nacuuid_label))
+            requests = tasks.begin(cluster.listed_if_known(family.kind, place))
     except UnreachableError:
         raise
     except CommandError as error:
         hint(f"the use of {family.word}s is unknown: {error.problem}")
         return None
-    objects = [msgspec.json.decode(each, type=VeleroObject) for each in made]
+    objects = [msgspec.json.decode(each, type=VeleroObject) for each in made.result()]
     uids = {each["metadata"]["name"]: each["metadata"].get("uid", "") for each in namespaces}
-    chosen = [_any.decode(each) for each in requests if _placed.decode(each).metadata.namespace in uids]
+    chosen = [_any.decode(each) for each in requests.result() if _placed.decode(each).metadata.namespace in uids]
     return use_by_namespace(family, objects, chosen, uids, now())
 
 

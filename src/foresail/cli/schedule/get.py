@@ -11,9 +11,9 @@ from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago, go_time, moment, short, shown_duration
 from foresail.cli.schedule.hints import hint_who_fires
-from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
-from foresail.schedules.metrics import good_since, last_ended
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_contents, read_selected
 from foresail.schedules.policies import rpo_of
+from foresail.schedules.results import good_since, last_ended
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
 _WIDE = (
@@ -33,10 +33,10 @@ _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
 def get(args: argparse.Namespace) -> int:
     """Print the selected Schedules."""
-    evaluated, instant = read_selected(args)
     if not is_table(args.output):
-        print(as_text([each.content for each in evaluated], args.output))
+        print(as_text(read_contents(args), args.output))
         return 0
+    evaluated, instant = read_selected(args)
     if evaluated:
         print(schedule_table(evaluated, instant, args, terminal_width(sys.stdout)))
         hint_who_fires(evaluated)

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.lease import Lease, leader
 from foresail.cli.access.operators import OPERATORS, Operator, is_operator, operator_of
 from foresail.cli.access.refused_writes import RefusedWrite
+from foresail.cli.access.together import all_of, together
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.cron import CronError, Dialect
@@ -152,30 +153,52 @@ async def read_namespace(
     policies: tuple[PolicyRow, ...] = (),
 ) -> NamespaceSnapshot:
     """Read everything in a namespace that a decision about its Schedules depends on."""
-    backups = await cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL)
-    locations = await cluster.listed(velero.LOCATION, namespace)
-    run_by = await read_controllers(cluster, namespace, args, instant)
+
+    async def known() -> tuple[PolicyRow, ...]:
+        return policies
+
+    return await _read_under(cluster, namespace, args, instant, known())
+
+
+async def _read_under(
+    cluster: Cluster,
+    namespace: str,
+    args: argparse.Namespace,
+    instant: datetime,
+    under: Awaitable[tuple[PolicyRow, ...]],
+) -> NamespaceSnapshot:
+    """Read a namespace at the same time as the policies, which decide what else is read."""
+    async with together() as tasks:
+        listed = tasks.begin(cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL))
+        locations = tasks.begin(cluster.listed(velero.LOCATION, namespace))
+        controllers = tasks.begin(read_controllers(cluster, namespace, args, instant))
+        policies = await under
+        deletes = any(each.spec.retention for each in policies)
+        limits = any(each.spec.concurrency for each in policies)
+        deletions = tasks.begin(_listed_for(cluster, velero.DELETE_REQUEST, namespace, is_needed=deletes))
+        restores = tasks.begin(_listed_for(cluster, velero.RESTORE, namespace, is_needed=deletes))
+        schedules = tasks.begin(_listed_for(cluster, velero.SCHEDULE, namespace, is_needed=limits))
+    run_by = controllers.result()
     zone = getattr(args, "velero_time_zone", None) or run_by.zone
-    deletes = any(each.spec.retention for each in policies)
-    deletions = await cluster.listed(velero.DELETE_REQUEST, namespace) if deletes else []
-    restores = await cluster.listed(velero.RESTORE, namespace) if deletes else []
-    deletion_rows, unread = _deletion_rows(deletions)
-    rows = [backup_row(_backup.decode(each)) for each in backups]
-    limits = any(each.spec.concurrency for each in policies)
-    schedules = await cluster.listed(velero.SCHEDULE, namespace) if limits else []
+    deletion_rows, unread = _deletion_rows(deletions.result())
+    rows = [backup_row(_backup.decode(each)) for each in listed.result()]
     return NamespaceSnapshot(
         server=run_by.server,
         backups=backups_by_schedule(rows),
-        unfinished=unfinished_of_groups((row_of(each) for each in schedules), rows, policies, instant),
-        locations=tuple(location_row(_location.decode(each)) for each in locations),
+        unfinished=unfinished_of_groups((row_of(each) for each in schedules.result()), rows, policies, instant),
+        locations=tuple(location_row(_location.decode(each)) for each in locations.result()),
         operator=run_by.operator,
         self_service=run_by.self_service,
         settings=settings_in(zone),
         policies=policies,
         deletions=deletion_rows,
         unread_deletions=unread,
-        restores=tuple(restore_row(_restore.decode(each)) for each in restores),
+        restores=tuple(restore_row(_restore.decode(each)) for each in restores.result()),
     )
+
+
+async def _listed_for(cluster: Cluster, kind: Kind, namespace: str, *, is_needed: bool) -> list[msgspec.Raw]:
+    return await cluster.listed(kind, namespace) if is_needed else []
 
 
 def _deletion_rows(found: Iterable[msgspec.Raw]) -> tuple[tuple[DeletionRow, ...], tuple[Unread, ...]]:
@@ -222,15 +245,14 @@ async def read_controllers(
     cluster: Cluster, namespace: str, args: argparse.Namespace, instant: datetime
 ) -> Controllers:
     """Read which Velero runs in a namespace, and which replicas of the operator hold their leases."""
-    deployments = [_deployment.decode(each) for each in await cluster.listed(DEPLOYMENT, namespace)]
-    rows = [row for row in map(deployment_row, deployments) if row is not None]
-    flag = Dialect(args.velero_dialect) if getattr(args, "velero_dialect", None) else None
-    pods = await _listed_if_allowed(cluster, POD, namespace, SERVER_PODS) if not rows else []
-    operators = await _read_operators(cluster, deployments)
-    known = identify_server(rows, "", flag, pods=[pod_row(msgspec.json.decode(each, type=StartedPod)) for each in pods])
+    async with together() as tasks:
+        deployed = tasks.begin(_read_deployed(cluster, namespace, args))
+        lease = tasks.begin(cluster.if_there(LEASE, Key(namespace, SCHEDULES_LEASE), Lease))
+        lease_for_tenants = tasks.begin(_lease_if_allowed(cluster, Key(namespace, SELF_SERVICE_LEASE)))
+    known, operators = deployed.result()
     vouches = any(one.velero_schedules_off for one in operators)
-    holder = leader(await cluster.if_there(LEASE, Key(namespace, SCHEDULES_LEASE), Lease), instant)
-    of_tenants = leader(await _lease_if_allowed(cluster, Key(namespace, SELF_SERVICE_LEASE)), instant)
+    holder = leader(lease.result(), instant)
+    of_tenants = leader(lease_for_tenants.result(), instant)
     # Deployments that may not be listed may run either.
     runs = [one for one in operators if one.lease == SCHEDULES_LEASE]
     runs_schedules = not runs or any(one.schedules for one in runs)
@@ -241,6 +263,19 @@ async def read_controllers(
         of_tenants or (holder if serves_tenants else ""),
         next((one.zone for one in operators if one.zone), "UTC"),
     )
+
+
+async def _read_deployed(
+    cluster: Cluster, namespace: str, args: argparse.Namespace
+) -> tuple[VeleroServer, list[Operator]]:
+    """Read Velero's server and the operators; pods only where no Deployment runs Velero."""
+    deployments = [_deployment.decode(each) for each in await cluster.listed(DEPLOYMENT, namespace)]
+    rows = [row for row in map(deployment_row, deployments) if row is not None]
+    flag = Dialect(args.velero_dialect) if getattr(args, "velero_dialect", None) else None
+    pods = await _listed_if_allowed(cluster, POD, namespace, SERVER_PODS) if not rows else []
+    operators = await _read_operators(cluster, deployments)
+    known = identify_server(rows, "", flag, pods=[pod_row(msgspec.json.decode(each, type=StartedPod)) for each in pods])
+    return known, operators
 
 
 async def _read_operators(cluster: Cluster, deployments: Iterable[Deployment]) -> list[Operator]:
@@ -278,7 +313,7 @@ async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list
         problem = f"Schedule {names[0]}: names cannot be combined with -l, -A or --all"
         raise CommandError(problem, "specify either names or a selection")
     if names:
-        return [await cluster.read(velero.SCHEDULE, Key(args.namespace, each), msgspec.Raw) for each in names]
+        return await all_of(cluster.read(velero.SCHEDULE, Key(args.namespace, each), msgspec.Raw) for each in names)
     namespace = "" if args.all_namespaces else args.namespace
     return await cluster.listed(velero.SCHEDULE, namespace, args.selector or "")
 
@@ -288,17 +323,41 @@ def read_selected(args: argparse.Namespace) -> tuple[list[EvaluatedSchedule], da
     instant = now()
     evaluated = on_cluster(args, lambda cluster: evaluate_selected(cluster, args, instant))
     if not evaluated:
-        where = "any namespace" if args.all_namespaces else f"namespace {args.namespace}"
-        print(f"No schedules found in {where}", file=sys.stderr)
+        _report_none(args)
     return evaluated, instant
+
+
+def read_contents(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the selected Schedules as they are in the cluster; report if there are none."""
+    found = [
+        (row_of(each).key, _any.decode(each)) for each in on_cluster(args, lambda to: selected_schedules(to, args))
+    ]
+    if not found:
+        _report_none(args)
+    rows = found if args.names else sorted(found, key=lambda pair: pair[0])
+    return [_with_kind(content) for _, content in rows]
+
+
+def _report_none(args: argparse.Namespace) -> None:
+    where = "any namespace" if args.all_namespaces else f"namespace {args.namespace}"
+    print(f"No schedules found in {where}", file=sys.stderr)
 
 
 async def evaluate_selected(cluster: Cluster, args: argparse.Namespace, instant: datetime) -> list[EvaluatedSchedule]:
     """Read the selected Schedules and evaluate each of them."""
-    found = [(row_of(each), _any.decode(each)) for each in await selected_schedules(cluster, args)]
-    namespaces = sorted({row.key.namespace for row, _ in found})
-    policies = await read_policies(cluster) if found else ()
-    known = {each: await read_namespace(cluster, each, args, instant, policies) for each in namespaces}
+    async with together() as tasks:
+        policies = tasks.begin(read_policies(cluster))
+        namespace = "" if args.all_namespaces else args.namespace
+        # The namespace is known before its Schedules are.
+        early = [namespace] if namespace else []
+        begun = {each: tasks.begin(_read_under(cluster, each, args, instant, policies)) for each in early}
+        found = [(row_of(each), _any.decode(each)) for each in await selected_schedules(cluster, args)]
+        if not found:
+            await tasks.cancel()
+            return []
+        namespaces = sorted({row.key.namespace for row, _ in found} - begun.keys())
+        begun |= {each: tasks.begin(_read_under(cluster, each, args, instant, policies)) for each in namespaces}
+    known = {each: task.result() for each, task in begun.items()}
     rows = found if args.names else sorted(found, key=lambda pair: pair[0].key)
     return [evaluate(row, content, known[row.key.namespace], instant) for row, content in rows]
 
@@ -333,8 +392,11 @@ def evaluate(
         },
         restored=frozenset(names if from_schedule else names & read),
     )
-    kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
-    return EvaluatedSchedule({**kind, **content}, view, judge(view, instant), known.operator, known=known)
+    return EvaluatedSchedule(_with_kind(content), view, judge(view, instant), known.operator, known=known)
+
+
+def _with_kind(content: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name, **content}
 
 
 def _unusable_deletions(backups: Iterable[str], known: NamespaceSnapshot) -> dict[str, Unread]:

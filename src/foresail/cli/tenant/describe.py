@@ -5,21 +5,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from foresail.api.velero_files import MOST_BYTES
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import aligned, table
 from foresail.cli.output.terminal import BOLD, painted
 from foresail.cli.output.times import moment
 from foresail.cli.tenant.explain import advised
-from foresail.cli.tenant.files import Access, File, access_of, read_file
 from foresail.cli.tenant.get import until
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
-from foresail.cli.tenant.volumes import volume_infos, volumes_text
 from foresail.kube.clock import now
-from foresail.selfservice.downloads.decide import HAS_FILES
 from foresail.selfservice.families import BACKUPS, Family
 
 _NONE = "<none>"
@@ -27,33 +22,20 @@ _NONE = "<none>"
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected requests."""
-    access = access_of(args) if args.details else None
-    return in_namespace(args, lambda cluster, family: _describe(cluster, family, args, access))
+    return in_namespace(args, lambda cluster, family: _describe(cluster, family, args))
 
 
-async def _describe(cluster: Cluster, family: Family, args: argparse.Namespace, access: Access | None) -> int:
+async def _describe(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
     found = await selected_requests(cluster, family, args)
-    volumes = [await _volumes(cluster, each, access) if access is not None else "" for each in found]
+    if args.details:
+        from foresail.cli.tenant.volume_details import read_volumes  # noqa: PLC0415 - the rest needs no bucket
+
+        volumes = await read_volumes(cluster, found, args)
+    else:
+        volumes = [""] * len(found)
     if found:
         print("\n\n\n".join(described(each, now(), text) for each, text in zip(found, volumes, strict=True)))
     return 0
-
-
-async def _volumes(cluster: Cluster, each: TenantRequest, access: Access) -> str:
-    """Return the volumes by claim; if they cannot be read, why, for the rest is worth reading all the same."""
-    if each.velero.phase not in HAS_FILES:
-        return f"Volumes:  {_NONE}; the {each.family.word} has not finished"
-    kind = "BackupVolumeInfos" if each.family is BACKUPS else "RestoreVolumeInfo"
-    file = File(each.family, each.key, kind, "list of volumes")
-    try:
-        infos = volume_infos(each.key.namespace, await read_file(cluster, file, access, MOST_BYTES))
-    except UnreachableError:
-        raise
-    except CommandError as error:
-        return f"Volumes:  unknown: {error.problem}"
-    if infos is None:
-        return "Volumes:  unknown: the list of volumes is not in Velero's format"
-    return volumes_text(infos, has_results=each.family is BACKUPS)
 
 
 def described(each: TenantRequest, at: datetime, volumes: str = "") -> str:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.access.together import all_of
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.plan import Key
@@ -43,7 +44,7 @@ async def selected_requests(
         problem = f"{family.kind.name} {args.names[0]}: names cannot be combined with -l, -A or --all"
         raise CommandError(problem, "specify either names or a selection")
     if args.names:
-        return [await read_request(cluster, family, Key(args.namespace, name)) for name in args.names]
+        return await all_of(read_request(cluster, family, Key(args.namespace, name)) for name in args.names)
     listed = await cluster.listed(family.kind, args.namespace, args.selector or "")
     found = sorted((decode_request(family, each) for each in listed), key=lambda each: each.key)
     if not found and not is_quiet:

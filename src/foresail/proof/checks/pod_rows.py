@@ -4,19 +4,12 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api.metadata import Metadata
-from foresail.api.pods import FAILED, SUCCEEDED, PodStatus
+from foresail.api.pod_problems import ObservedPod, waiting_word
+from foresail.api.pods import FAILED, SUCCEEDED
 from foresail.plan import Key, Keyed
 from foresail.proof.checks.judge import Verdict
 
 _LONGEST_MESSAGE = 300
-
-
-class PodWire(msgspec.Struct, frozen=True):
-    """As much of a pod as tells how it does."""
-
-    metadata: Metadata
-    status: PodStatus = PodStatus()
 
 
 class PodRow(Keyed, frozen=True):
@@ -36,23 +29,18 @@ class PodRow(Keyed, frozen=True):
         return self.exit_code is not None or self.phase in (SUCCEEDED, FAILED)
 
 
-def pod_row(wire: PodWire) -> PodRow:
+def pod_row(wire: ObservedPod) -> PodRow:
     """Return what is kept of a pod; what its containers wrote is cut and made printable."""
     meta, status = wire.metadata, wire.status
-    conditions = status.conditions or ()
-    containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
     ended = [each.state.terminated for each in status.container_statuses or () if each.state.terminated is not None]
-    waits = [each.state.waiting.reason for each in containers if each.state.waiting is not None]
-    failing = [each.reason for each in conditions if each.status == "False" and each.reason]
-    why = next((each for each in (status.reason, *waits, *failing) if each), "")
     return PodRow(
         key=Key(meta.namespace, meta.name),
         phase=status.phase,
-        is_ready=any(each.type == "Ready" and each.status == "True" for each in conditions),
+        is_ready=wire.is_ready,
         is_terminating=meta.deletion_timestamp is not None,
         exit_code=ended[0].exit_code if ended and status.phase in (SUCCEEDED, FAILED) else None,
         message=_printable(ended[0].message) if ended else "",
-        waits=_printable(why)[:64],
+        waits=_printable(waiting_word(status))[:64],
         created=meta.creation_timestamp,
     )
 

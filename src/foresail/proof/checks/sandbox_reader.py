@@ -4,14 +4,15 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from foresail.api.pod_problems import ObservedPod
 from foresail.api.pods import POD
 from foresail.kube.failures import Failure
 from foresail.kube.pages import PageReader, read_pages
 from foresail.kube.reflector import Page
-from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound, PodWire, pod_row
+from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound, pod_row
 
 _MOST = 500  # pods of one sandbox
-_pod = msgspec.json.Decoder(PodWire)
+_pod = msgspec.json.Decoder(ObservedPod)
 ReadPods = Callable[[Pods], Awaitable[PodsFound]]
 """Reads the pods of sandboxes."""
 

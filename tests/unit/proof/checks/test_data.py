@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED
 from foresail.api.metadata import Metadata
+from foresail.api.pod_problems import ObservedPod
 from foresail.api.pods import ContainerState, ContainerStatus, PodStatus, Terminated, Waiting
 from foresail.api.restore_check import Assertion, CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
 from foresail.plan import Key, Level, ReadResult
@@ -15,7 +16,7 @@ from foresail.proof.checks.data import Recorded, overdue, prove_fence
 from foresail.proof.checks.data_build import assertion
 from foresail.proof.checks.judge import Verdict
 from foresail.proof.checks.observe import CheckRow, CheckView, Found, Query, RestoreRow
-from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound, PodWire, pod_row
+from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound, pod_row
 from foresail.proof.checks.settings import DataSettings
 
 NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
@@ -111,5 +112,5 @@ def ended(how: Terminated) -> ContainerStatus:
 def test_a_pod_has_an_exit_code_only_when_it_has_ended(
     status: PodStatus, expected: tuple[int | None, str, str]
 ) -> None:
-    row = pod_row(PodWire(Metadata("a", "b"), status))
+    row = pod_row(ObservedPod(Metadata("a", "b"), status=status))
     assert (row.exit_code, row.message, row.waits) == expected

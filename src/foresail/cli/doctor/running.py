@@ -1,0 +1,194 @@
+"""Checks of what runs: Velero's server, its node agents and the operators, by their pods."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from enum import Enum
+
+from foresail.api import velero
+from foresail.api.pod_problems import ObservedPod
+from foresail.cli.access.operators import OPERATOR_LABEL, Operator
+from foresail.cli.doctor.evidence import Evidence
+from foresail.cli.doctor.finding import Finding, good, minutes, problem, warning
+from foresail.cli.doctor.workloads import Trouble, Workload, trouble
+from foresail.cron.duration import length_of
+from foresail.plan import Key
+from foresail.schedules.velero_server import identify_server
+
+_READY_WITHIN = timedelta(minutes=1)
+_ENDS_WITHIN = timedelta(seconds=10)  # a pod that is scaled away
+_SLACK = timedelta(minutes=1)
+
+
+class Elsewhere(Enum):
+    """Whether a Velero server works outside a Deployment that has 0 replicas."""
+
+    WORKS = "works"
+    UNKNOWN = "unknown"
+    DOWN = "down"
+
+
+def veleros(seen: Evidence) -> Iterator[Finding]:
+    """Report which Velero runs, and why one does not."""
+    if not seen.servers:
+        says, fix = f"no Deployment in namespace {seen.namespace} runs a Velero server", "name the namespace with"
+        if not seen.has_read_deployments:
+            says, fix = (
+                "not checked: you may not list Deployments",
+                "let an administrator run this, or check",
+            )
+        yield problem("velero", says, f"{fix} --velero-namespace")
+        return
+    now = seen.server_time or seen.instant
+    for row in seen.servers:
+        work = _workload(seen, row.key)
+        cause = _server_trouble(seen, work, now) if work is not None else None
+        if work is not None and cause is not None:
+            grade = warning if cause.is_mild else problem
+            yield grade("velero", f"{work}: {cause.says}", cause.fix)
+            if cause.is_down or not cause.is_mild:
+                return
+    yield _version(seen)
+
+
+def _version(seen: Evidence) -> Finding:
+    known = identify_server(seen.servers, "", None)
+    if known.dialect is None:
+        return warning(
+            "velero",
+            f"its image tag ({seen.servers[0].tag or 'none'}) is not a version",
+            "the operator asks Velero itself; if that fails, set --velero-dialect of the operator",
+        )
+    work = _workload(seen, seen.servers[0].key)
+    outside = " outside its Deployment, which has 0 replicas" if work is not None and not work.desired else ""
+    return good("velero", f"{known.version}, which reads schedules as {known.dialect.value}{outside}")
+
+
+def _server_trouble(seen: Evidence, work: Workload, now: datetime) -> Trouble | None:
+    if work.desired:
+        return trouble(work, now)
+    last = _last_validated(seen)
+    at, every = (None, timedelta()) if last is None else (last.status.last_validation_time, _frequency(seen, last))
+    match elsewhere(work, at, now, _window(every)):
+        case Elsewhere.WORKS:
+            return None
+        case Elsewhere.UNKNOWN:
+            says = "it has 0 replicas, and it is unknown whether a server runs outside it"
+            return Trouble(says, "run this again in two minutes", is_down=True, is_mild=True)
+        case Elsewhere.DOWN:
+            return trouble(work, now)
+
+
+def elsewhere(work: Workload, validated: datetime | None, now: datetime, window: timedelta) -> Elsewhere:
+    """Return whether a server works although its Deployment has 0 replicas: one validates locations all the time.
+
+    A server that was scaled away has validated them before that, and not since.
+    """
+    if validated is None or now - validated > window:
+        return Elsewhere.DOWN
+    if work.scaled is None:
+        return Elsewhere.UNKNOWN
+    if validated > work.scaled + _ENDS_WITHIN:
+        return Elsewhere.WORKS
+    was_created_so = work.created is not None and work.scaled - work.created < _ENDS_WITHIN
+    return Elsewhere.UNKNOWN if was_created_so else Elsewhere.DOWN
+
+
+def _last_validated(seen: Evidence) -> velero.Location | None:
+    """Return the location that Velero validated last; None if it has validated none, or never does."""
+    timed = [each for each in seen.locations if each.status.last_validation_time and _frequency(seen, each)]
+    return max(timed, key=lambda each: each.status.last_validation_time or seen.instant, default=None)
+
+
+def _frequency(seen: Evidence, location: velero.Location) -> timedelta:
+    """Return how often Velero validates a location; zero if never."""
+    own = location.spec.validation_frequency
+    every = length_of(own) if own else None
+    return seen.validates_every if every is None else every
+
+
+def not_validated_for(seen: Evidence, location: velero.Location, now: datetime) -> timedelta | None:
+    """Return for how long Velero has not validated a location, if that is longer than it should be."""
+    at, every = location.status.last_validation_time, _frequency(seen, location)
+    if at is None or not every:
+        return None
+    return now - at if now - at > _window(every) else None
+
+
+def _window(every: timedelta) -> timedelta:
+    """Return within which time a server that works has validated a location."""
+    return 2 * every + _SLACK
+
+
+def pods(seen: Evidence) -> Iterator[Finding]:
+    """Report the operators and node agents whose pods do not run, and why."""
+    now = seen.server_time or seen.instant
+    servers = {row.key for row in seen.servers}
+    ready: list[Workload] = []
+    for work in seen.workloads:
+        cause = trouble(work, now)
+        if cause is None:
+            ready += [work] * bool(work.desired)
+        elif work.key in servers and work.kind == "Deployment":
+            continue  # finding velero
+        elif not any(_is_stale(each, now) for each in work.pods):  # finding stores
+            yield _pods_finding(seen, work, cause)
+    if ready and len(ready) == len(seen.workloads):
+        yield good("pods", f"all are ready: {', '.join(f'{each.ready} of {each.key.name}' for each in ready)}")
+
+
+def _pods_finding(seen: Evidence, work: Workload, cause: Trouble) -> Finding:
+    leader = next((_holder(seen, each) for each in seen.operators if each.key == work.key), "")
+    if leader and leader not in {each.metadata.name for each in work.pods}:
+        return warning("pods", f"{work}: {cause.says}; {leader} works in its place", cause.fix)
+    return (warning if cause.is_mild else problem)("pods", f"{work}: {cause.says}", cause.fix)
+
+
+def why_down(seen: Evidence, operator: Operator) -> str:
+    """Return why no replica of an operator works, as the end of a sentence; empty if its pods do not tell."""
+    work = _workload(seen, operator.key)
+    cause = trouble(work, seen.server_time or seen.instant) if work is not None else None
+    return f" ({cause.says})" if cause is not None else ""
+
+
+def without_leader(seen: Evidence, operator: Operator, about: str, so: str) -> Finding:
+    """Return that no replica of an operator works, why, and what follows."""
+    key = operator.key
+    fix = f"kubectl describe pods -n {key.namespace} -l {OPERATOR_LABEL}={key.name}"
+    says = f"Deployment {key}: no replica holds the Lease{why_down(seen, operator)}, so {so}"
+    return problem(about, says, fix)
+
+
+def stores(seen: Evidence) -> Iterator[Finding]:
+    """Report the replicas that are not ready: they lack a kind, or have had no news of one for five minutes."""
+    now = seen.server_time or seen.instant
+    ours = {each.key for each in seen.operators}
+    for pod in (each for work in seen.workloads if work.key in ours for each in work.pods):
+        if _is_stale(pod, now):
+            name, namespace = pod.metadata.name, pod.metadata.namespace
+            yield problem(
+                "stores",
+                f"Pod {namespace}/{name} has not been ready for {minutes(_unready_for(pod, now))}: it has not read a"
+                " kind, or its data of one is stale",
+                f"kubectl logs -n {namespace} {name} | grep 'cannot watch' names the kind and the cause",
+            )
+
+
+def _is_stale(pod: ObservedPod, now: datetime) -> bool:
+    """Return whether a pod runs, and has not been ready for a while."""
+    is_running = pod.status.phase == "Running" and all(
+        each.state.running is not None for each in pod.status.container_statuses or ()
+    )
+    return is_running and not pod.is_ready and _unready_for(pod, now) > _READY_WITHIN
+
+
+def _unready_for(pod: ObservedPod, now: datetime) -> timedelta:
+    ready = next((each for each in pod.status.conditions or () if each.type == "Ready"), None)
+    return now - ((ready.last_transition_time if ready is not None else None) or now)
+
+
+def _holder(seen: Evidence, operator: Operator) -> str:
+    return seen.holder(seen.leases.get(operator.lease))
+
+
+def _workload(seen: Evidence, key: Key) -> Workload | None:
+    return next((each for each in seen.workloads if each.key == key and each.kind == "Deployment"), None)

@@ -1,0 +1,164 @@
+"""What runs: the pods of Velero, of its node agents and of the operators, and why some do not."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api.apps import DaemonSet, ObservedDeployment
+from foresail.api.pod_problems import ObservedPod, first_problem, restarts
+from foresail.api.pods import POD
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.options.selectors import shown_selector
+from foresail.plan import Key
+
+AGENT = "node-agent"
+"""The word in the arguments of a node agent."""
+
+_MOST_PODS = 100  # that are read of one Deployment or DaemonSet
+_STARTS_WITHIN = timedelta(minutes=2)
+_HASH = "pod-template-hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment or DaemonSet with its pods."""
+
+    kind: str
+    key: Key
+    desired: int
+    ready: int
+    pods: tuple[ObservedPod, ...] = ()
+    selector: str = ""
+    failure: str = ""  # why its controller creates no pods, or gave up on its rollout
+    is_processed: bool = True  # its controller has seen its last change
+    created: datetime | None = None
+    scaled: datetime | None = None  # when somebody last set the replicas, if the API server tells
+
+    def __str__(self) -> str:
+        """Return its kind and name."""
+        return f"{self.kind} {self.key}"
+
+    @property
+    def count(self) -> str:
+        """How many pods are ready."""
+        return f"{self.ready} of {self.desired} pods are ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a workload does not run as it should, and what to do."""
+
+    says: str
+    fix: str
+    is_down: bool = False  # none of its pods is ready
+    is_mild: bool = False  # it runs, or may do so in a moment
+
+
+def deployment_workload(wire: ObservedDeployment, pods: Iterable[ObservedPod] = ()) -> Workload:
+    """Return a Deployment with its pods; those tell sooner than its status which are ready."""
+    listed, status = tuple(each for each in pods if not each.is_over), wire.status
+    conditions = {each.type: each for each in status.conditions or ()}
+    refused, progress = conditions.get("ReplicaFailure"), conditions.get("Progressing")
+    failure = refused.message if refused is not None and refused.status == "True" else ""
+    if not failure and progress is not None and progress.reason == "ProgressDeadlineExceeded":
+        failure = "its rollout has exceeded its deadline"
+    return Workload(
+        "Deployment",
+        Key(wire.metadata.namespace, wire.metadata.name),
+        desired=wire.spec.replicas,
+        ready=sum(each.is_ready for each in listed) if listed else status.ready_replicas,
+        pods=listed,
+        selector=shown_selector(wire.spec.selector),
+        failure=failure,
+        is_processed=status.observed_generation >= wire.metadata.generation,
+        created=wire.metadata.creation_timestamp,
+        scaled=wire.metadata.scaled,
+    )
+
+
+def agent_workload(wire: DaemonSet, pods: Iterable[ObservedPod] = ()) -> Workload:
+    """Return a DaemonSet with some of its pods."""
+    listed = tuple(each for each in pods if not each.is_over)
+    key, status = Key(wire.metadata.namespace, wire.metadata.name), wire.status
+    selector = shown_selector(wire.spec.selector)
+    return Workload("DaemonSet", key, status.desired_number_scheduled, status.number_ready, listed, selector)
+
+
+def is_agent(wire: DaemonSet) -> bool:
+    """Return whether a DaemonSet runs Velero's node agent."""
+    return any(AGENT in (*each.command, *each.args) for each in wire.spec.template.spec.containers)
+
+
+async def read_deployment(cluster: Cluster, wire: ObservedDeployment) -> Workload:
+    """Read the pods of a Deployment."""
+    return deployment_workload(wire, await _read_pods(cluster, wire.metadata.namespace, wire.spec.selector))
+
+
+async def read_agent(cluster: Cluster, wire: DaemonSet) -> Workload:
+    """Read pods of a DaemonSet if some are not ready: it has as many as there are nodes."""
+    if wire.status.number_ready >= wire.status.desired_number_scheduled:
+        return agent_workload(wire)
+    return agent_workload(wire, await _read_pods(cluster, wire.metadata.namespace, wire.spec.selector))
+
+
+async def _read_pods(cluster: Cluster, namespace: str, selector: dict[str, object]) -> list[ObservedPod]:
+    if not selector:
+        return []
+    found = await cluster.first_page(POD, namespace, shown_selector(selector), _MOST_PODS)
+    return [msgspec.json.decode(each, type=ObservedPod) for each in found]
+
+
+def trouble(work: Workload, now: datetime) -> Trouble | None:
+    """Return why a workload does not run as it should; None if it does."""
+    if not work.desired:
+        return _scaled_down(work) if work.kind == "Deployment" else None
+    is_down = not work.ready
+    see = f"kubectl describe pods -n {work.key.namespace} -l {work.selector}"
+    unready = [each for each in work.pods if not each.is_ready]
+    cause = first_problem(unready)
+    if cause:
+        previous = _is_of_another_template(work.pods, unready)
+        rest = "; the rollout failed, and the previous pods still run" if previous else ""
+        mild = not is_down and not previous
+        return Trouble(f"{work.count}: {cause}{rest}", _fix(work, cause, see), is_down=is_down, is_mild=mild)
+    if work.failure:
+        return Trouble(f"{work.count}: {work.failure}", see, is_down=is_down)
+    if work.ready >= work.desired:
+        unsteady = next(filter(None, (restarts(each, now) for each in work.pods)), "")
+        return Trouble(unsteady, _fix(work, "CrashLoopBackOff", see), is_mild=True) if unsteady else None
+    if not work.is_processed:
+        says = f"{work.count}: no controller has processed its last change"
+        return Trouble(says, "check that kube-controller-manager runs", is_down=is_down, is_mild=True)
+    is_young = any(_age(each, now) < _STARTS_WITHIN for each in unready)
+    why = "its pods start" if is_young else "its pods are not ready" if unready else "it has no pods"
+    return Trouble(f"{work.count}: {why}", see, is_down=is_down, is_mild=is_young or not is_down)
+
+
+def _scaled_down(work: Workload) -> Trouble:
+    fix = f"kubectl scale deployment {work.key.name} -n {work.key.namespace} --replicas=1"
+    return Trouble("it is scaled to 0 replicas", fix, is_down=True)
+
+
+def _fix(work: Workload, cause: str, see: str) -> str:
+    where = f"{work.kind.lower()}/{work.key.name} -n {work.key.namespace}"
+    if "CrashLoopBackOff" in cause or "last exit code" in cause:
+        return f"kubectl logs {where} --all-pods --previous --tail=20"
+    if "Image" in cause:
+        return f"correct the image, or go back: kubectl rollout undo {where}"
+    return see
+
+
+def _is_of_another_template(pods: Iterable[ObservedPod], unready: Iterable[ObservedPod]) -> bool:
+    """Return whether pods of another template than those that are not ready are ready."""
+    ready = {_template(each) for each in pods if each.is_ready}
+    return bool(ready) and not ready & {_template(each) for each in unready}
+
+
+def _template(pod: ObservedPod) -> str:
+    return (pod.metadata.labels or {}).get(_HASH, "")
+
+
+def _age(pod: ObservedPod, now: datetime) -> timedelta:
+    return now - (pod.metadata.creation_timestamp or now)
