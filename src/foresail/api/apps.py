@@ -5,7 +5,7 @@ from itertools import pairwise, takewhile
 
 import msgspec
 
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Written
 from foresail.plan import Kind
 
 DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")
@@ -98,11 +98,12 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
     observed_generation: int = 0
     updated_replicas: int = 0
     available_replicas: int = 0
+    ready_replicas: int = 0
     replicas: int = 0
 
 
-class DeploymentMetadata(Metadata, frozen=True, rename="camel"):
-    """Metadata with the generation."""
+class DeploymentMetadata(Written, frozen=True, rename="camel"):
+    """Metadata with the generation, and when it was written to."""
 
     generation: int = 0
 

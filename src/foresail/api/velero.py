@@ -241,6 +241,7 @@ class LocationStatus(msgspec.Struct, frozen=True):
 
     phase: str = ""
     message: str = ""
+    validated: datetime | None = msgspec.field(default=None, name="lastValidationTime")
 
 
 class Location(msgspec.Struct, frozen=True):

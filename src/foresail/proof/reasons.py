@@ -1,9 +1,13 @@
 """Why a namespace or a claim is not covered: words that appear in `foresail coverage`."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from enum import StrEnum
 
 import msgspec
+
+OVERDUE = timedelta(minutes=10)
+"""How long after its planned time a run may be missing before nobody seems to run the schedule."""
 
 
 class Reason(StrEnum):
@@ -34,6 +38,11 @@ class Reason(StrEnum):
     `foresail doctor` shows the next step.
     """
 
+    VELERO_NOT_READY = "VeleroNotReady"
+    """No pod of the Velero server is ready, so no schedule runs and nothing can be restored. `foresail doctor` shows
+    why.
+    """
+
     LOCATION_UNAVAILABLE = "LocationUnavailable"
     """The storage location of the schedule, or of the newest good backup, is missing or not Available, so Velero can
     neither back up nor restore there. `velero backup-location get` shows it.
@@ -62,9 +71,22 @@ class Reason(StrEnum):
     VOLUME_LEFT_OUT = "VolumeLeftOut"
     """No schedule saves the data of the claim. The message has the reason for each of them."""
 
+    POLICY_UNREAD = "PolicyUnread"
+    """You may not read the resource policy of a schedule, so it is unknown whether it saves the data of the claim."""
+
     OBJECTIVE_MISSED = "ObjectiveMissed"
     """The newest good backup of the namespace, or with the data of the claim, is older than the objective, or there is
     none.
+    """
+
+    RUNS_MISSED = "RunsMissed"
+    """There is no objective, and the newest good backup of the namespace, or with the data of the claim, is older than
+    the last three times at which the schedule was due.
+    """
+
+    NO_BACKUP = "NoBackup"
+    """There is no good backup of the namespace, or none with the data of the claim, and nothing else is wrong: the
+    first run is still to come. Start it now if you do not want to wait.
     """
 
 

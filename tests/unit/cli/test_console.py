@@ -275,7 +275,7 @@ def test_the_overview_answers_what_is_protected_and_what_waits(tmp_path: Path) -
         return " ".join(Outline((await browser.get("/")).text).texts)
 
     shown = browse(tmp_path, walk)
-    for each in ("Protected namespaces", "Worst RPO", "NoSchedule", "velero/nightly", "Waiting and running"):
+    for each in ("Safe namespaces", "Worst RPO", "NoSchedule", "velero/nightly", "Waiting and running"):
         assert each in shown
 
 

@@ -59,7 +59,7 @@ class _Named(msgspec.Struct):
 
 _LARGE = 8 << 10
 _LONGEST_LINE = 4 << 20
-_NOT_SHOWN = ("finalizers", "managedFields")
+_TIMES = "managedFields"
 _document = msgspec.json.Decoder(dict[str, Any])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _named = msgspec.json.Decoder(_Named)
@@ -76,8 +76,9 @@ def _slim(item: msgspec.Raw) -> msgspec.Raw:
     document = decode(_document, item)
     metadata = document.get("metadata")
     if isinstance(metadata, dict):
-        for name in _NOT_SHOWN:
-            metadata.pop(name, None)
+        metadata.pop("finalizers", None)
+        if isinstance(metadata.get(_TIMES), list):  # when it was last written to is all that a page needs of them
+            metadata[_TIMES] = [{"time": each.get("time")} for each in metadata[_TIMES] if isinstance(each, dict)]
     return msgspec.Raw(msgspec.json.encode(document))
 
 

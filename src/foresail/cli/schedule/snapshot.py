@@ -25,6 +25,7 @@ from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind, Level
+from foresail.proof.velero_pods import RUNS, VeleroState, velero_state
 from foresail.schedules.groups import unfinished_of_groups, view_of
 from foresail.schedules.observe import (
     BackupRow,
@@ -80,6 +81,8 @@ class NamespaceSnapshot:
     unread_deletions: tuple[Unread, ...] = ()  # the same
     restores: tuple[RestoreRow, ...] = ()  # the same
     unfinished: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by group, if a policy limits Backups
+    velero: VeleroState = RUNS  # whether a Velero server runs
+    deployments: tuple[Deployment, ...] = ()  # in Velero's namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +166,13 @@ async def read_namespace(
     rows = [backup_row(_backup.decode(each)) for each in backups]
     limits = any(each.spec.concurrency for each in policies)
     schedules = await cluster.listed(velero.SCHEDULE, namespace) if limits else []
+    found = [_location.decode(each) for each in locations]
+    validated = max((each.status.validated for each in found if each.status.validated), default=None)
     return NamespaceSnapshot(
         server=run_by.server,
         backups=backups_by_schedule(rows),
         unfinished=unfinished_of_groups((row_of(each) for each in schedules), rows, policies, instant),
-        locations=tuple(location_row(_location.decode(each)) for each in locations),
+        locations=tuple(map(location_row, found)),
         operator=run_by.operator,
         self_service=run_by.self_service,
         settings=settings_in(zone),
@@ -175,6 +180,8 @@ async def read_namespace(
         deletions=deletion_rows,
         unread_deletions=unread,
         restores=tuple(restore_row(_restore.decode(each)) for each in restores),
+        velero=velero_state(run_by.deployments, validated, instant),
+        deployments=run_by.deployments,
     )
 
 
@@ -191,12 +198,14 @@ def _deletion_rows(found: Iterable[msgspec.Raw]) -> tuple[tuple[DeletionRow, ...
     return tuple(rows), tuple(unread)
 
 
-async def read_policies(cluster: Cluster) -> tuple[PolicyRow, ...]:
-    """Read the SchedulePolicies; say which are left out, without the right to or because they cannot be read."""
+async def read_policies(cluster: Cluster, unread: list[str] | None = None) -> tuple[PolicyRow, ...]:
+    """Read the SchedulePolicies; say which are left out, and add to `unread` what is unknown without them."""
+    missing = unread if unread is not None else []
     try:
         found = await cluster.listed_if_known(SCHEDULE_POLICY)
     except CommandError as error:
         hint(f"SchedulePolicies are not considered: {error.problem}")
+        missing.append(f"the objective that a SchedulePolicy may set: {error.problem}")
         return ()
     rows: list[PolicyRow] = []
     for each in found:
@@ -205,6 +214,7 @@ async def read_policies(cluster: Cluster) -> tuple[PolicyRow, ...]:
         except msgspec.ValidationError as error:
             name = _any.decode(each)["metadata"]["name"]
             hint(f"SchedulePolicy {name} is not considered, because it cannot be read: {error}")
+            missing.append(f"the objective that SchedulePolicy {name} may set: it cannot be read")
     return tuple(rows)
 
 
@@ -216,6 +226,7 @@ class Controllers:
     operator: str  # the replica that runs Schedules; empty if none does
     self_service: str  # the replica that runs what tenants ask for; empty if none does
     zone: str  # in which the operator reads expressions
+    deployments: tuple[Deployment, ...] = ()  # in the namespace
 
 
 async def read_controllers(
@@ -240,6 +251,7 @@ async def read_controllers(
         holder if runs_schedules else "",
         of_tenants or (holder if serves_tenants else ""),
         next((one.zone for one in operators if one.zone), "UTC"),
+        tuple(deployments),
     )
 
 
