@@ -1,11 +1,12 @@
 """Wire types of Deployments and their pods: the fields that show which Velero runs and with which flags."""
 
 import shlex
+from datetime import datetime
 from itertools import pairwise, takewhile
 
 import msgspec
 
-from foresail.api.metadata import Metadata, Written
+from foresail.api.metadata import Metadata
 from foresail.plan import Kind
 
 DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")
@@ -102,10 +103,41 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
     replicas: int = 0
 
 
-class DeploymentMetadata(Written, frozen=True, rename="camel"):
-    """Metadata with the generation, and when it was written to."""
+class OwnedSpec(msgspec.Struct, frozen=True):
+    """The fields of the spec that a writer owns, as far as they matter: the number of pods."""
+
+    replicas: dict[str, object] | None = msgspec.field(default=None, name="f:replicas")
+
+
+class OwnedFields(msgspec.Struct, frozen=True):
+    """The fields that a writer owns."""
+
+    spec: OwnedSpec | None = msgspec.field(default=None, name="f:spec")
+
+
+class FieldsWrite(msgspec.Struct, frozen=True):
+    """When a writer last wrote its fields, and which they are."""
+
+    time: datetime | None = None
+    fields: OwnedFields | None = msgspec.field(default=None, name="fieldsV1")
+
+    @property
+    def is_of_replicas(self) -> bool:
+        """Whether the writer owns the number of pods."""
+        return self.fields is not None and self.fields.spec is not None and self.fields.spec.replicas is not None
+
+
+class DeploymentMetadata(Metadata, frozen=True, rename="camel"):
+    """Metadata with the generation, and who wrote what."""
 
     generation: int = 0
+    managed_fields: tuple[FieldsWrite, ...] = ()
+
+    @property
+    def scaled(self) -> datetime | None:
+        """When somebody last set the number of pods, at the latest; its creation, if that is not known."""
+        writes = (each.time for each in self.managed_fields if each.is_of_replicas)
+        return max((each for each in writes if each is not None), default=self.creation_timestamp)
 
 
 class Deployment(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from foresail.api.instants import stamp
 from foresail.api.restore_check import is_sandbox
 from foresail.backups import in_order
 from foresail.origin import Origin
@@ -18,6 +19,9 @@ from foresail.proof.runs import last_run_gaps
 from foresail.proof.scopes import Scopes
 from foresail.scope.coverage import is_excluded
 from foresail.scope.globs import has_wildcard
+
+_SKEW = timedelta(minutes=5)
+"""How far the clocks of Velero and of this machine may differ."""
 
 _DAY = timedelta(days=1)
 """How long a namespace without an objective counts as new, if its schedule does not tell."""
@@ -227,8 +231,18 @@ class _Judgement:
             tuple(gaps),
             objective,
             is_new=row.created >= self._since(worst.of),
-            unknown=(*self.view.unknown, *(self.view.unknown_volumes if wants_data else ())),
+            unknown=(
+                *self.view.unknown,
+                *(self.view.unknown_volumes if wants_data else ()),
+                *self._from_the_future(worst.backup),
+            ),
         )
+
+    def _from_the_future(self, backup: BackupRow | None) -> list[str]:
+        """Return that the age of a backup is unknown, because its clock and this one differ."""
+        if backup is None or backup.started is None or backup.started - self.now <= _SKEW:
+            return []
+        return [f"how old {backup.name} is: it started {stamp(backup.started)}, which is in the future"]
 
     def _since(self, counted: _Counted) -> datetime:
         """Return since when a good backup should have started: one that misses it is late."""

@@ -40,8 +40,8 @@ def velero_state(deployments: Iterable[Deployment], validated: datetime | None, 
 
 def _is_validating(servers: Iterable[Deployment], validated: datetime | None, now: datetime) -> bool:
     """Whether a server outside of these Deployments, which have no pod, works: it has validated a location since."""
-    written = [each.metadata.last_write for each in servers]
-    since = max((each for each in written if each is not None), default=None)
+    scaled = [each.metadata.scaled for each in servers]
+    since = max((each for each in scaled if each is not None), default=None)
     if validated is None or abs(now - validated) > _FRESH:
         return False
     return since is None or validated > since

@@ -12,10 +12,12 @@ from foresail.api.apps import (
     DeploymentMetadata,
     DeploymentSpec,
     DeploymentStatus,
+    FieldsWrite,
+    OwnedFields,
+    OwnedSpec,
     PodSpec,
     PodTemplate,
 )
-from foresail.api.metadata import Write
 from foresail.origin import Origin
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
@@ -129,6 +131,13 @@ def test_what_could_not_be_seen_is_unknown_and_never_safe() -> None:
     assert verdict(run(NIGHTLY, 3), by=unread, claims=(claim("shop"),)).verdict is Verdict.UNKNOWN
 
 
+def test_a_backup_from_the_future_proves_nothing_about_its_age() -> None:
+    assert verdict(run(NIGHTLY, -0.05)).verdict is Verdict.SAFE, "clocks differ by minutes"
+    found = verdict(run(NIGHTLY, -2))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.message.startswith("unknown is how old nightly--2 is")
+
+
 def test_what_is_known_to_be_wrong_comes_before_what_is_unknown() -> None:
     assert verdict(run(NIGHTLY, 27), unknown=("something",)).verdict is Verdict.UNSAFE
     assert verdict(run(NIGHTLY, 3), by=replace(NIGHTLY, paused=True), unknown=("x",)).verdict is Verdict.AT_RISK
@@ -153,9 +162,9 @@ def test_no_reason_is_green(reason: Reason) -> None:
 def deployment(
     ready: int = 0, wanted: int = 1, written: datetime = OLD, image: str = "velero/velero:v1.18.3"
 ) -> Deployment:
-    container = Container("velero", image, args=["server"])
+    container, scale = Container("velero", image, args=["server"]), OwnedFields(OwnedSpec({}))
     return Deployment(
-        DeploymentMetadata("velero", "velero", managed_fields=(Write(written),)),
+        DeploymentMetadata("velero", "velero", managed_fields=(FieldsWrite(written, scale), FieldsWrite(NOW))),
         DeploymentSpec(PodTemplate(PodSpec([container])), wanted),
         DeploymentStatus(ready_replicas=ready, replicas=wanted),
     )

@@ -59,7 +59,7 @@ class _Named(msgspec.Struct):
 
 _LARGE = 8 << 10
 _LONGEST_LINE = 4 << 20
-_TIMES = "managedFields"
+_WRITES = "managedFields"
 _document = msgspec.json.Decoder(dict[str, Any])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _named = msgspec.json.Decoder(_Named)
@@ -77,9 +77,13 @@ def _slim(item: msgspec.Raw) -> msgspec.Raw:
     metadata = document.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("finalizers", None)
-        if isinstance(metadata.get(_TIMES), list):  # when it was last written to is all that a page needs of them
-            metadata[_TIMES] = [{"time": each.get("time")} for each in metadata[_TIMES] if isinstance(each, dict)]
+        metadata[_WRITES] = [_scaled(each) for each in metadata.get(_WRITES) or () if "f:replicas" in str(each)]
     return msgspec.Raw(msgspec.json.encode(document))
+
+
+def _scaled(write: dict[str, Any]) -> dict[str, Any]:
+    """Return when the number of pods was set, which is all that a page needs of who wrote what."""
+    return {"time": write.get("time"), "fieldsV1": {"f:spec": {"f:replicas": {}}}}
 
 
 class KeptList:
