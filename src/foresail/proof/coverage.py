@@ -218,7 +218,10 @@ class _Judgement:
             gaps.append(Gap(Reason.ORIGIN_UNKNOWN, text, worst.of.first, doubtful[0].row.name))
         if not gaps and covering.titles:
             gaps += self._unproven(row, worst)
-        if not covering.titles:
+        if not covering.titles and self.view.is_own:
+            text = f"namespace {row.name} has no NonAdminSchedule, and Schedules of administrators you may not see"
+            gaps = [Gap(Reason.NO_OWN_SCHEDULE, text)]
+        elif not covering.titles:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         judged = tuple(self.claims.judge(each, row, covering.schedules, good, gaps) for each in claims)
         wants_data = any(each.is_wanted for each in judged)

@@ -131,6 +131,9 @@ class CoverageView:
     """The kinds that the cluster serves; None if they are unknown, or no spec includes kinds by name."""
 
     server: ServerFlags = field(default_factory=ServerFlags)
+    is_own: bool = False
+    """Whether it has the schedules of one team only: those of administrators may cover its namespace too."""
+
     unknown: tuple[str, ...] = ()
     """What the reader could not find out about any namespace, each as a sentence without its end."""
 

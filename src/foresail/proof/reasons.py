@@ -18,6 +18,11 @@ class Reason(StrEnum):
     `velero.io/exclude-from-backup=true`.
     """
 
+    NO_OWN_SCHEDULE = "NoOwnSchedule"
+    """The namespace has no NonAdminSchedule. A team may not see whether a Schedule of administrators covers it. Create
+    one with `foresail backup schedule create`, or ask an administrator.
+    """
+
     PAUSED = "SchedulePaused"
     """Every schedule that counts for the namespace, or saves the claim, is paused. Resume one with
     `foresail schedule unpause`.

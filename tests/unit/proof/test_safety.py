@@ -131,6 +131,13 @@ def test_what_could_not_be_seen_is_unknown_and_never_safe() -> None:
     assert verdict(run(NIGHTLY, 3), by=unread, claims=(claim("shop"),)).verdict is Verdict.UNKNOWN
 
 
+def test_a_team_without_a_schedule_of_its_own_may_be_covered_by_administrators() -> None:
+    rows = (NamespaceRow("shop", OLD),)
+    (found,) = judge(CoverageView(rows, (claim("shop"),), objective=DAY, is_own=True), NOW)
+    assert [gap.reason for gap in found.all_gaps()] == [Reason.NO_OWN_SCHEDULE]
+    assert safety_of(found).verdict is Verdict.UNKNOWN
+
+
 def test_a_backup_from_the_future_proves_nothing_about_its_age() -> None:
     assert verdict(run(NIGHTLY, -0.05)).verdict is Verdict.SAFE, "clocks differ by minutes"
     found = verdict(run(NIGHTLY, -2))

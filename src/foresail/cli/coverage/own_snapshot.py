@@ -64,6 +64,7 @@ async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta |
         tuple(row for _, row in tenant_schedules(schedules, {}, now)),
         tuple(own_backup_row(each, titles) for each in backups),
         objective,
+        is_own=True,
         unknown=(_UNSEEN, *unread),
     )
 
