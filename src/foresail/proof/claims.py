@@ -58,11 +58,7 @@ class ClaimJudge:
             return ClaimCoverage(claim.name, Method.NONE, (), is_wanted=False)
         saving, left_out = self._saving(data, covering)
         if not saving:
-            text = f"no schedule saves the data of claim {claim.name}: {'; '.join(left_out[:SHOWN_REASONS])}"
-            is_unread = any(each.policy_unread for each in covering)
-            reason = Reason.POLICY_UNREAD if is_unread else Reason.VOLUME_LEFT_OUT
-            gaps = (Gap(reason, text, covering[0].title),) if covering else ()
-            return ClaimCoverage(claim.name, Method.NONE, (), gaps)
+            return ClaimCoverage(claim.name, Method.NONE, (), _left_out(claim, covering, left_out))
         trusted = [each for each in saving if not each.is_in_tenants_bucket] or saving
         healthy = [each for each in trusted if not self._health[each.title]]
         objective = self._view.objective or strictest_objective(trusted)
@@ -192,6 +188,18 @@ def strictest_objective(schedules: Iterable[ScheduleRow]) -> timedelta | None:
     return min((each.objective for each in running if each.objective), default=None)
 
 
+def _left_out(claim: ClaimRow, covering: Sequence[ScheduleRow], causes: Sequence[str]) -> tuple[Gap, ...]:
+    """Return the gap of a claim whose data no schedule saves, as far as their resource policies could be read."""
+    if not covering:
+        return ()
+    unread = next((each for each in covering if each.policy_unread), None)
+    if unread is not None:
+        text = f"whether {unread.title} saves the data of claim {claim.name} is unknown: {unread.policy_unread}"
+        return (Gap(Reason.POLICY_UNREAD, text, unread.title),)
+    text = f"no schedule saves the data of claim {claim.name}: {'; '.join(causes[:SHOWN_REASONS])}"
+    return (Gap(Reason.VOLUME_LEFT_OUT, text, covering[0].title),)
+
+
 def expected_since(schedules: Iterable[ScheduleRow]) -> datetime | None:
     """Return since when one of the schedules should have made a good backup; those that are paused do not count."""
     return max((each.expected for each in schedules if each.expected and not each.paused), default=None)
@@ -204,7 +212,7 @@ def _unproven(
     is_due = expected is not None and created < expected
     if newest is None:
         text = f"no good backup has the data of claim {claim.name} yet"
-        return [Gap(Reason.RUNS_MISSED if is_due else Reason.NO_BACKUP, text, schedule)]
+        return [Gap(Reason.RUNS_MISSED if is_due else Reason.NO_GOOD_BACKUP, text, schedule)]
     if expected is None or not is_due or newest.started is None or newest.started >= expected:
         return []
     text = f"the newest good backup with the data of claim {claim.name}, {newest.name}, is older than the last three"
@@ -213,13 +221,13 @@ def _unproven(
 
 def _not_repeated(found: Iterable[Gap], reported: Sequence[Gap]) -> Iterable[Gap]:
     known_late = is_late(reported)
-    has_none = any(each.reason is Reason.NO_BACKUP for each in reported)
+    has_none = any(each.reason is Reason.NO_GOOD_BACKUP for each in reported)
     return (
         each
         for each in found
         if each not in reported
         and not (known_late and is_late([each]))
-        and not (has_none and each.reason is Reason.NO_BACKUP)
+        and not (has_none and each.reason is Reason.NO_GOOD_BACKUP)
     )
 
 

@@ -258,7 +258,7 @@ class _Judgement:
         expected, backup, schedule = worst.of.expected, worst.backup, worst.of.first
         if backup is None:
             text = f"namespace {row.name} has no good backup yet; {schedule} has made none"
-            return [Gap(Reason.NO_BACKUP, text, schedule)]
+            return [Gap(Reason.NO_GOOD_BACKUP, text, schedule)]
         if expected is None or backup.started is None or backup.started >= expected or row.created >= expected:
             return []
         text = f"the newest good backup of namespace {row.name}, {backup.name}, is older than the last three runs"

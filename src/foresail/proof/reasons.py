@@ -89,7 +89,7 @@ class Reason(StrEnum):
     the last three times at which the schedule was due.
     """
 
-    NO_BACKUP = "NoBackup"
+    NO_GOOD_BACKUP = "NoGoodBackup"
     """There is no good backup of the namespace, or none with the data of the claim, and nothing else is wrong: the
     first run is still to come. Start it now if you do not want to wait.
     """

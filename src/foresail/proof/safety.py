@@ -50,9 +50,7 @@ _UNSAFE = frozenset(
         Reason.RUNS_MISSED,
     }
 )
-_UNKNOWN = frozenset(
-    {Reason.NO_OWN_SCHEDULE, Reason.RUNNER_UNKNOWN, Reason.ORIGIN_UNKNOWN, Reason.POLICY_UNREAD}
-)
+_UNKNOWN = frozenset({Reason.NO_OWN_SCHEDULE, Reason.RUNNER_UNKNOWN, Reason.ORIGIN_UNKNOWN, Reason.POLICY_UNREAD})
 WORST_FIRST = (Verdict.UNSAFE, Verdict.AT_RISK, Verdict.UNKNOWN, Verdict.SAFE)
 
 

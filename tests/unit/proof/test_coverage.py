@@ -48,7 +48,7 @@ def judged(view: CoverageView) -> dict[str, NamespaceCoverage]:
 
 def reasons(of: NamespaceCoverage) -> list[Reason]:
     """Return the reasons but that there is no backup yet: most of these worlds have none."""
-    return [each.reason for each in of.all_gaps() if each.reason is not Reason.NO_BACKUP]
+    return [each.reason for each in of.all_gaps() if each.reason is not Reason.NO_GOOD_BACKUP]
 
 
 def test_eighteen_namespaces_with_volumes_that_no_schedule_covers_are_found() -> None:
@@ -283,7 +283,7 @@ def test_a_schedule_whose_resource_policy_cannot_be_read_saves_no_claim() -> Non
     nightly = replace(schedule("nightly"), policy_unread="ConfigMap rules cannot be read")
     found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), (run(nightly, 1),), DAY))["shop"]
     assert reasons(found) == [Reason.POLICY_UNREAD]
-    assert found.claims[0].gaps[0].message.endswith("nightly: ConfigMap rules cannot be read")
+    assert found.claims[0].gaps[0].message.endswith("is unknown: ConfigMap rules cannot be read")
 
 
 def test_a_backup_with_a_resource_policy_that_was_not_read_saves_no_claim() -> None:

@@ -33,7 +33,7 @@ def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
     match gap.reason:
         case Reason.PAUSED:
             words = ["foresail", "schedule", "unpause", name]
-        case Reason.OBJECTIVE_MISSED | Reason.RUNS_MISSED | Reason.NO_BACKUP:
+        case Reason.OBJECTIVE_MISSED | Reason.RUNS_MISSED | Reason.NO_GOOD_BACKUP:
             words = ["foresail", "schedule", "run", name]
         case Reason.NOT_RUNNING:
             words = ["foresail", "schedule", "explain", name]
@@ -54,7 +54,7 @@ def _of_tenant(namespace: str, name: str, gap: Gap, now: datetime) -> str:
     match gap.reason:
         case Reason.PAUSED:
             words = ["foresail", "backup", "schedule", "unpause", name]
-        case Reason.OBJECTIVE_MISSED | Reason.ORIGIN_UNKNOWN | Reason.RUNS_MISSED | Reason.NO_BACKUP:
+        case Reason.OBJECTIVE_MISSED | Reason.ORIGIN_UNKNOWN | Reason.RUNS_MISSED | Reason.NO_GOOD_BACKUP:
             words = ["foresail", "backup", "create", f"catch-up-{now:%Y%m%d-%H%M}", "--wait"]
         case (
             Reason.NOT_RUNNING
