@@ -157,8 +157,8 @@ async def read_view_and_schedules(
         release,
         await read_kinds(cluster, [*specs, *(each.spec for each in backups)], unknown),
         flags,
-        tuple(unknown),
-        tuple(unknown_volumes),
+        unknown=tuple(unknown),
+        unknown_volumes=tuple(unknown_volumes),
     )
     return view, evaluated
 
