@@ -23,7 +23,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand primer-year primer-kills primer-kept primer-admission \
-  runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
+  runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization truth hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -263,6 +263,9 @@ selfservice-kills: setup cluster-build ## kill the operator 200 times amid tenan
 restore-authorization: setup cluster-build ## 1,000 restores with random kinds and rights against a model, 60 on a real cluster
 	$(BIN)/pytest tests/worlds/test_selfservice_access.py
 	FORESAIL_RESTORES=60 $(BIN)/pytest tests/cluster/test_selfservice_authorization.py
+
+truth: setup cluster-build ## ask every answer about 80 states of a real cluster as administrator and as a team; the last line is JSON: 15 minutes
+	$(BIN)/python -m bench.truth
 
 hostile-load: setup cluster-build ## ten minutes of each attack on memory and time beside a normal tenant; SIZE=0.1 for a minute each; the last line is JSON
 	$(BIN)/python -m bench.hostile_load --size $(SIZE)

@@ -57,6 +57,8 @@ class Fleet:
             lines += [
                 f"foresail_namespace_{name}{label} {value}" for name, value in zip(_FAMILIES, values, strict=True)
             ]
+            verdict = "Safe" if age is not None and age < 26 * _HOUR else "Unsafe"
+            lines.append(f'foresail_namespace_safety{{namespace="team-{index}",verdict="{verdict}"}} 1')
         return ("\n".join(lines) + "\n").encode()
 
     def _silence(self, number: int) -> int:
@@ -136,7 +138,7 @@ def main() -> int:
     figures = {
         "clusters": clusters,
         "namespaces": clusters * NAMESPACES,
-        "series": clusters * (NAMESPACES * len(_FAMILIES) + 1),
+        "series": clusters * (NAMESPACES * (len(_FAMILIES) + 1) + 1),
         "slowest_seconds": seconds,
         "wrong": wrong,
     }

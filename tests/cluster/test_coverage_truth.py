@@ -80,6 +80,35 @@ def test_schedules_that_nobody_runs_and_a_bucket_that_is_gone_are_gaps(
         eventually(lambda: available(cluster) == "Available", 180)
 
 
+def test_a_velero_without_a_ready_pod_is_a_gap_at_once(
+    schedule_cluster: Cluster, tmp_path: Path, eventually: Eventually
+) -> None:
+    cluster = schedule_cluster
+    clear(cluster)
+    schedule_of(cluster, "true-mint")
+    cluster.velero("backup", "create", "true-mint-1", "--from-schedule=of-true-mint", "--wait")
+
+    def scale(number: int) -> None:
+        cluster.kubectl("scale", "deployment", "velero", "--namespace=velero", f"--replicas={number}")
+
+    def validate() -> None:
+        patch = '{"status":{"lastValidationTime":null}}'
+        cluster.kubectl("patch", "bsl", "default", "--namespace=velero", "--type=merge", f"--patch={patch}")
+
+    with running(cluster, tmp_path):
+        eventually(lambda: coverage(cluster, "true-mint")[1]["verdict"] == "Safe", 90)
+        try:
+            scale(1)  # there is no node, so no pod starts
+            said = coverage(cluster, "true-mint")[1]
+            assert (said["verdict"], [gap["reason"] for gap in said["gaps"]]) == ("AtRisk", ["VeleroNotReady"])
+            assert "0 of 1 pods" in said["message"]
+        finally:
+            scale(0)
+        assert coverage(cluster, "true-mint")[1]["verdict"] == "AtRisk", "nothing has worked since"
+        validate()  # by the server beside the cluster
+        eventually(lambda: coverage(cluster, "true-mint")[1]["verdict"] == "Safe", 90)
+
+
 @pytest.mark.parametrize("uid", ["00000000-0000-0000-0000-000000000001", ""])
 def test_a_backup_of_another_cluster_is_no_good_backup(schedule_cluster: Cluster, uid: str, tmp_path: Path) -> None:
     cluster, name = schedule_cluster, f"true-bank-{'known' if uid else 'unknown'}"

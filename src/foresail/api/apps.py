@@ -100,13 +100,45 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
     observed_generation: int = 0
     updated_replicas: int = 0
     available_replicas: int = 0
+    ready_replicas: int = 0
     replicas: int = 0
 
 
+class OwnedSpec(msgspec.Struct, frozen=True):
+    """The fields of the spec that a writer owns, as far as they matter: the number of pods."""
+
+    replicas: dict[str, object] | None = msgspec.field(default=None, name="f:replicas")
+
+
+class OwnedFields(msgspec.Struct, frozen=True):
+    """The fields that a writer owns."""
+
+    spec: OwnedSpec | None = msgspec.field(default=None, name="f:spec")
+
+
+class FieldsWrite(msgspec.Struct, frozen=True):
+    """When a writer last wrote its fields, and which they are."""
+
+    time: datetime | None = None
+    fields: OwnedFields | None = msgspec.field(default=None, name="fieldsV1")
+
+    @property
+    def is_of_replicas(self) -> bool:
+        """Whether the writer owns the number of pods."""
+        return self.fields is not None and self.fields.spec is not None and self.fields.spec.replicas is not None
+
+
 class DeploymentMetadata(Metadata, frozen=True, rename="camel"):
-    """Metadata with the generation."""
+    """Metadata with the generation, and who wrote what."""
 
     generation: int = 0
+    managed_fields: tuple[FieldsWrite, ...] = ()
+
+    @property
+    def scaled(self) -> datetime | None:
+        """When whoever sets the number of pods last wrote to it; None if the API server does not tell."""
+        writes = (write.time for write in self.managed_fields if write.is_of_replicas)
+        return max((time for time in writes if time is not None), default=None)
 
 
 class Deployment(msgspec.Struct, frozen=True):
@@ -126,31 +158,6 @@ class WorkloadCondition(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _OwnedSpec(msgspec.Struct, frozen=True):
-    replicas: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="f:replicas")
-
-
-class _OwnedFields(msgspec.Struct, frozen=True):
-    spec: _OwnedSpec = msgspec.field(default=_OwnedSpec(), name="f:spec")
-
-
-class _FieldsWrite(msgspec.Struct, frozen=True, rename="camel"):
-    time: datetime | None = None
-    fields_v1: _OwnedFields = _OwnedFields()
-
-
-class ObservedMetadata(DeploymentMetadata, frozen=True, rename="camel"):
-    """Metadata with who wrote which fields."""
-
-    managed_fields: tuple[_FieldsWrite, ...] = ()
-
-    @property
-    def scaled(self) -> datetime | None:
-        """When whoever sets the replicas last wrote to it; None if the API server does not tell."""
-        writes = (write for write in self.managed_fields if bytes(write.fields_v1.spec.replicas))
-        return max((write.time for write in writes if write.time is not None), default=None)
-
-
 class ObservedSpec(DeploymentSpec, frozen=True):
     """The spec of a Deployment with the selector of its pods."""
 
@@ -160,14 +167,12 @@ class ObservedSpec(DeploymentSpec, frozen=True):
 class ObservedStatus(DeploymentStatus, frozen=True, rename="camel"):
     """The status of a Deployment with its conditions."""
 
-    ready_replicas: int = 0
     conditions: list[WorkloadCondition] | None = None
 
 
 class ObservedDeployment(Deployment, frozen=True):
     """A Deployment with what tells whether it runs."""
 
-    metadata: ObservedMetadata
     spec: ObservedSpec = ObservedSpec()
     status: ObservedStatus = ObservedStatus()
 

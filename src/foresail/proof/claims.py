@@ -58,9 +58,7 @@ class ClaimJudge:
             return ClaimCoverage(claim.name, Method.NONE, (), is_wanted=False)
         saving, left_out = self._saving(data, covering)
         if not saving:
-            text = f"no schedule saves the data of claim {claim.name}: {'; '.join(left_out[:SHOWN_REASONS])}"
-            gaps = (Gap(Reason.VOLUME_LEFT_OUT, text, covering[0].title),) if covering else ()
-            return ClaimCoverage(claim.name, Method.NONE, (), gaps)
+            return ClaimCoverage(claim.name, Method.NONE, (), _left_out(claim, covering, left_out))
         trusted = [each for each in saving if not each.is_in_tenants_bucket] or saving
         healthy = [each for each in trusted if not self._health[each.title]]
         objective = self._view.objective or strictest_objective(trusted)
@@ -71,6 +69,9 @@ class ClaimJudge:
             found += self._last_run_without(data, claim, backups, created, trusted)
         if objective is not None and self._now - created > objective:
             found += self._objective_missed(claim, newest, objective, (healthy or trusted)[0].title)
+        if not found:
+            expected = expected_since(trusted) if objective is None else None
+            found += _unproven(claim, newest, created, expected, (healthy or trusted)[0].title)
         return ClaimCoverage(
             claim.name,
             data.by((healthy or trusted)[0], self._groups)[0],
@@ -187,9 +188,47 @@ def strictest_objective(schedules: Iterable[ScheduleRow]) -> timedelta | None:
     return min((each.objective for each in running if each.objective), default=None)
 
 
+def _left_out(claim: ClaimRow, covering: Sequence[ScheduleRow], causes: Sequence[str]) -> tuple[Gap, ...]:
+    """Return the gap of a claim whose data no schedule saves, as far as their resource policies could be read."""
+    if not covering:
+        return ()
+    unread = next((each for each in covering if each.policy_unread), None)
+    if unread is not None:
+        text = f"whether {unread.title} saves the data of claim {claim.name} is unknown: {unread.policy_unread}"
+        return (Gap(Reason.POLICY_UNREAD, text, unread.title),)
+    text = f"no schedule saves the data of claim {claim.name}: {'; '.join(causes[:SHOWN_REASONS])}"
+    return (Gap(Reason.VOLUME_LEFT_OUT, text, covering[0].title),)
+
+
+def expected_since(schedules: Iterable[ScheduleRow]) -> datetime | None:
+    """Return since when one of the schedules should have made a good backup; those that are paused do not count."""
+    return max((each.expected for each in schedules if each.expected and not each.paused), default=None)
+
+
+def _unproven(
+    claim: ClaimRow, newest: BackupRow | None, created: datetime, expected: datetime | None, schedule: str
+) -> list[Gap]:
+    """Return the gap of a claim whose schedules are in order and whose data is in no good backup, or in none lately."""
+    is_due = expected is not None and created < expected
+    if newest is None:
+        text = f"no good backup has the data of claim {claim.name} yet"
+        return [Gap(Reason.RUNS_MISSED if is_due else Reason.NO_GOOD_BACKUP, text, schedule)]
+    if expected is None or not is_due or newest.started is None or newest.started >= expected:
+        return []
+    text = f"the newest good backup with the data of claim {claim.name}, {newest.name}, is older than the last three"
+    return [Gap(Reason.RUNS_MISSED, f"{text} runs of {schedule}", schedule)]
+
+
 def _not_repeated(found: Iterable[Gap], reported: Sequence[Gap]) -> Iterable[Gap]:
     known_late = is_late(reported)
-    return (each for each in found if each not in reported and not (known_late and is_late([each])))
+    has_none = any(each.reason is Reason.NO_GOOD_BACKUP for each in reported)
+    return (
+        each
+        for each in found
+        if each not in reported
+        and not (known_late and is_late([each]))
+        and not (has_none and each.reason is Reason.NO_GOOD_BACKUP)
+    )
 
 
 def _item(kind: str, namespace: str, body: object) -> Item:

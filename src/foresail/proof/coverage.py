@@ -10,7 +10,8 @@ from foresail.api.restore_check import is_sandbox
 from foresail.backups import in_order
 from foresail.origin import Origin
 from foresail.proof.candidates import Candidate, CandidateIndex, candidates_of
-from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge, strictest_objective
+from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge, expected_since, strictest_objective
+from foresail.proof.health import blocked
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.parts import COMPLETE, Part, part_of
 from foresail.proof.reasons import Gap, Reason
@@ -19,8 +20,11 @@ from foresail.proof.scopes import Scopes
 from foresail.scope.coverage import is_excluded
 from foresail.scope.globs import has_wildcard
 
-_OVERDUE = timedelta(minutes=10)
-"""How long after its planned time a run of a tenant's schedule may be missing."""
+_SKEW = timedelta(minutes=5)
+"""How far the clocks of Velero and of this machine may differ."""
+
+_DAY = timedelta(days=1)
+"""How long a namespace without an objective counts as new, if its schedule does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,10 @@ class NamespaceCoverage:
     is_excluded: bool = False
     """Whether nobody wants a backup of it: it has the exclusion label, or is a sandbox of a RestoreCheck."""
     is_new: bool = False
-    """Whether it is younger than its objective, which it cannot have missed."""
+    """Whether it is younger than its objective, which it cannot have missed; without one, than a few runs."""
+
+    unknown: tuple[str, ...] = ()
+    """What the reader could not find out about it."""
 
     @property
     def claims_wanted(self) -> int:
@@ -63,6 +70,9 @@ class _Counted:
     objective: timedelta | None = None
     first: str = ""
     """The schedule that a new backup should come from."""
+
+    expected: datetime | None = None
+    """Without an objective, since when a good backup should have started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +158,9 @@ class _Judgement:
 
     def _health(self, schedule: ScheduleRow) -> list[Gap]:
         """Return why a schedule protects nothing at the moment; none if it does."""
-        if schedule.paused:
-            return [Gap(Reason.PAUSED, f"{schedule.title} is paused", schedule.title)]
-        if schedule.not_running:
-            text = f"{schedule.title} does not run: {schedule.not_running}"
-            return [Gap(Reason.NOT_RUNNING, text, schedule.title)]
-        causes = (
-            (Reason.NOBODY_RUNS, schedule.nobody_runs or self._overdue(schedule)),
-            (Reason.RUNNER_UNKNOWN, schedule.runner_unknown),
-            (Reason.LOCATION_UNAVAILABLE, schedule.location_problem),
-        )
-        blocked = [Gap(reason, f"{schedule.title}: {text}", schedule.title) for reason, text in causes if text]
-        if blocked:
-            return blocked
+        causes = blocked(schedule, self.now)
+        if causes:
+            return causes
         refused = self.scopes.of(schedule.spec, schedule.policies).refused
         if schedule.policy_problem:
             refused = (f"its resource policy: {schedule.policy_problem}", *refused)
@@ -168,13 +168,6 @@ class _Judgement:
             text = f"Velero cannot run the template of {schedule.title}: {refused[0]}"
             return [Gap(Reason.REFUSED, text, schedule.title)]
         return last_run_gaps(schedule.title, self.runs.get(schedule.title, []))
-
-    def _overdue(self, schedule: ScheduleRow) -> str:
-        """Return that the operator, the only one to run a tenant's schedule, has not run it when it should have."""
-        upcoming = schedule.next_run if schedule.kind != "Schedule" else None
-        is_overdue = upcoming is not None and self.now - upcoming > _OVERDUE
-        text = "did not start, so the operator does not run"
-        return f"its run of {stamp(upcoming)} {text}" if upcoming is not None and is_overdue else ""
 
     def _covering(self, places: Iterable[int]) -> _Covering:
         schedules = tuple(self.view.schedules[place] for place in places)
@@ -198,11 +191,13 @@ class _Judgement:
 
     def _counted(self, part: Part, schedules: Sequence[ScheduleRow]) -> _Counted:
         healthy = [each for each in schedules if not self.health[each.title]]
+        objective = self.view.objective or strictest_objective(schedules)
         return _Counted(
             part,
             frozenset(each.title for each in schedules),
-            self.view.objective or strictest_objective(schedules),
+            objective,
             (healthy or schedules)[0].title,
+            expected_since(schedules) if objective is None else None,
         )
 
     def _namespace(
@@ -221,18 +216,53 @@ class _Judgement:
         if worst.backup is None and doubtful:
             text = f"{doubtful[0].row.name} came from a bucket, and nothing shows that this cluster made it"
             gaps.append(Gap(Reason.ORIGIN_UNKNOWN, text, worst.of.first, doubtful[0].row.name))
-        if not covering.titles:
+        if not gaps and covering.titles:
+            gaps += self._unproven(row, worst)
+        if not covering.titles and self.view.is_own:
+            text = f"namespace {row.name} has no NonAdminSchedule, and Schedules of administrators you may not see"
+            gaps = [Gap(Reason.NO_OWN_SCHEDULE, text)]
+        elif not covering.titles:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
+        judged = tuple(self.claims.judge(each, row, covering.schedules, good, gaps) for each in claims)
+        wants_data = any(each.is_wanted for each in judged)
         return NamespaceCoverage(
             row.name,
             covering.titles,
             worst.backup,
             covering.next_run,
-            tuple(self.claims.judge(each, row, covering.schedules, good, gaps) for each in claims),
+            judged,
             tuple(gaps),
             objective,
-            is_new=objective is not None and self.now - row.created <= objective,
+            is_new=row.created >= self._since(worst.of),
+            unknown=(
+                *self.view.unknown,
+                *(self.view.unknown_volumes if wants_data else ()),
+                *self._from_the_future(worst.backup),
+            ),
         )
+
+    def _from_the_future(self, backup: BackupRow | None) -> list[str]:
+        """Return that the age of a backup is unknown, because its clock and this one differ."""
+        if backup is None or backup.started is None or backup.started - self.now <= _SKEW:
+            return []
+        return [f"how old {backup.name} is: it started {stamp(backup.started)}, which is in the future"]
+
+    def _since(self, counted: _Counted) -> datetime:
+        """Return since when a good backup should have started: one that misses it is late."""
+        if counted.objective is not None:
+            return self.now - counted.objective
+        return counted.expected or self.now - _DAY
+
+    def _unproven(self, row: NamespaceRow, worst: _Newest) -> list[Gap]:
+        """Return the gap of a namespace whose schedules are in order and have made no good backup, or none lately."""
+        expected, backup, schedule = worst.of.expected, worst.backup, worst.of.first
+        if backup is None:
+            text = f"namespace {row.name} has no good backup yet; {schedule} has made none"
+            return [Gap(Reason.NO_GOOD_BACKUP, text, schedule)]
+        if expected is None or backup.started is None or backup.started >= expected or row.created >= expected:
+            return []
+        text = f"the newest good backup of namespace {row.name}, {backup.name}, is older than the last three runs"
+        return [Gap(Reason.RUNS_MISSED, f"{text} of {schedule}", schedule)]
 
     def _worst(self, covering: _Covering, good: Sequence[Candidate]) -> _Newest:
         """Return the part whose newest backup misses its objective, or is the oldest.

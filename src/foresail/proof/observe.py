@@ -62,8 +62,14 @@ class ScheduleRow:
     runner_unknown: str = ""
     """Why it is unknown whether anything runs it, if so."""
 
+    velero_down: str = ""
+    """Why no pod of Velero can run it now, if so."""
+
     location_problem: str = ""
     """Why its storage location cannot be used now, if so."""
+
+    expected: datetime | None = None
+    """A good backup should have started since then: the third last time at which it was due; None if unknown."""
 
     policy_unread: str = ""
     """Why its resource policy could not be read, if so: it is unknown then which data it saves."""
@@ -125,3 +131,11 @@ class CoverageView:
     """The kinds that the cluster serves; None if they are unknown, or no spec includes kinds by name."""
 
     server: ServerFlags = field(default_factory=ServerFlags)
+    is_own: bool = False
+    """Whether it has the schedules of one team only: those of administrators may cover its namespace too."""
+
+    unknown: tuple[str, ...] = ()
+    """What the reader could not find out about any namespace, each as a sentence without its end."""
+
+    unknown_volumes: tuple[str, ...] = ()
+    """The same about namespaces with volumes."""

@@ -1,9 +1,13 @@
 """Why a namespace or a claim is not covered: words that appear in `foresail coverage`."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from enum import StrEnum
 
 import msgspec
+
+OVERDUE = timedelta(minutes=10)
+"""How long after its planned time a run may be missing before nobody seems to run the schedule."""
 
 
 class Reason(StrEnum):
@@ -12,6 +16,11 @@ class Reason(StrEnum):
     NO_SCHEDULE = "NoSchedule"
     """No Schedule and no NonAdminSchedule covers the namespace. Create one, or label the namespace
     `velero.io/exclude-from-backup=true`.
+    """
+
+    NO_OWN_SCHEDULE = "NoOwnSchedule"
+    """The namespace has no NonAdminSchedule. A team may not see whether a Schedule of administrators covers it. Create
+    one with `foresail backup schedule create`, or ask an administrator.
     """
 
     PAUSED = "SchedulePaused"
@@ -32,6 +41,11 @@ class Reason(StrEnum):
     RUNNER_UNKNOWN = "RunnerUnknown"
     """No Deployment or pod is recognised as a Velero server, so it is unknown whether anything runs the schedules.
     `foresail doctor` shows the next step.
+    """
+
+    VELERO_NOT_READY = "VeleroNotReady"
+    """No pod of the Velero server is ready, so no schedule runs and nothing can be restored. `foresail doctor` shows
+    why.
     """
 
     LOCATION_UNAVAILABLE = "LocationUnavailable"
@@ -62,9 +76,22 @@ class Reason(StrEnum):
     VOLUME_LEFT_OUT = "VolumeLeftOut"
     """No schedule saves the data of the claim. The message has the reason for each of them."""
 
+    POLICY_UNREAD = "PolicyUnread"
+    """You may not read the resource policy of a schedule, so it is unknown whether it saves the data of the claim."""
+
     OBJECTIVE_MISSED = "ObjectiveMissed"
     """The newest good backup of the namespace, or with the data of the claim, is older than the objective, or there is
     none.
+    """
+
+    RUNS_MISSED = "RunsMissed"
+    """There is no objective, and the newest good backup of the namespace, or with the data of the claim, is older than
+    the last three times at which the schedule was due.
+    """
+
+    NO_GOOD_BACKUP = "NoGoodBackup"
+    """There is no good backup of the namespace, or none with the data of the claim, and nothing else is wrong: the
+    first run is still to come. Start it now if you do not want to wait.
     """
 
 

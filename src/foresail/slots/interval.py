@@ -18,6 +18,7 @@ COMPARED_AHEAD = timedelta(days=400)
 _A_DAY_OF_FIRES = 1_500  # of the densest schedule, and some of the next day
 _MOST_RUNS = 100
 _DAY = timedelta(days=1)
+_SECOND = timedelta(seconds=1)
 
 
 def shortest_gap(cron: Schedule, now: datetime) -> timedelta | None:
@@ -83,6 +84,19 @@ def _shortest_gap(cron: Schedule, start: datetime) -> timedelta | None:
     ahead = takewhile(lambda each: each - start <= COMPARED_AHEAD, fires_after(cron, start))
     fires = islice(ahead, COMPARED_FIRES)
     return min((later - earlier for earlier, later in pairwise(fires)), default=None)
+
+
+def third_last_fire(cron: Schedule, now: datetime) -> datetime | None:
+    """Return the fire before the last two; None if there was none in the time behind."""
+    return _third_last_fire(cron, now.replace(second=0, microsecond=0))
+
+
+@lru_cache(20_000)
+def _third_last_fire(cron: Schedule, now: datetime) -> datetime | None:
+    at: datetime | None = now
+    for _ in range(3):
+        at = cron.last_fire(now - COMPARED_AHEAD, at - _SECOND) if at is not None else None
+    return at
 
 
 def stable_delay(uid: str, longest: timedelta) -> timedelta:

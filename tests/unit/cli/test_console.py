@@ -275,8 +275,21 @@ def test_the_overview_answers_what_is_protected_and_what_waits(tmp_path: Path) -
         return " ".join(Outline((await browser.get("/")).text).texts)
 
     shown = browse(tmp_path, walk)
-    for each in ("Protected namespaces", "Worst RPO", "NoSchedule", "velero/nightly", "Waiting and running"):
+    for each in ("Safe namespaces", "Worst RPO", "NoSchedule", "velero/nightly", "Waiting and running"):
         assert each in shown
+
+
+@pytest.mark.parametrize("is_tenant", [False, True])
+def test_the_page_of_a_namespace_begins_with_its_verdict(tmp_path: Path, is_tenant: bool) -> None:
+    async def walk(browser: Browser) -> list[str]:
+        await browser.sign_in()
+        return Outline((await browser.get("/ns/shop")).text).texts
+
+    own = {**of_tenant(), REVIEWS: {"status": {"allowed": False}}}
+    shown = browse(tmp_path, walk, own) if is_tenant else browse(tmp_path, walk)
+    verdict = shown[shown.index("Verdict") + 1]
+    assert verdict != "Safe"
+    assert verdict in ("At risk", "Unsafe", "Unknown")
 
 
 def test_the_list_of_namespaces_is_searched_and_paged_on_the_server(tmp_path: Path) -> None:

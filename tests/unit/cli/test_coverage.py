@@ -12,6 +12,7 @@ from foresail.cli.coverage.show import summary
 from foresail.cli.main import main
 from foresail.kube.clock import now
 from foresail.proof.coverage import NamespaceCoverage
+from foresail.proof.reasons import Gap, Reason
 from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
@@ -30,7 +31,8 @@ def named(name: str, namespace: str = "", **rest: object) -> dict[str, Any]:
 
 def deployment(*flags: str) -> dict[str, Any]:
     server = {"name": "velero", "image": "velero/velero:v1.18.3", "args": ["server", *flags]}
-    return named("velero", "velero", spec={"template": {"spec": {"containers": [server]}}})
+    spec = {"template": {"spec": {"containers": [server]}}}
+    return named("velero", "velero", spec=spec, status={"readyReplicas": 1, "replicas": 1})
 
 
 def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any]:
@@ -82,7 +84,14 @@ def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any
         LEASE: {"spec": {"holderIdentity": "foresail-1", "renewTime": now().isoformat()}},
         "/apis/foresail.dev/v1alpha1/schedulepolicies": listed(policy),
         "/apis/oadp.openshift.io/v1alpha1/nonadminbackups": listed(request, forged),
-        f"{VELERO}/schedules": listed(named("nightly", "velero", spec={"schedule": "@daily", "template": template})),
+        f"{VELERO}/schedules": listed(
+            named(
+                "nightly",
+                "velero",
+                spec={"schedule": "@daily", "template": template},
+                status={"lastBackup": now().isoformat()},
+            )
+        ),
         "/apis/oadp.openshift.io/v1alpha1/nonadminschedules": listed(mine),
     }
 
@@ -110,20 +119,24 @@ def test_each_namespace_shows_what_covers_it_and_what_does_not(run: Callable[...
     assert "nightly-1 (3h ago)" in lines["shop"]
     assert "0/1" in lines["shop"]
     assert lines["shop"].endswith("VolumeLeftOut")
-    assert err == "3 of 4 namespaces have gaps.\n"
+    assert err == "1 of 4 namespaces are safe, 1 AtRisk, 2 Unsafe.\n"
 
 
 def test_gaps_alone_are_no_failure_unless_asked_for(run: Callable[..., tuple[int, str, str]]) -> None:
     assert run("-A")[0] == 0
     code, out, err = run("-n", "lab", "--fail-on", "gaps")
-    assert (code, err) == (0, "No gaps found.\n")
+    assert code == 0
+    assert err.startswith("Safe: the newest good backup, lab-mine-1, started ")
     assert "bank" not in out
+    assert run("-n", "lab", "--fail-on", "not-safe")[0] == 0
+    assert run("-n", "shop", "--fail-on", "not-safe", "--rpo", "26h")[0] == 1
 
 
-def test_a_namespace_without_gap_and_without_backup_is_mentioned() -> None:
-    covered = NamespaceCoverage("shop", ("nightly",))
-    assert summary([covered]) == "No gaps found. No good backup yet: 1 of 1 namespaces."
-    assert summary([NamespaceCoverage("out", is_excluded=True)]) == "No gaps found."
+def test_an_excluded_namespace_is_not_counted() -> None:
+    out = NamespaceCoverage("out", is_excluded=True)
+    assert summary([out]) == "0 of 0 namespaces are safe."
+    shop = NamespaceCoverage("shop", ("nightly",), gaps=(Gap(Reason.PAUSED, "nightly is paused"),), is_new=True)
+    assert summary([out, shop]) == "AtRisk: nightly is paused."
 
 
 def test_json_has_every_gap_with_its_message(run: Callable[..., tuple[int, str, str]]) -> None:
@@ -390,12 +403,12 @@ def test_a_missing_resource_policy_is_a_gap(run: Callable[..., tuple[int, str, s
     assert "ConfigMap rules does not exist" in shop["gaps"][0]["message"]
 
 
-def test_metrics_have_at_most_five_series_for_each_namespace(run: Callable[..., tuple[int, str, str]]) -> None:
+def test_metrics_have_at_most_six_series_for_each_namespace(run: Callable[..., tuple[int, str, str]]) -> None:
     families = list(text_string_to_metric_families(run("-A", "-o", "metrics")[1]))
     samples = [sample for family in families for sample in family.samples]
     per_namespace = Counter(sample.labels["namespace"] for sample in samples if sample.labels)
     assert set(per_namespace) == {"shop", "bank", "lab", "gone"}
-    assert max(per_namespace.values()) == 5
+    assert max(per_namespace.values()) == 6
     values = {(sample.name, sample.labels.get("namespace")): sample.value for sample in samples}
     assert values["foresail_namespace_good_backup_timestamp_seconds", "bank"] == 0
     assert ("foresail_namespace_good_backup_timestamp_seconds", "gone") not in values
@@ -569,3 +582,144 @@ def test_a_tenant_sees_their_own_namespace(tmp_path: Path, capsys: pytest.Captur
         assert "Schedules of administrators, which you may not list, may cover it as well" in printed.err
         assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-A"]) == 1
     assert "hint: name your own namespace with -n" in capsys.readouterr().err
+
+
+def verdicts(folder: Path, capsys: pytest.CaptureFixture[str], found: dict[str, Any], *options: str) -> dict[str, Any]:
+    """Return what is said of each namespace of a cluster."""
+    with canned(folder, found) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-o", "json", *(options or ("-A", "--rpo", "26h"))])
+    return {each["namespace"]: each for each in json.loads(capsys.readouterr().out)["namespaces"]}
+
+
+def test_each_namespace_has_one_verdict_with_its_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = verdicts(tmp_path, capsys, answers())
+    assert {name: each["verdict"] for name, each in found.items()} == {
+        "bank": "Unsafe", "gone": "AtRisk", "lab": "Safe", "shop": "Unsafe"
+    }  # fmt: skip
+    assert found["lab"]["message"].startswith("the newest good backup, lab-mine-1, started ")
+    assert found["shop"]["message"].startswith("no schedule saves the data of claim data: nightly: ")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "message"),
+    [
+        (1, "lab/mine: 0 of 1 pods of Velero's Deployment velero are ready"),
+        (0, "lab/mine: Velero's Deployment velero is scaled to 0 pods"),
+    ],
+)
+def test_without_a_pod_of_velero_nothing_is_safe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], replicas: int, message: str
+) -> None:
+    stopped = deployment() | {"status": {}}
+    stopped["spec"]["replicas"] = replicas
+    found = answers() | {"/apis/apps/v1/namespaces/velero/deployments": listed(stopped)}
+    lab = verdicts(tmp_path, capsys, found)["lab"]
+    assert (lab["verdict"], lab["message"]) == ("AtRisk", message)
+    with canned(tmp_path, found) as server:
+        assert main(["schedule", "get", "--kubeconfig", str(server.kubeconfig), "-n", "velero"]) == 0
+        assert capsys.readouterr().out.rstrip().endswith("VeleroNotReady")
+        assert main(["coverage", "--kubeconfig", str(server.kubeconfig), "-A", "-o", "metrics"]) == 0
+    assert 'foresail_namespace_safety{namespace="lab",verdict="AtRisk"} 1' in capsys.readouterr().out
+
+
+def test_a_server_outside_of_its_deployment_shows_by_its_locations_that_it_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beside = deployment() | {"status": {}}
+    beside["spec"]["replicas"] = 0
+    status = {"phase": "Available", "lastValidationTime": (now() - timedelta(seconds=40)).isoformat()}
+    location = named("default", "velero", spec={"default": True}, status=status)
+    found = answers() | {
+        "/apis/apps/v1/namespaces/velero/deployments": listed(beside),
+        f"{VELERO}/backupstoragelocations": listed(location),
+    }
+    assert verdicts(tmp_path, capsys, found)["lab"]["verdict"] == "Safe"
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("/apis/foresail.dev/v1alpha1/schedulepolicies", ("-A",), "unknown is the objective that a SchedulePolicy"),
+        (f"{VELERO}/volumesnapshotlocations", (), "unknown is whether Velero's plugins can snapshot"),
+        ("/apis/foresail.dev/v1alpha1/selfservicepolicies", (), "unknown is which defaults SelfServicePolicies set"),
+    ],
+)
+def test_what_the_reader_may_not_see_is_unknown_and_no_gap(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, options: tuple[str, ...], message: str
+) -> None:
+    (claim,) = answers()["/api/v1/persistentvolumeclaims"]["items"]
+    claim["metadata"]["namespace"] = "lab"
+    found = answers() | {path: FORBIDDEN, "/api/v1/persistentvolumeclaims": listed(claim)}
+    (_, of_tenant, _) = found[f"{VELERO}/backups"]["items"]
+    of_tenant["status"]["volumeSnapshotsCompleted"] = 1
+    lab = verdicts(tmp_path, capsys, found, *options)["lab"]
+    assert (lab["verdict"], lab["gaps"], lab["claims"][0]["gaps"]) == ("Unknown", [], [])
+    assert lab["message"].startswith(message)
+    assert lab["unknown"]
+
+
+LEFT_OUT = {
+    "type": "DataIncomplete",
+    "status": "True",
+    "reason": "VolumesLeftOut",
+    "message": "Completed, but 1 of 1 volume was not backed up: data",
+}
+
+
+def test_an_administrator_hears_what_the_operator_says_a_backup_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (claim,) = answers()["/api/v1/persistentvolumeclaims"]["items"]
+    claim["metadata"]["namespace"] = "lab"
+    found = answers() | {"/api/v1/persistentvolumeclaims": listed(claim)}
+    (_, of_tenant, _) = found[f"{VELERO}/backups"]["items"]
+    of_tenant["status"]["volumeSnapshotsCompleted"] = 1
+    assert verdicts(tmp_path, capsys, found)["lab"]["verdict"] == "Safe"
+    (request, _) = found["/apis/oadp.openshift.io/v1alpha1/nonadminbackups"]["items"]
+    request["status"] = {"conditions": [LEFT_OUT]}
+    lab = verdicts(tmp_path, capsys, found)["lab"]
+    assert lab["verdict"] == "Unsafe"
+    assert "mine, lab-mine-1, has no snapshot of claim data" in lab["message"]
+
+
+def own_cluster(*conditions: dict[str, str]) -> dict[str, Any]:
+    """Return what a team sees of its namespace with a volume, a schedule and a backup with these conditions."""
+    cluster = answers()
+    (mine,) = cluster["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
+    (request, _) = cluster["/apis/oadp.openshift.io/v1alpha1/nonadminbackups"]["items"]
+    (_, of_tenant, _) = cluster[f"{VELERO}/backups"]["items"]
+    request["status"] = {"conditions": list(conditions), "veleroBackup": {"status": of_tenant["status"]}}
+    claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})
+    own = {("namespaces", ""), ("persistentvolumeclaims", "lab"), ("pods", "lab")}
+
+    def review(_: str, sent: dict[str, Any]) -> dict[str, Any]:
+        asked = sent["spec"]["resourceAttributes"]
+        allowed = (asked["resource"], asked.get("namespace", "")) in own - {("namespaces", "")}
+        return {"status": {"allowed": allowed}}
+
+    return {
+        REVIEWS: review,
+        f"{TENANTS}/nonadminschedules": listed(mine),
+        f"{TENANTS}/nonadminbackups": listed(request),
+        "/api/v1/namespaces/lab/persistentvolumeclaims": listed(claim),
+        "/api/v1/namespaces/lab/pods": listed(),
+    }
+
+
+def test_a_team_is_never_told_that_it_is_safe_while_it_cannot_see_velero(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = verdicts(tmp_path, capsys, own_cluster(), "-n", "lab")["lab"]
+    assert (lab["verdict"], lab["gaps"]) == ("Unknown", [])
+    assert lab["message"].startswith("unknown is whether Velero and its storage location work now")
+    assert lab["claims"][0]["gaps"] == []
+
+
+def test_a_team_hears_that_its_volume_is_in_no_backup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = verdicts(tmp_path, capsys, own_cluster(LEFT_OUT), "-n", "lab")["lab"]
+    assert lab["verdict"] == "Unsafe"
+    assert "lab/mine, mine-1, has no snapshot of claim data" in lab["message"]
+    assert lab["claims"][0]["newestGoodBackup"] is None
+    with canned(tmp_path, own_cluster(LEFT_OUT)) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "lab"])
+    assert capsys.readouterr().err.splitlines()[-1].startswith("Unsafe: the last run of lab/mine")

@@ -183,8 +183,8 @@ def test_failed_checks_come_first_and_one_that_cannot_be_decoded_hides_no_other(
 
 def test_a_namespace_that_nobody_wants_a_backup_of_does_not_count() -> None:
     found = replace(figures(), namespaces=(NamespaceCoverage("out", is_excluded=True),))
-    assert (found.counted, found.protected, found.worst, found.without_backup) == ([], 0, None, [])
-    assert "excluded" in report_page(found)
+    assert (found.counted, found.safe, found.worst, found.without_backup) == ([], 0, None, [])
+    assert "Excluded" in report_page(found)
 
 
 def test_the_next_runs_of_all_schedules_are_in_order() -> None:
@@ -264,7 +264,7 @@ def test_an_administrator_gets_every_namespace(run: Callable[..., tuple[int, str
     assert "foresail schedule create bank-daily --schedule '0 3 * * *' --include-namespaces bank -n velero" in shown
     assert "velero/nightly" in shown
     assert "lab/mine" in shown
-    assert err.endswith("All namespaces, 1 of 4 protected\n")
+    assert err.endswith("All namespaces, 0 of 4 safe\n")
     assert "There is no RestoreCheck" in shown
 
 

@@ -59,7 +59,7 @@ class _Named(msgspec.Struct):
 
 _LARGE = 8 << 10
 _LONGEST_LINE = 4 << 20
-_NOT_SHOWN = ("finalizers", "managedFields")
+_WRITES = "managedFields"
 _document = msgspec.json.Decoder(dict[str, Any])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _named = msgspec.json.Decoder(_Named)
@@ -76,9 +76,14 @@ def _slim(item: msgspec.Raw) -> msgspec.Raw:
     document = decode(_document, item)
     metadata = document.get("metadata")
     if isinstance(metadata, dict):
-        for name in _NOT_SHOWN:
-            metadata.pop(name, None)
+        metadata.pop("finalizers", None)
+        metadata[_WRITES] = [_scaled(each) for each in metadata.get(_WRITES) or () if "f:replicas" in str(each)]
     return msgspec.Raw(msgspec.json.encode(document))
+
+
+def _scaled(write: dict[str, Any]) -> dict[str, Any]:
+    """Return when the number of pods was set, which is all that a page needs of who wrote what."""
+    return {"time": write.get("time"), "fieldsV1": {"f:spec": {"f:replicas": {}}}}
 
 
 class KeptList:

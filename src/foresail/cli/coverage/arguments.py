@@ -16,9 +16,9 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     one = commands.add_parser(
         "coverage",
         help="show which namespaces and volumes are backed up, and why one is not",
-        description="Shows for each namespace and claim which schedules cover it, the newest good backup, the next run"
-        " and the gaps. Works without a running operator and changes nothing. If you may not list Velero's objects,"
-        " only the NonAdminSchedules and NonAdminBackups of your namespace count.",
+        description="Shows for each namespace whether it is safe, and for it and each claim which schedules cover it,"
+        " the newest good backup, the next run and the gaps. Works without a running operator and changes nothing."
+        " If you may not list Velero's objects, only NonAdminSchedules and NonAdminBackups of your namespace count.",
         epilog=examples(
             "foresail coverage -A",
             "foresail coverage -n shop -o wide",
@@ -33,7 +33,11 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     where.add_argument("-n", "--namespace", metavar="NAMESPACE", help="(default: the namespace of the context)")
     add_velero_namespace(one)
     add_objective(one)
-    one.add_argument("--fail-on", choices=["gaps"], help="exit with code 1 if there are gaps")
+    one.add_argument(
+        "--fail-on",
+        choices=["gaps", "not-safe"],
+        help="exit with code 1 if there are gaps, or unless each namespace is safe",
+    )
     outputs = ["table", "wide", "json", "metrics"]
     one.add_argument(
         "-o", "--output", choices=outputs, default="table", help="metrics: Prometheus' text format (%(default)s)"

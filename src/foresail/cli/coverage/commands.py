@@ -33,11 +33,11 @@ def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
     match gap.reason:
         case Reason.PAUSED:
             words = ["foresail", "schedule", "unpause", name]
-        case Reason.OBJECTIVE_MISSED:
+        case Reason.OBJECTIVE_MISSED | Reason.RUNS_MISSED | Reason.NO_GOOD_BACKUP:
             words = ["foresail", "schedule", "run", name]
         case Reason.NOT_RUNNING:
             words = ["foresail", "schedule", "explain", name]
-        case Reason.NOBODY_RUNS | Reason.RUNNER_UNKNOWN:
+        case Reason.NOBODY_RUNS | Reason.RUNNER_UNKNOWN | Reason.VELERO_NOT_READY:
             words = ["foresail", "doctor"]
         case Reason.LOCATION_UNAVAILABLE:
             words = ["velero", "backup-location", "get"]
@@ -54,9 +54,15 @@ def _of_tenant(namespace: str, name: str, gap: Gap, now: datetime) -> str:
     match gap.reason:
         case Reason.PAUSED:
             words = ["foresail", "backup", "schedule", "unpause", name]
-        case Reason.OBJECTIVE_MISSED | Reason.ORIGIN_UNKNOWN:
+        case Reason.OBJECTIVE_MISSED | Reason.ORIGIN_UNKNOWN | Reason.RUNS_MISSED | Reason.NO_GOOD_BACKUP:
             words = ["foresail", "backup", "create", f"catch-up-{now:%Y%m%d-%H%M}", "--wait"]
-        case Reason.NOT_RUNNING | Reason.NOBODY_RUNS | Reason.RUNNER_UNKNOWN | Reason.LOCATION_UNAVAILABLE:
+        case (
+            Reason.NOT_RUNNING
+            | Reason.NOBODY_RUNS
+            | Reason.RUNNER_UNKNOWN
+            | Reason.VELERO_NOT_READY
+            | Reason.LOCATION_UNAVAILABLE
+        ):
             words = ["foresail", "backup", "schedule", "explain", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["foresail", "backup", "explain", gap.backup]

@@ -1,4 +1,4 @@
-"""Coverage as figures for Prometheus: at most five series for each namespace."""
+"""Coverage as figures for Prometheus: at most six series for each namespace."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -6,8 +6,10 @@ from datetime import datetime
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.reasons import Reason, is_late
+from foresail.proof.safety import safety_of
 
 _TIME = "foresail_coverage_timestamp_seconds"
+_SAFETY = "foresail_namespace_safety"
 _Value = Callable[[NamespaceCoverage], float | None]
 
 
@@ -52,7 +54,7 @@ _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
         lambda each: each.claims_saved,
     ),
 }
-FAMILIES = (_TIME, *_OF_NAMESPACES)
+FAMILIES = (_TIME, *_OF_NAMESPACES, _SAFETY)
 
 
 def text_format(found: Iterable[NamespaceCoverage], instant: datetime) -> str:
@@ -63,4 +65,9 @@ def text_format(found: Iterable[NamespaceCoverage], instant: datetime) -> str:
         values = ((each.name, value(each)) for each in rows)
         lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
         lines += [f'{name}{{namespace="{each}"}} {figure:.0f}' for each, figure in values if figure is not None]
+    lines += [
+        f"# HELP {_SAFETY} The verdict about a namespace: Safe, AtRisk, Unsafe or Unknown.",
+        f"# TYPE {_SAFETY} gauge",
+    ]
+    lines += [f'{_SAFETY}{{namespace="{each.name}",verdict="{safety_of(each).verdict.value}"}} 1' for each in rows]
     return "\n".join(lines)

@@ -12,13 +12,14 @@ from foresail.selfservice.access.discovery import CORE
 _AGGREGATED = "APIGroupDiscoveryList"
 
 
-async def read_kinds(cluster: Cluster, specs: Iterable[BackupSpec]) -> Discovery | None:
+async def read_kinds(cluster: Cluster, specs: Iterable[BackupSpec], unknown: list[str]) -> Discovery | None:
     """Return the kinds that Velero can back up; None if no spec includes kinds by name, or discovery fails."""
     if not any(each.included_resources or each.included_namespace_scoped_resources for each in specs):
         return None
     found = await cluster.discovered()
     if found is None or found.kind != _AGGREGATED:
         hint("the API server lists no kinds: not judged is whether a template includes cluster-scoped kinds only")
+        unknown.append("whether a template includes cluster-scoped kinds only: the API server lists no kinds")
         return None
     kinds = {
         (group.metadata.name, each.resource): _kind(group.metadata.name, each)

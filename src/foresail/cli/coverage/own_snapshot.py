@@ -16,7 +16,7 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
-from foresail.cli.coverage.snapshot import claim_rows, failure_of
+from foresail.cli.coverage.snapshot import claim_rows, claims_not_in, failure_of
 from foresail.cli.coverage.tenant_schedules import lists_of_kinds, tenant_schedules
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
@@ -24,10 +24,8 @@ from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.proof.observe import BackupRow, CoverageView, NamespaceRow
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.data_incomplete import claims_left_out
-from foresail.selfservice.requests.status import DATA_INCOMPLETE, TRUE
 
+_UNSEEN = "whether Velero and its storage location work now, which only administrators may see"
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _any = msgspec.json.Decoder(dict[str, Any])
 
@@ -47,7 +45,7 @@ def not_all_namespaces(velero_namespace: str) -> CommandError:
     return CommandError(problem, "name your own namespace with -n")
 
 
-async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None) -> CoverageView:
+async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None, now: datetime) -> CoverageView:
     """Read the namespace, its claims, and the tenant's own schedules and backups."""
     created = _ALWAYS
     if await may(cluster, "get", NAMESPACE, namespace):
@@ -56,15 +54,18 @@ async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta |
     schedules = await cluster.listed(NON_ADMIN_SCHEDULE, namespace)
     titles = {each.get("uid", ""): f"{namespace}/{each.get('name')}" for each in map(_metadata, schedules)}
     backups = [decode_request(BACKUPS, each) for each in await cluster.listed(BACKUPS.kind, namespace)]
-    claims, pods = [await _listed_if_allowed(cluster, kind, namespace) for kind in (CLAIM, POD)]
+    unread = list[str]()
+    claims, pods = [await _listed_if_allowed(cluster, kind, namespace, unread) for kind in (CLAIM, POD)]
     # A tenant may not read PersistentVolumes: a claim that names one has it.
     names = {(each.get("spec") or {}).get("volumeName") for each in claims} - {None, ""}
     return CoverageView(
         (NamespaceRow(namespace, created),),
         claim_rows(claims, [{"metadata": {"name": each}} for each in names], pods),
-        tuple(row for _, row in tenant_schedules(schedules, {})),
+        tuple(row for _, row in tenant_schedules(schedules, {}, now)),
         tuple(own_backup_row(each, titles) for each in backups),
         objective,
+        is_own=True,
+        unknown=(_UNSEEN, *unread),
     )
 
 
@@ -89,20 +90,13 @@ def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
         made.progress.items_backed_up or 0 if made.progress else None,
         titles.get(annotations.get(SCHEDULE_UID, ""), ""),
         failure_of(made.failure_reason, made.validation_errors, made.errors),
-        left_out=_left_out(each),
+        left_out=claims_not_in(each.request.status.conditions),
     )
 
 
-def _left_out(each: TenantRequest) -> frozenset[str] | None:
-    """Return the claims that a backup has left out; None if the operator does not know which."""
-    incomplete = each.condition(DATA_INCOMPLETE)
-    if incomplete is None or incomplete.status != TRUE or incomplete.reason != Reason.VOLUMES_LEFT_OUT:
-        return frozenset()
-    return claims_left_out(incomplete.message)
-
-
-async def _listed_if_allowed(cluster: Cluster, kind: Kind, namespace: str) -> list[dict[str, Any]]:
+async def _listed_if_allowed(cluster: Cluster, kind: Kind, namespace: str, unread: list[str]) -> list[dict[str, Any]]:
     if not await may(cluster, "list", kind, namespace):
+        unread.append(f"which volumes it has: you may not list {kind.plural}")
         return []
     return [_any.decode(each) for each in await cluster.listed(kind, namespace)]
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,12 +22,13 @@ from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import CoverageView
 from foresail.proof.reasons import Gap
+from foresail.proof.safety import Verdict, count_safe, safety_of
 
 SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that -A leaves out, as it does Velero's own; -n shows each of them."""
 
-_HEADER = ("NAMESPACE", "COVERED BY", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "VOLUMES", "GAPS")
-_WIDE = ("NAMESPACE", "CLAIM", "COVERED BY", "METHOD", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "GAP")
+_HEADER = ("NAMESPACE", "VERDICT", "COVERED BY", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "VOLUMES", "GAPS")
+_WIDE = ("NAMESPACE", "VERDICT", "CLAIM", "COVERED BY", "METHOD", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "GAP")
 _MAY_COVER_TOO = (
     "Schedules of administrators, which you may not list, may cover it as well;"
     " defaults of administrators for volumes are not judged"
@@ -42,7 +44,6 @@ def run_coverage(args: argparse.Namespace) -> int:
     instant = now()
     view = on_cluster(args, lambda cluster: _read(cluster, args, objective, instant))
     found = selected(judge(view, instant), "" if args.all_namespaces else args.namespace, args.velero_namespace)
-    gaps = [gap for each in found for gap in each.all_gaps()]
     if args.output == "json":
         print(json.dumps(document(found, objective, instant), indent=2))
     elif args.output == "metrics":
@@ -50,7 +51,13 @@ def run_coverage(args: argparse.Namespace) -> int:
     else:
         print(coverage_table(found, instant, wide=args.output == "wide", width=terminal_width(sys.stdout)))
         print(summary(found), file=sys.stderr)
-    return 1 if args.fail_on and gaps else 0
+    return int(_has_failed(found, args.fail_on))
+
+
+def _has_failed(found: Iterable[NamespaceCoverage], fail_on: str | None) -> bool:
+    if fail_on == "gaps":
+        return any(each.all_gaps() for each in found)
+    return fail_on == "not-safe" and not all(safety_of(each).verdict.is_fine for each in found)
 
 
 async def _read(
@@ -67,7 +74,7 @@ async def _read(
     if args.all_namespaces:
         raise not_all_namespaces(args.velero_namespace)
     hint(f"only NonAdminSchedules and NonAdminBackups of namespace {args.namespace} count; {_MAY_COVER_TOO}")
-    return await read_own_view(cluster, args.namespace, objective)
+    return await read_own_view(cluster, args.namespace, objective, instant)
 
 
 def selected(found: Iterable[NamespaceCoverage], namespace: str, velero_namespace: str) -> list[NamespaceCoverage]:
@@ -90,6 +97,7 @@ def coverage_table(found: Sequence[NamespaceCoverage], instant: datetime, *, wid
 def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
     return (
         each.name,
+        safety_of(each).verdict.value,
         _schedules(each),
         *_when(each, instant),
         f"{each.claims_saved}/{each.claims_wanted}" if each.claims_wanted else "none",
@@ -98,14 +106,15 @@ def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
 
 
 def _wide_lines(each: NamespaceCoverage, instant: datetime) -> Iterable[tuple[str, ...]]:
-    gaps = [_text(gap) for gap in each.gaps] or [""]
-    yield each.name, "", _schedules(each), "", *_when(each, instant), gaps[0]
+    safety = safety_of(each)
+    gaps = [_text(gap) for gap in each.gaps] or [safety.message if safety.verdict is Verdict.UNKNOWN else ""]
+    yield each.name, safety.verdict.value, "", _schedules(each), "", *_when(each, instant), gaps[0]
     for gap in gaps[1:]:
-        yield each.name, "", "", "", "", "", "", gap
+        yield each.name, "", "", "", "", "", "", "", gap
     for claim in each.claims:
         text = "; ".join(map(_text, claim.gaps))
         schedules = ",".join(claim.schedules) or ("<none>" if claim.is_wanted else "<no data>")
-        yield each.name, claim.name, schedules, claim.method.value, *_when(claim, instant), text
+        yield each.name, "", claim.name, schedules, claim.method.value, *_when(claim, instant), text
 
 
 def _schedules(each: NamespaceCoverage) -> str:
@@ -127,11 +136,14 @@ def _text(gap: Gap) -> str:
 
 
 def summary(found: Sequence[NamespaceCoverage]) -> str:
-    """Return how many namespaces have gaps, and how many of the others have no good backup."""
-    open_ones = sum(bool(each.all_gaps()) for each in found)
-    bare = sum(each.newest_good is None and not each.is_excluded and not each.all_gaps() for each in found)
-    text = f"{open_ones} of {len(found)} namespaces have gaps." if open_ones else "No gaps found."
-    return f"{text} No good backup yet: {bare} of {len(found)} namespaces." if bare else text
+    """Return how many namespaces are safe, and how many have each other verdict; of a single one, why."""
+    counted = [each for each in found if not each.is_excluded]
+    if len(counted) == 1:
+        safety = safety_of(counted[0])
+        return f"{safety.verdict.value}: {safety.message}."
+    verdicts = Counter(safety_of(each).verdict for each in counted)
+    others = [f"{verdicts[each]} {each.value}" for each in Verdict if each is not Verdict.SAFE and verdicts[each]]
+    return ", ".join([f"{verdicts[Verdict.SAFE]} of {len(counted)} namespaces are safe", *others]) + "."
 
 
 def document(found: Sequence[NamespaceCoverage], objective: timedelta | None, instant: datetime) -> dict[str, Any]:
@@ -140,13 +152,18 @@ def document(found: Sequence[NamespaceCoverage], objective: timedelta | None, in
         "time": instant.isoformat(),
         "objectiveSeconds": objective.total_seconds() if objective else None,
         "gaps": sum(len(each.all_gaps()) for each in found),
+        "safe": count_safe(found),
         "namespaces": [_data(each, instant) for each in found],
     }
 
 
 def _data(each: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
+    safety = safety_of(each)
     return {
         "namespace": each.name,
+        "verdict": safety.verdict.value,
+        "message": safety.message,
+        "unknown": list(each.unknown),
         "excluded": each.is_excluded,
         **_protection(each, instant),
         "claims": [

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api import nonadmin, velero
-from foresail.api.apps import DEPLOYMENT, Deployment, server_words
+from foresail.api.apps import Deployment, server_words
 from foresail.api.core import CLAIM, NAMESPACE, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import REQUEST_UID, SCHEDULE_UID
@@ -24,15 +24,22 @@ from foresail.cli.coverage.resource_policies import read_resource_policies, with
 from foresail.cli.coverage.tenant_schedules import read_rules, spec_of, tenant_schedules
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
+from foresail.cli.schedule.runner import is_without_its_policy, nobody_runs, runner_unknown, velero_down
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate, read_namespace, read_policies, row_of
 from foresail.origin import Origin, origin_of
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
-from foresail.schedules.observe import LocationRow
+from foresail.schedules.expression import parse_expression
+from foresail.schedules.observe import LocationRow, location_of
 from foresail.schedules.policies import rpo_of
+from foresail.schedules.reasons import Because
 from foresail.schedules.rules import cannot_run, location_problem
 from foresail.scope.releases import release_of
 from foresail.scope.server import ServerFlags, server_flags
 from foresail.scope.world import claims_of
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.data_incomplete import claims_left_out
+from foresail.selfservice.requests.status import DATA_INCOMPLETE, TRUE
+from foresail.slots.interval import third_last_fire
 
 _any = msgspec.json.Decoder(dict[str, Any])
 _Row = TypeVar("_Row", ScheduleRow, BackupRow)
@@ -67,8 +74,13 @@ class _Backup(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
+class _RequestStatus(msgspec.Struct, frozen=True):
+    conditions: list[nonadmin.Condition] | None = None
+
+
 class _Request(msgspec.Struct, frozen=True):
     metadata: Metadata
+    status: _RequestStatus = _RequestStatus()
 
 
 class _NamespaceMetadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,7 +94,6 @@ class _Namespace(msgspec.Struct, frozen=True):
 
 
 _backup = msgspec.json.Decoder(_Backup)
-_deployment = msgspec.json.Decoder(Deployment)
 _request = msgspec.json.Decoder(_Request)
 _namespace = msgspec.json.Decoder(_Namespace)
 
@@ -101,26 +112,39 @@ async def read_view_and_schedules(
     namespaces = await cluster.listed(NAMESPACE, "")
     backups = [_backup.decode(each) for each in await cluster.listed(velero.BACKUP, velero_namespace)]
     schedules = await cluster.listed(velero.SCHEDULE, velero_namespace)
-    known = await read_namespace(cluster, velero_namespace, argparse.Namespace(), now, await read_policies(cluster))
+    unknown, unknown_volumes = list[str](), list[str]()
+    schedule_policies = await read_policies(cluster, unknown if objective is None else None)
+    known = await read_namespace(cluster, velero_namespace, argparse.Namespace(), now, schedule_policies)
+    unknown += filter(None, [known.velero.unknown])
     evaluated = [evaluate(row_of(each), _any.decode(each), known, now) for each in schedules]
     rows = tuple(map(_namespace_row, namespaces))
     of_tenants = await cluster.listed_if_known(NON_ADMIN_SCHEDULE)
-    tenants = list(tenant_schedules(of_tenants, await read_rules(cluster, rows) if of_tenants else {}))
+    rules = await read_rules(cluster, rows, unknown_volumes) if of_tenants else {}
+    tenants = list(tenant_schedules(of_tenants, rules, now))
     has_requests = bool(tenants) or any(REQUEST_UID in (each.metadata.annotations or {}) for each in backups)
     listed = await cluster.listed_if_known(NON_ADMIN_BACKUP) if has_requests else []
     requests = [_request.decode(each) for each in listed]
     release = release_of(known.server.version)
     locations = {each.key.name: each for each in known.locations}
     nobody = "" if known.self_service else "no replica of Foresail's operator runs"
-    judged = [*map(schedule_row, evaluated), *(replace(row, nobody_runs=nobody) for _, row in tenants)]
+    down = known.velero.problem
+    default = location_problem("", location_of("", known.locations))
+    of_requests = (
+        replace(
+            row, nobody_runs=nobody, velero_down=down, location_problem="" if row.spec.storage_location else default
+        )
+        for _, row in tenants
+    )
+    judged = [*(schedule_row(each, now) for each in evaluated), *of_requests]
     uids = {each.schedule.uid for each in evaluated} | {each.metadata.uid for each in requests}
     flags = replace(
-        await _read_flags(cluster, velero_namespace),
-        snapshot_providers=await _snapshot_providers(cluster, velero_namespace),
+        _flags(known.deployments, velero_namespace, unknown_volumes),
+        snapshot_providers=await _snapshot_providers(cluster, velero_namespace, unknown_volumes),
     )
     specs = [each.spec for each in judged]
     policies = await read_resource_policies(cluster, velero_namespace, specs, release, flags.global_policies)
     runs = tenant_runs([schedule for schedule, _ in tenants], requests)
+    left_out = {each.metadata.uid: claims_not_in(each.status.conditions) for each in requests}
     view = CoverageView(
         rows,
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
@@ -128,11 +152,13 @@ async def read_view_and_schedules(
             _with_bucket(with_policies(each, policies), locations, is_of_tenant=each.kind != "Schedule")
             for each in judged
         ),
-        tuple(_with_bucket(backup_row(each, runs, uids), locations, is_of_tenant=True) for each in backups),
+        tuple(_with_bucket(backup_row(each, runs, uids, left_out), locations, is_of_tenant=True) for each in backups),
         objective,
         release,
-        await read_kinds(cluster, [*specs, *(each.spec for each in backups)]),
+        await read_kinds(cluster, [*specs, *(each.spec for each in backups)], unknown),
         flags,
+        unknown=tuple(unknown),
+        unknown_volumes=tuple(unknown_volumes),
     )
     return view, evaluated
 
@@ -152,7 +178,7 @@ def _with_bucket(row: _Row, locations: Mapping[str, LocationRow], *, is_of_tenan
     return row
 
 
-async def _snapshot_providers(cluster: Cluster, namespace: str) -> frozenset[str] | None:
+async def _snapshot_providers(cluster: Cluster, namespace: str, unknown: list[str]) -> frozenset[str] | None:
     """Return the providers of the VolumeSnapshotLocations; None if they may not be listed."""
     try:
         found = await cluster.listed_if_known(velero.VOLUME_SNAPSHOT_LOCATION, namespace)
@@ -160,16 +186,18 @@ async def _snapshot_providers(cluster: Cluster, namespace: str) -> frozenset[str
         raise
     except CommandError as error:
         hint(f"whether Velero's plugins can snapshot the volumes is not judged: {error.problem}")
+        unknown.append(f"whether Velero's plugins can snapshot the volumes: {error.problem}")
         return None
     return frozenset(str((_any.decode(each).get("spec") or {}).get("provider", "")) for each in found)
 
 
-async def _read_flags(cluster: Cluster, namespace: str) -> ServerFlags:
-    deployments = [_deployment.decode(each) for each in await cluster.listed(DEPLOYMENT, namespace)]
+def _flags(deployments: Iterable[Deployment], namespace: str, unknown: list[str]) -> ServerFlags:
     containers = (container for each in deployments for container in each.spec.template.spec.containers)
     words = next(filter(None, map(server_words, containers)), None)
     if words is None:
-        hint(f"no Deployment in namespace {namespace} runs Velero: the defaults of its flags are assumed")
+        problem = f"no Deployment in namespace {namespace} runs Velero"
+        hint(f"{problem}: the defaults of its flags are assumed")
+        unknown.append(f"how Velero saves volumes, which its flags decide: {problem}")
         return ServerFlags()
     return server_flags(words)
 
@@ -197,14 +225,10 @@ def claim_rows(
     return tuple(rows)
 
 
-def schedule_row(each: EvaluatedSchedule) -> ScheduleRow:
+def schedule_row(each: EvaluatedSchedule, now: datetime) -> ScheduleRow:
     """Return a Schedule as coverage sees it: its next run and its objective are those of its SchedulePolicy."""
-    key, server = each.schedule.key, each.view.server
-    blocked = cannot_run(each.view, each.verdict)
-    nobody = (
-        "" if each.operator or server.runs_schedules else "both Velero's schedule controller and the operator are off"
-    )
-    unknown = "" if server.is_recognised else "no Deployment or pod is recognised as a Velero server"
+    key, blocked = each.schedule.key, cannot_run(each.view, each.verdict)
+    nobody, unknown = nobody_runs(each, now), runner_unknown(each)
     return ScheduleRow(
         "Schedule",
         key.namespace,
@@ -216,8 +240,21 @@ def schedule_row(each: EvaluatedSchedule) -> ScheduleRow:
         not_running=blocked.message if blocked is not None else "",
         nobody_runs=nobody,
         runner_unknown=unknown,
+        velero_down=velero_down(each),
         location_problem=location_problem(each.schedule.location, each.view.location),
+        expected=_expected(each, now),
     )
+
+
+def _expected(each: EvaluatedSchedule, now: datetime) -> datetime | None:
+    """Return since when a good backup should have started; None if windows leave runs out, or it is younger."""
+    view, schedule = each.view, each.schedule
+    if is_without_its_policy(each) or (view.policy is not None and view.policy.spec.windows is not None):
+        return None
+    cron = parse_expression(schedule.text, view.settings.zone, view.server.dialect, now)
+    since = third_last_fire(cron, now) if not isinstance(cron, Because) else None
+    begun = max(filter(None, (schedule.created, schedule.last_skipped)))
+    return since if since is not None and since > begun else None
 
 
 def _template(each: EvaluatedSchedule) -> BackupSpec:
@@ -237,7 +274,20 @@ def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Requ
     return {uid: title for uid, title in found.items() if title}
 
 
-def backup_row(each: _Backup, tenant_runs: Mapping[str, str], uids: Container[str]) -> BackupRow:
+def claims_not_in(conditions: Iterable[nonadmin.Condition] | None) -> frozenset[str] | None:
+    """Return the claims whose data a backup has not, by the conditions of its request; None if they are not named."""
+    incomplete = next((each for each in conditions or () if each.type == DATA_INCOMPLETE), None)
+    if incomplete is None or incomplete.status != TRUE or incomplete.reason != Reason.VOLUMES_LEFT_OUT:
+        return frozenset()
+    return claims_left_out(incomplete.message)
+
+
+def backup_row(
+    each: _Backup,
+    tenant_runs: Mapping[str, str],
+    uids: Container[str],
+    left_out: Mapping[str, frozenset[str] | None],
+) -> BackupRow:
     """Return a Backup as coverage sees it; `uids` are those of the Schedules and requests of this cluster."""
     labels, annotations, progress = each.metadata.labels or {}, each.metadata.annotations or {}, each.status.progress
     made_for = annotations.get(SCHEDULE_UID, "") or annotations.get(REQUEST_UID, "")
@@ -254,6 +304,7 @@ def backup_row(each: _Backup, tenant_runs: Mapping[str, str], uids: Container[st
         labels.get(velero.SCHEDULE_LABEL, "") or tenant_runs.get(annotations.get(REQUEST_UID, ""), ""),
         failure_of(each.status.failure_reason, each.status.validation_errors, each.status.errors),
         has_snapshots=each.status.has_snapshots,
+        left_out=left_out.get(annotations.get(REQUEST_UID, ""), frozenset()),
         origin=origin,
     )
 

@@ -1,6 +1,7 @@
 """NonAdminSchedules as coverage sees them: with the spec that the operator gives to their Backups."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,9 +15,12 @@ from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.proof.observe import NamespaceRow, ScheduleRow
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
+from foresail.selfservice.schedules.rules import DIALECT, ZONE
 from foresail.selfservice.specs.file_system import left_out
 from foresail.selfservice.specs.kinds import backed_up
 from foresail.selfservice.specs.values import Refusal
+from foresail.slots.expression import Unusable, read_expression
+from foresail.slots.interval import third_last_fire
 from foresail.tenancy.policies import PolicyRow, policy_for, policy_row
 
 _DECIDING_DATA = ("snapshot_volumes", "default_volumes_to_fs_backup", "resource_policy")
@@ -28,7 +32,9 @@ _tenant = msgspec.json.Decoder(nonadmin.Schedule)
 _policy = msgspec.json.Decoder(SelfServicePolicy)
 
 
-async def read_rules(cluster: Cluster, namespaces: Iterable[NamespaceRow]) -> dict[str, BackupPolicy]:
+async def read_rules(
+    cluster: Cluster, namespaces: Iterable[NamespaceRow], unknown: list[str]
+) -> dict[str, BackupPolicy]:
     """Return what the SelfServicePolicies have for the backups of each namespace; say if they are not considered."""
     try:
         listed = await cluster.listed_if_known(SELF_SERVICE_POLICY)
@@ -36,6 +42,7 @@ async def read_rules(cluster: Cluster, namespaces: Iterable[NamespaceRow]) -> di
         raise
     except CommandError as error:
         hint(f"SelfServicePolicies, which may set defaults for the volumes of tenants, are not judged: {error}")
+        unknown.append(f"which defaults SelfServicePolicies set for volumes: {error.problem}")
         return {}
     policies = list(_policies(listed))
     found = ((each.name, policy_for(each.name, each.labels, policies, ())) for each in namespaces)
@@ -52,20 +59,20 @@ def _policies(found: Iterable[msgspec.Raw]) -> Iterator[PolicyRow]:
 
 
 def tenant_schedules(
-    found: Iterable[msgspec.Raw], rules: Mapping[str, BackupPolicy]
+    found: Iterable[msgspec.Raw], rules: Mapping[str, BackupPolicy], now: datetime
 ) -> Iterator[tuple[nonadmin.Schedule, ScheduleRow]]:
     """Yield the NonAdminSchedules with their rows; one that cannot be decoded covers nothing, and hides no other."""
     for each in found:
         try:
             schedule = _tenant.decode(each)
-            yield schedule, tenant_row(schedule, rules.get(schedule.metadata.namespace, _UNKNOWN))
+            yield schedule, tenant_row(schedule, rules.get(schedule.metadata.namespace, _UNKNOWN), now)
         except (msgspec.DecodeError, CommandError) as error:
             metadata = _any.decode(each).get("metadata") or {}
             name = f"{metadata.get('namespace')}/{metadata.get('name')}"
             hint(f"NonAdminSchedule {name} cannot be decoded and is not considered: {error}")
 
 
-def tenant_row(each: nonadmin.Schedule, rules: BackupPolicy) -> ScheduleRow:
+def tenant_row(each: nonadmin.Schedule, rules: BackupPolicy, now: datetime) -> ScheduleRow:
     """Return a NonAdminSchedule as coverage sees it: its backups are of its own namespace, whatever its spec has."""
     namespace = each.metadata.namespace
     spec = spec_of(each.spec.template.backup_spec, f"NonAdminSchedule {namespace}/{each.metadata.name}")
@@ -80,7 +87,20 @@ def tenant_row(each: nonadmin.Schedule, rules: BackupPolicy) -> ScheduleRow:
         bool(each.spec.paused),
         upcoming,
         not_running=_not_running(each.status),
+        expected=_expected(each, now),
     )
+
+
+def _expected(each: nonadmin.Schedule, now: datetime) -> datetime | None:
+    """Return since when a good backup should have started; None if it is younger.
+
+    Windows of a SchedulePolicy, which a tenant may not read, can leave runs out: the last run shows that they do.
+    """
+    cron = read_expression(each.spec.schedule, ZONE, DIALECT)
+    since = third_last_fire(cron, now) if not isinstance(cron, Unusable) else None
+    created, last = each.metadata.creation_timestamp, each.status.last_backup
+    is_due = since is not None and created is not None and created < since and last is not None and last >= since
+    return since if is_due else None
 
 
 def spec_of(raw: msgspec.Raw, owner: str, kind: type[BackupSpec] = BackupSpec) -> BackupSpec:

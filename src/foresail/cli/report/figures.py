@@ -13,6 +13,7 @@ from foresail.cli.report.checks import LastCheck
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.observe import BackupRow
 from foresail.proof.reasons import Gap, is_late
+from foresail.proof.safety import WORST_FIRST, Safety, Verdict, count_safe, safety_of
 
 RECENT = timedelta(days=7)
 """How far back failed runs are shown, and how far ahead the calendar goes."""
@@ -63,9 +64,24 @@ class Figures:
         return [each for each in self.namespaces if not each.is_excluded]
 
     @property
-    def protected(self) -> int:
-        """How many namespaces have a good backup and no gap."""
-        return sum(each.newest_good is not None and not each.all_gaps() for each in self.counted)
+    def safe(self) -> int:
+        """How many namespaces are safe."""
+        return count_safe(self.counted)
+
+    @property
+    def safety(self) -> Safety:
+        """The verdict about all of them, with its evidence: the worst one."""
+        found = [(each.name, safety_of(each)) for each in self.counted]
+        worst = next((verdict for verdict in WORST_FIRST if any(one.verdict is verdict for _, one in found)), None)
+        if worst is None:
+            return Safety(Verdict.UNKNOWN, "there is no namespace to judge")
+        alike = [(name, one) for name, one in found if one.verdict is worst]
+        name, first = alike[0]
+        if len(found) == 1:
+            return first
+        others = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
+        text = "all namespaces are safe" if worst is Verdict.SAFE else f"{name}: {first.message}{others}"
+        return Safety(worst, text)
 
     @property
     def passed_checks(self) -> int:

@@ -23,6 +23,7 @@ from foresail.cli.web.parts import (
 )
 from foresail.cli.web.sheet import SHEET
 from foresail.proof.coverage import NamespaceCoverage
+from foresail.proof.safety import Verdict, safety_of
 
 MOST_ROWS = 5000
 """Rows of one table; a report with more of them names how many are left out."""
@@ -81,10 +82,7 @@ def summary_tiles(found: Figures) -> Html:
     following = found.upcoming[0] if found.upcoming else None
     return tiles(
         tile(
-            "Protected namespaces",
-            f"{found.protected} of {counted}",
-            "with a good backup, without gaps",
-            _mood(found.protected < counted),
+            "Safe namespaces", f"{found.safe} of {counted}", _cut(found.safety.message), mood_of(found.safety.verdict)
         ),
         tile(
             "Worst RPO",
@@ -116,6 +114,7 @@ def namespace_tiles(found: Figures) -> Html:
     following = found.upcoming[0] if found.upcoming else None
     age, name = (ago(newest.started, found.instant), newest.name) if newest else ("none", "no good backup")
     return tiles(
+        tile("Verdict", _title(found.safety.verdict), _cut(found.safety.message), mood_of(found.safety.verdict)),
         tile("Newest good copy", age, name, _mood(newest is None or found.is_late)),
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
@@ -129,6 +128,25 @@ def _next_tile(found: Figures, following: UpcomingRun | None) -> Html:
         f"in {short(following.at - found.instant)}" if following else "n/a",
         following.schedule if following else f"none within {RECENT.days} days",
     )
+
+
+_MOODS = {Verdict.SAFE: "good", Verdict.AT_RISK: "warn", Verdict.UNKNOWN: "warn", Verdict.UNSAFE: "bad"}
+_LONGEST = 240  # characters of a verdict
+_TITLES = {Verdict.AT_RISK: "At risk"}
+
+
+def mood_of(verdict: Verdict) -> str:
+    """Return the colour of a verdict."""
+    return _MOODS.get(verdict, "")
+
+
+def _cut(message: str) -> str:
+    """Return the beginning of a message: tenants choose how long their names and texts are."""
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+
+
+def _title(verdict: Verdict) -> str:
+    return _TITLES.get(verdict, verdict.value)
 
 
 def _mood(is_bad: bool) -> str:  # noqa: FBT001 - the one thing it says
@@ -153,7 +171,7 @@ def gap_section(found: Figures) -> Html:
     return section("gaps", "Gaps", *_table("Gaps", ("namespace", "reason", "what", "command"), rows, "No gaps found."))
 
 
-COVERAGE = ("namespace", "covered by", "newest good backup", "age", "next run", "volumes", "gaps")
+COVERAGE = ("namespace", "verdict", "covered by", "newest good backup", "age", "next run", "volumes", "gaps")
 """The header of the table of namespaces."""
 
 
@@ -166,14 +184,15 @@ def coverage_section(found: Figures) -> Html:
 def coverage_cells(each: NamespaceCoverage, found: Figures) -> tuple[Child, ...]:
     """Return the cells of a namespace, without its name."""
     backup, gaps = each.newest_good, dict.fromkeys(gap.reason.value for gap in each.all_gaps())
-    state = badge("excluded") if each.is_excluded else badge("none", "good")
+    verdict = safety_of(each).verdict
     return (
+        badge(_title(verdict), mood_of(verdict)),
         ", ".join(each.schedules) or "none",
         backup.name if backup else "none",
         ago(backup.started, found.instant) if backup else "n/a",
         shown_time(each.next_run, found.instant),
         f"{each.claims_saved} of {each.claims_wanted}" if each.claims_wanted else "none",
-        words(badge(word, "bad") for word in gaps) if gaps else state,
+        words(badge(word, "bad") for word in gaps) if gaps else "none",
     )
 
 

@@ -29,8 +29,8 @@ def run_report(args: argparse.Namespace) -> int:
     _write(args.html, report_page(figures))
     if args.html != "-":
         checks = f", {figures.passed_checks} of {len(figures.checks)} restore checks passed" if figures.checks else ""
-        protected = f"{figures.protected} of {len(figures.counted)} protected"
-        print(f"{args.html}: {figures.subject}, {protected}{checks}", file=sys.stderr)
+        safe = f"{figures.safe} of {len(figures.counted)} safe"
+        print(f"{args.html}: {figures.subject}, {safe}{checks}", file=sys.stderr)
     return 0
 
 

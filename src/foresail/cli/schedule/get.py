@@ -11,7 +11,9 @@ from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago, go_time, moment, short, shown_duration
 from foresail.cli.schedule.hints import hint_who_fires
+from foresail.cli.schedule.runner import runner_problem
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_contents, read_selected
+from foresail.proof.reasons import Reason
 from foresail.schedules.policies import rpo_of
 from foresail.schedules.results import good_since, last_ended
 
@@ -73,14 +75,16 @@ def schedule_table(
 def short_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     """Return the cells of the short table."""
     schedule, due, upcoming = each.schedule, each.verdict.due_since, each.verdict.starts
+    problem = runner_problem(each, instant)
     ended = last_ended(each.view)
     age = ago(schedule.last_backup, instant) if schedule.last_backup else ""
     last = " ".join(filter(None, (ended.phase if ended else "", age))) or "n/a"
     if due is not None:
         following = f"due {ago(due, instant)}"
     else:
-        following = f"in {short(upcoming - instant)}" if upcoming else "n/a"
-    return schedule.key.name, schedule.text, last, following, why(each, in_full=False)
+        is_run = problem is None or problem[0] is not Reason.NOBODY_RUNS
+        following = f"in {short(upcoming - instant)}" if upcoming and is_run else "n/a"
+    return schedule.key.name, schedule.text, last, following, why(each, instant, in_full=False)
 
 
 def wide_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
@@ -96,7 +100,7 @@ def wide_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
         each.view.policy.name if each.view.policy else "<none>",
         attempts(each, instant),
         objective(each, instant),
-        why(each, in_full=True),
+        why(each, instant, in_full=True),
     )
 
 
@@ -117,7 +121,9 @@ def veleros_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]
 
 def next_run(each: EvaluatedSchedule, instant: datetime) -> str:
     """Return when it runs next, or since when a blocked run is due."""
-    return moment(each.verdict.next_run, instant) if each.verdict.next_run else "n/a"
+    problem = runner_problem(each, instant)
+    is_run = problem is None or problem[0] is not Reason.NOBODY_RUNS or each.verdict.due_since is not None
+    return moment(each.verdict.next_run, instant) if each.verdict.next_run and is_run else "n/a"
 
 
 def last_result(each: EvaluatedSchedule) -> str:
@@ -145,9 +151,14 @@ def objective(each: EvaluatedSchedule, instant: datetime) -> str:
     return f"{short(age)} of {short(rpo)}{', exceeded' if age > rpo else ''}"
 
 
-def why(each: EvaluatedSchedule, *, in_full: bool) -> str:
-    """Return why it waits, or what would block its next run: a word, or that and a sentence."""
-    because = each.blocked_by or each.blocks_next_run
-    if because is None:
+def why(each: EvaluatedSchedule, instant: datetime, *, in_full: bool) -> str:
+    """Return why it waits, why nothing runs it, or what would block its next run: a word, or that and a sentence."""
+    if each.blocked_by is not None:
+        reason, message = each.blocked_by.reason.value, each.blocked_by.message
+    elif (problem := runner_problem(each, instant)) is not None:
+        reason, message = problem[0].value, problem[1]
+    elif each.blocks_next_run is not None:
+        reason, message = each.blocks_next_run.reason.value, each.blocks_next_run.message
+    else:
         return ""
-    return f"{because.reason}: {because.message}" if in_full else because.reason.value
+    return f"{reason}: {message}" if in_full else reason

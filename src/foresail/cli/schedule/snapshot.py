@@ -26,6 +26,7 @@ from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind, Level
+from foresail.proof.velero_pods import RUNS, VeleroState, velero_state
 from foresail.schedules.groups import unfinished_of_groups, view_of
 from foresail.schedules.observe import (
     BackupRow,
@@ -81,6 +82,8 @@ class NamespaceSnapshot:
     unread_deletions: tuple[Unread, ...] = ()  # the same
     restores: tuple[RestoreRow, ...] = ()  # the same
     unfinished: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by group, if a policy limits Backups
+    velero: VeleroState = RUNS  # whether a Velero server runs
+    deployments: tuple[Deployment, ...] = ()  # in Velero's namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +185,15 @@ async def _read_under(
     zone = getattr(args, "velero_time_zone", None) or run_by.zone
     deletion_rows, unread = _deletion_rows(deletions.result())
     rows = [backup_row(_backup.decode(each)) for each in listed.result()]
+    stores = [_location.decode(each) for each in locations.result()]
+    validated = max(
+        (each.status.last_validation_time for each in stores if each.status.last_validation_time), default=None
+    )
     return NamespaceSnapshot(
         server=run_by.server,
         backups=backups_by_schedule(rows),
         unfinished=unfinished_of_groups((row_of(each) for each in schedules.result()), rows, policies, instant),
-        locations=tuple(location_row(_location.decode(each)) for each in locations.result()),
+        locations=tuple(map(location_row, stores)),
         operator=run_by.operator,
         self_service=run_by.self_service,
         settings=settings_in(zone),
@@ -194,6 +201,8 @@ async def _read_under(
         deletions=deletion_rows,
         unread_deletions=unread,
         restores=tuple(restore_row(_restore.decode(each)) for each in restores.result()),
+        velero=velero_state(run_by.deployments, validated, instant),
+        deployments=run_by.deployments,
     )
 
 
@@ -214,12 +223,14 @@ def _deletion_rows(found: Iterable[msgspec.Raw]) -> tuple[tuple[DeletionRow, ...
     return tuple(rows), tuple(unread)
 
 
-async def read_policies(cluster: Cluster) -> tuple[PolicyRow, ...]:
-    """Read the SchedulePolicies; say which are left out, without the right to or because they cannot be read."""
+async def read_policies(cluster: Cluster, unread: list[str] | None = None) -> tuple[PolicyRow, ...]:
+    """Read the SchedulePolicies; say which are left out, and add to `unread` what is unknown without them."""
+    missing = unread if unread is not None else []
     try:
         found = await cluster.listed_if_known(SCHEDULE_POLICY)
     except CommandError as error:
         hint(f"SchedulePolicies are not considered: {error.problem}")
+        missing.append(f"the objective that a SchedulePolicy may set: {error.problem}")
         return ()
     rows: list[PolicyRow] = []
     for each in found:
@@ -228,6 +239,7 @@ async def read_policies(cluster: Cluster) -> tuple[PolicyRow, ...]:
         except msgspec.ValidationError as error:
             name = _any.decode(each)["metadata"]["name"]
             hint(f"SchedulePolicy {name} is not considered, because it cannot be read: {error}")
+            missing.append(f"the objective that SchedulePolicy {name} may set: it cannot be read")
     return tuple(rows)
 
 
@@ -239,6 +251,7 @@ class Controllers:
     operator: str  # the replica that runs Schedules; empty if none does
     self_service: str  # the replica that runs what tenants ask for; empty if none does
     zone: str  # in which the operator reads expressions
+    deployments: tuple[Deployment, ...] = ()  # in the namespace
 
 
 async def read_controllers(
@@ -249,7 +262,7 @@ async def read_controllers(
         deployed = tasks.begin(_read_deployed(cluster, namespace, args))
         lease = tasks.begin(cluster.if_there(LEASE, Key(namespace, SCHEDULES_LEASE), Lease))
         lease_for_tenants = tasks.begin(_lease_if_allowed(cluster, Key(namespace, SELF_SERVICE_LEASE)))
-    known, operators = deployed.result()
+    known, operators, deployments = deployed.result()
     vouches = any(one.velero_schedules_off for one in operators)
     holder = leader(lease.result(), instant)
     of_tenants = leader(lease_for_tenants.result(), instant)
@@ -262,12 +275,13 @@ async def read_controllers(
         holder if runs_schedules else "",
         of_tenants or (holder if serves_tenants else ""),
         next((one.zone for one in operators if one.zone), "UTC"),
+        deployments,
     )
 
 
 async def _read_deployed(
     cluster: Cluster, namespace: str, args: argparse.Namespace
-) -> tuple[VeleroServer, list[Operator]]:
+) -> tuple[VeleroServer, list[Operator], tuple[Deployment, ...]]:
     """Read Velero's server and the operators; pods only where no Deployment runs Velero."""
     deployments = [_deployment.decode(each) for each in await cluster.listed(DEPLOYMENT, namespace)]
     rows = [row for row in map(deployment_row, deployments) if row is not None]
@@ -275,7 +289,7 @@ async def _read_deployed(
     pods = await _listed_if_allowed(cluster, POD, namespace, SERVER_PODS) if not rows else []
     operators = await _read_operators(cluster, deployments)
     known = identify_server(rows, "", flag, pods=[pod_row(msgspec.json.decode(each, type=StartedPod)) for each in pods])
-    return known, operators
+    return known, operators, tuple(deployments)
 
 
 async def _read_operators(cluster: Cluster, deployments: Iterable[Deployment]) -> list[Operator]:

@@ -1,0 +1,1 @@
+"""What every answer says about known states of a real cluster, beside a table of what is true."""

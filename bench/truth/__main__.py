@@ -1,0 +1,182 @@
+"""Ask every answer about each state of the table, and count what is false: `make truth`; the last line is JSON."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.figures import verdict
+from bench.truth import answers
+from bench.truth.answers import Answers, Console
+from bench.truth.states import EXCLUDED, FAULTS, NOT_SAFE, SAFE, STATES, TEAMS, Fault
+from bench.truth.world import World
+from testbed import Cluster, Options
+
+ADMINISTRATOR, TEAM = "administrator", "team"
+GREEN, UNKNOWN = "Safe", "Unknown"
+
+
+class Score:
+    """What was answered, and what of it is false."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def judge(self, state: str, truth: str, who: str, surface: str, word: str) -> None:
+        """Judge one verdict; a team may not know, which is neither green nor red."""
+        self.counts["answers"] += 1
+        is_green, is_excluded = word == GREEN, word == "Excluded"
+        is_right = {SAFE: is_green or word == UNKNOWN, NOT_SAFE: not is_green and bool(word), EXCLUDED: is_excluded}[
+            truth
+        ]
+        if who == TEAM and truth == EXCLUDED:
+            is_right = not is_green and bool(word)
+        if truth == SAFE and who == ADMINISTRATOR and word == UNKNOWN:
+            is_right = False
+        if not is_right:
+            kind = "false_green" if is_green else "false_red"
+            self._count(kind, f"{state}, {who}, {surface}: {word or 'no answer'}, but it is {truth}")
+
+    def judge_fact(self, state: str, who: str, surface: str, *, is_fine: bool, is_shown_fine: bool) -> None:
+        """Judge an answer that is either fine or not."""
+        self.counts["answers"] += 1
+        if is_fine != is_shown_fine:
+            self._count("false_green" if is_shown_fine else "false_red", f"{state}, {who}, {surface}")
+
+    def compare(self, state: str, who: str, words: dict[str, str]) -> None:
+        """Compare what the surfaces say of one namespace."""
+        if len(set(words.values())) > 1:
+            self._count("disagreements", f"{state}, {who}: {words}")
+
+    def _count(self, kind: str, text: str) -> None:
+        self.counts[kind] += 1
+        print(f"{kind}: {text}", file=sys.stderr, flush=True)
+
+
+def ask_all(world: World, names: list[str], found: Answers, own: Console) -> None:
+    """Ask as administrator about all namespaces, and about each of them."""
+    admin = world.cluster.kubeconfig
+    found.add(ADMINISTRATOR, "coverage -o json", answers.coverage(admin, "-A"))
+    found.add(ADMINISTRATOR, "coverage", answers.coverage_table(admin, "-A"))
+    found.add(ADMINISTRATOR, "coverage -o metrics", answers.metrics(admin))
+    found.add(ADMINISTRATOR, "report", answers.report(admin))
+    found.add(ADMINISTRATOR, "console", {name: own.verdict(name) for name in names})
+
+
+def ask_team(world: World, names: list[str], found: Answers, own: Console) -> None:
+    """Ask as a team about each namespace."""
+    for name in names:
+        found.add(TEAM, "coverage -o json", answers.coverage(world.team, "-n", name))
+        found.add(TEAM, "report", answers.report(world.team, "-n", name))
+        found.add(TEAM, "console", {name: own.verdict(name)})
+
+
+def judge_all(score: Score, found: Answers, truths: dict[str, str], prefix: str = "") -> None:
+    """Judge every verdict, and compare those of one who asked."""
+    for name, truth in truths.items():
+        for who in (ADMINISTRATOR, TEAM):
+            said = {surface: word for (asker, surface, of), word in found.said.items() if (asker, of) == (who, name)}
+            for surface, word in said.items():
+                score.judge(f"{prefix}{name}", truth, who, surface, word)
+            score.compare(f"{prefix}{name}", who, said)
+
+
+def judge_lists(score: Score, world: World) -> None:
+    """Judge `schedule get`, `backup get` and the exit codes."""
+    admin = world.cluster.kubeconfig
+    waiting = answers.schedules(admin)
+    for state in STATES:
+        if state.is_schedule_fine is not None:
+            is_fine = waiting.get(state.name) == ""
+            facts = {"is_fine": state.is_schedule_fine, "is_shown_fine": is_fine}
+            score.judge_fact(state.name, ADMINISTRATOR, "schedule get", **facts)
+    for name, truth in _truths().items():
+        facts = {"is_fine": truth != NOT_SAFE, "is_shown_fine": answers.exit_code(admin, name) == 0}
+        score.judge_fact(name, ADMINISTRATOR, "--fail-on not-safe", **facts)
+    for team in TEAMS:
+        if team.schedule is not None:
+            is_fine = answers.own_schedules(world.team, team.name).get("mine") == ""
+            facts = {"is_fine": team.is_schedule_fine, "is_shown_fine": is_fine}
+            score.judge_fact(team.name, TEAM, "backup schedule get", **facts)
+        if team.backup is not None:
+            word = answers.own_backups(world.team, team.name).get("copy", "")
+            facts = {"is_fine": team.shown == "Completed", "is_shown_fine": word == "Completed"}
+            score.judge_fact(team.name, TEAM, "backup get", **facts)
+
+
+def _truths() -> dict[str, str]:
+    return {**{each.name: each.truth for each in STATES}, **{each.name: each.truth for each in TEAMS}}
+
+
+def judge_fault(score: Score, world: World, fault: Fault, consoles: tuple[Console, Console]) -> None:
+    """Ask about the calm namespaces while something is wrong with the whole cluster."""
+    names, admin = ["a-calm", "a-volume", "t-calm"], world.cluster.kubeconfig
+    found = Answers()
+    ask_all(world, names, found, consoles[0])
+    ask_team(world, ["a-calm", "t-calm"], found, consoles[1])
+    truths = {"a-calm": fault.truth, "a-volume": fault.volume or fault.truth, "t-calm": fault.team or fault.truth}
+    judge_all(score, found, truths, f"{fault.name}: ")
+    if fault.is_schedule_fine is not None:
+        is_fine = answers.schedules(admin).get("a-calm") == ""
+        facts = {"is_fine": fault.is_schedule_fine, "is_shown_fine": is_fine}
+        score.judge_fact(fault.name, ADMINISTRATOR, "schedule get", **facts)
+    about = fault.doctor or "velero"
+    grades = [each["grade"] for each in answers.doctor(admin) if each["about"] == about]
+    is_good = bool(grades) and all(each.lower() == "good" for each in grades)
+    if fault.doctor or fault.truth == SAFE:
+        score.judge_fact(fault.name, ADMINISTRATOR, "doctor", is_fine=not fault.doctor, is_shown_fine=is_good)
+
+
+def _chosen(names: str | None) -> Iterator[Fault]:
+    for each in FAULTS:
+        if names is None or each.name in names.split(","):
+            yield each
+
+
+def main() -> int:
+    """Make the cluster, ask and judge."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--faults", help="only these faults of the whole cluster, separated by commas")
+    args = options.parse_args()
+    began, score, faults = time.monotonic(), Score(), list(_chosen(args.faults))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Cluster.create("truth", Options(velero="velero", nodes=1), owned=True) as cluster,
+    ):
+        world = World(cluster, Path(folder))
+        try:
+            world.build()
+            print(f"{len(STATES) + len(TEAMS)} namespaces after {time.monotonic() - began:.0f} s", file=sys.stderr)
+            with answers.console(cluster.kubeconfig, "a-calm") as admin, answers.console(world.team, "t-calm") as team:
+                truths = _truths()
+                found = Answers()
+                ask_all(world, list(truths), found, admin)
+                ask_team(world, list(truths), found, team)
+                judge_all(score, found, truths)
+                judge_lists(score, world)
+                for fault in faults:
+                    with world.failing(fault.name):
+                        judge_fault(score, world, fault, (admin, team))
+        finally:
+            world.close()
+    figures = {
+        "states": len(STATES) + len(TEAMS) + len(faults),
+        "answers": score.counts["answers"],
+        "false_green": score.counts["false_green"],
+        "false_red": score.counts["false_red"],
+        "disagreements": score.counts["disagreements"],
+        "seconds": round(time.monotonic() - began),
+    }
+    bounds = {
+        "false_green = 0": lambda them: not them["false_green"],
+        "false_red = 0": lambda them: not them["false_red"],
+        "disagreements = 0": lambda them: not them["disagreements"],
+    }
+    return verdict(figures, bounds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
