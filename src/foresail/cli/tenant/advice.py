@@ -4,6 +4,7 @@ The messages in conditions name the field, the number or the time; the advice na
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key
@@ -322,6 +323,9 @@ UNSEEN = Advice(
     "wait a few seconds. Then ask a cluster administrator whether Foresail's operator runs with --self-service",
 )
 """For a request without a reason."""
+
+PATIENCE = timedelta(seconds=15)
+"""How long to wait for the operator before a hint names whom to ask."""
 
 
 def next_step(advice: Advice, family: Family, key: Key) -> str:

@@ -63,7 +63,7 @@ def described(each: TenantRequest, at: datetime, volumes: str = "") -> str:
     text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
     spec = document(each.spec, "yaml") if each.spec else "{}"
     spec_lines = "\n".join(["Spec:", *(f"  {line}" for line in spec.splitlines())])
-    parts = (f"{text}\n{spec_lines}", volumes, _conditions(each), f"Next: {advised(each)}")
+    parts = (f"{text}\n{spec_lines}", _restored(each), volumes, _conditions(each), f"Next: {advised(each)}")
     return "\n\n".join(filter(None, parts))
 
 
@@ -102,6 +102,17 @@ def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
     ):
         if counts:
             yield f"{name}:\t{', '.join(f'{number} {word}' for word, number in sorted(counts.items()) if number)}"
+
+
+def _restored(each: TenantRequest) -> str:
+    """Return what a restore did; empty if that is not known, or it is a backup."""
+    if each.restored is None:
+        return ""
+    from foresail.cli.tenant.restored import restored_text  # noqa: PLC0415 - for restores alone
+
+    backup, namespace = each.spec.get("backupName"), each.key.namespace
+    new = f"  not in the backup: see foresail backup contents {backup} --diff -n {namespace}"
+    return f"Objects:\n{restored_text(each.restored)}\n{new}"
 
 
 def _deletion(each: TenantRequest, at: datetime) -> str:

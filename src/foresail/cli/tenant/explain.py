@@ -101,6 +101,10 @@ def has_expired(each: TenantRequest, at: datetime) -> bool:
 def advised(each: TenantRequest) -> str:
     """Return the cause and the next step."""
     text = sentence(advice_for(reason_of(each)), each.family, each.key)
+    if each.done is not None and each.restored is not None:
+        from foresail.cli.tenant.restored import follow_up  # noqa: PLC0415 - for restores alone
+
+        return follow_up(each) or text
     has_warnings = each.done is not None and each.velero.warnings
     return f"{text}. {capital(warnings_step(each.family, each.key))}" if has_warnings else text
 

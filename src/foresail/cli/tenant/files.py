@@ -23,8 +23,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, TooLargeError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint
-from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
-from foresail.cli.tenant.wait import PATIENCE
+from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.downloads.observe import download_row
@@ -64,6 +63,7 @@ class Access:
 
     tls: ssl.SSLContext
     until: datetime | None
+    is_quiet: bool = False  # whether nothing is printed while it waits
 
 
 def access_of(args: argparse.Namespace) -> Access:
@@ -95,7 +95,7 @@ async def pieces_of(cluster: Cluster, file: File, access: Access, most: int) -> 
     key = Key(about.namespace, request_name(about.name))
     made = msgspec.json.decode(await cluster.create(_FILES, key, body(key, file)), type=Download)
     try:
-        url = await _url(cluster, file, key, access.until)
+        url = await _url(cluster, file, key, access)
         yield download(url, most=most, seconds=_SECONDS, tls=access.tls)
     except DownloadError as error:
         problem = f"the {file.word} of {family.kind.name} {about} cannot be read: {error}"
@@ -120,8 +120,8 @@ def body(key: Key, file: File) -> dict[str, object]:
     }
 
 
-async def _url(cluster: Cluster, file: File, key: Key, until: datetime | None) -> str:
-    family, about = file.family, file.about
+async def _url(cluster: Cluster, file: File, key: Key, access: Access) -> str:
+    family, about, until = file.family, file.about, access.until
     said, began, pause = "", now(), _FIRST_PAUSE
     while True:
         wire = await cluster.read(_FILES, key, Download)
@@ -132,9 +132,9 @@ async def _url(cluster: Cluster, file: File, key: Key, until: datetime | None) -
         if ended is not None:
             raise ended
         news = remark(stands, now() - began, family, about)
-        if news != said:
-            said = news
-            hint(said)
+        if news != said and not access.is_quiet:
+            hint(news)
+        said = news
         if until is not None and now() >= until:
             problem = f"{family.kind.name} {about}: timed out waiting for its {file.word}"
             raise CommandError(problem, said or next_step(advice_for(""), family, about))

@@ -154,12 +154,16 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def why(each: TenantRequest, *, in_full: bool) -> str:
-    """Return when a backup goes, why there is no complete one yet, or what it lacks: a word, or that and a message."""
+    """Return when a backup goes, why there is no complete one yet, what it lacks, or what a restore left."""
     mark = each.mark
     if mark.is_marked and not each.is_terminating:
         after = f"deleted after {stamp(mark.delete_after)}" if mark.delete_after is not None else "waits for approval"
         return f"{after}: {mark.why}" if in_full else after
     blocking = each.blocking or each.incomplete
+    if blocking is None and each.restored is not None:
+        from foresail.selfservice.results.restored import short_text, summary  # noqa: PLC0415 - for restores alone
+
+        return summary(each.restored) if in_full else short_text(each.restored)
     if blocking is None:
         return ""
     return f"{blocking.reason}: {blocking.message}" if in_full else blocking.reason

@@ -7,31 +7,30 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from foresail.api.nonadmin import Condition
+from foresail.api.instants import instant
+from foresail.api.nonadmin import Condition, RestoredItems
 from foresail.api.velero import WAITING
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.progress import Bar, Progress, Status
-from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence, warnings_step
+from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence, warnings_step
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.selfservice.families import Family
+from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.outcome import kept, outcome
 from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, SUCCEEDED
 
 _PAUSE = 0.5
-PATIENCE = timedelta(seconds=15)
-"""How long to wait for the operator before a hint names whom to ask."""
-
 FAIL_ON_INCOMPLETE = "incomplete"
 """The value of --fail-on with which a backup that lacks data is a failure."""
 
 _FOR_THE_CAUSE = timedelta(seconds=10)
+_JUST = timedelta(minutes=1)
 _NOT_BY_ITSELF = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)  # someone has to act first
 
 
@@ -81,6 +80,9 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
         progress.close()
     if isinstance(ended, CommandError):
         raise ended
+    if each.restored is not None:
+        await _tell_what_it_did(cluster, each, each.restored)
+        return 0
     print(f"{family.kind.name} {key}: {ended}", file=sys.stderr)
     incomplete = each.incomplete
     if incomplete is not None:
@@ -88,6 +90,21 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     if each.velero.warnings:
         hint(warnings_step(family, key))
     return 0
+
+
+async def _tell_what_it_did(cluster: Cluster, each: TenantRequest, items: RestoredItems) -> None:
+    """Print what a complete restore did, and what would change more."""
+    from foresail.cli.tenant.restored import follow_up, new_objects, restored_text  # noqa: PLC0415 - it reads files
+
+    print(f"{each.family.kind.name} {each.key}: Restore completed", file=sys.stderr)
+    new = await new_objects(cluster, each)
+    print(restored_text(items, new), file=sys.stderr)
+    further = follow_up(each)
+    if further:
+        hint(further)
+    if new is None:
+        backup, namespace = each.spec.get("backupName"), each.key.namespace
+        hint(f"see what is not in the backup with foresail backup contents {backup} --diff -n {namespace}")
 
 
 async def wait_until_deleted(cluster: Cluster, each: TenantRequest, until: datetime | None) -> None:
@@ -126,10 +143,18 @@ def verdict(each: TenantRequest, fail_on: str = "") -> CommandError | str | None
 def is_explained(each: TenantRequest) -> bool:
     """Whether the outcome is fully reported: the cause of a failure follows a moment later."""
     succeeded = each.condition(SUCCEEDED)
-    if succeeded is None or succeeded.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) or each.is_terminating:
+    if succeeded is None or each.is_terminating:
+        return True
+    if succeeded.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) and not _is_just_restored(each):
         return True
     reported = outcome(each.family, bytes(each.made.status).decode())
     return reported is None or kept(succeeded, reported) is not reported
+
+
+def _is_just_restored(each: TenantRequest) -> bool:
+    """Whether a restore has completed a moment ago, so that the operator reads what it did."""
+    ended = instant(each.velero.completion_timestamp or "")
+    return each.family is RESTORES and ended is not None and now() - ended < _JUST
 
 
 def remark(each: TenantRequest, waited: timedelta) -> str:

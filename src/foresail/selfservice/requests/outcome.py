@@ -6,7 +6,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.nonadmin import Condition
-from foresail.selfservice.families import Family
+from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, FALSE, SUCCEEDED, TRUE, UNKNOWN, NewCondition
 from foresail.selfservice.rows.requests import RequestRow
@@ -43,7 +43,9 @@ def outcome(family: Family, mirror: str) -> NewCondition | None:
     status, reason, text = _ENDED[reported.phase]
     errors = reported.errors if isinstance(reported.errors, int) else 0
     hooks = reported.hook_status.hooks_failed if reported.hook_status is not None else 0
-    numbers = ((errors, "error"), (reported.warnings, "warning"), (hooks, "failed hook"))
+    is_restored = family is RESTORES and reported.phase == velero.COMPLETED  # its warnings say what it left
+    warnings = 0 if is_restored else reported.warnings
+    numbers = ((errors, "error"), (warnings, "warning"), (hooks, "failed hook"))
     counts = ", ".join(filter(None, (_counted(*each) for each in numbers)))
     causes = "; ".join(filter(None, (reported.failure_reason, *(reported.validation_errors or ()))))
     details = "; ".join(filter(None, (counts, causes)))
