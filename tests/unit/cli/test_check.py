@@ -86,12 +86,18 @@ def test_waiting_for_a_check_that_cannot_start_ends_with_the_reason(reason: str)
 def test_waiting_for_a_check_says_why_it_has_not_begun() -> None:
     key, late = Key("velero", "nightly"), timedelta(minutes=1)
     assert progress(key, requested("TooSoon"), "now", late).text == "it is TooSoon."
-    assert "foresail-checks" in progress(key, requested("Waiting"), "now", late).text
-    assert "foresail-checks" in progress(key, {}, "now", late).text
     assert progress(key, requested("Running", handled="before", run="a"), "now", late) == Progress()
     assert progress(key, requested("Running", handled="now", run="b"), "now", late) == Progress(has_begun=True)
     ended = requested("Waiting", handled="now")
     assert progress(key, ended, "now", late) == Progress(has_ended=True, has_begun=True)
+
+
+@pytest.mark.parametrize("check", [{}, requested("Waiting")], ids=["no status", "not handled"])
+def test_a_check_that_no_operator_sees_is_an_error_after_a_minute(check: dict[str, Any]) -> None:
+    key = Key("velero", "nightly")
+    assert progress(key, check, "now", timedelta(seconds=59)) == Progress()
+    with pytest.raises(CommandError, match=r"no operator has seen the request[^$]*foresail-checks"):
+        progress(key, check, "now", timedelta(minutes=1))
 
 
 def test_a_result_of_an_earlier_run_is_not_that_of_the_request(

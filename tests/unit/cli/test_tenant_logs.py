@@ -2,6 +2,8 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,8 @@ from foresail.cli.tenant.tenant_request import decode_request
 from foresail.cli.tenant.wait import is_explained
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from tests.unit.cli.test_tenant import condition, with_velero
+from tests.unit.cli.canned import canned
+from tests.unit.cli.test_tenant import condition, wire, with_velero
 
 ABOUT = Key("shop", "daily")
 
@@ -116,3 +119,55 @@ def test_a_wait_stays_for_the_cause_of_a_failure_and_for_nothing_else() -> None:
 def test_a_file_of_authorities_that_is_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backup", "logs", "daily", "-n", "shop", "--cacert", "/dev/null/none"]) == 1
     assert "hint: pass a file with PEM certificates" in capsys.readouterr().err
+
+
+WAITS = {"phase": "New", "conditions": [condition("Accepted", "False", "LocationUnavailable", "no location x")]}
+RUNS = {"phase": "Created", "veleroBackup": {"name": "b", "status": {"phase": "InProgress"}}}
+REFUSED = {"phase": "BackingOff", "conditions": [condition("Accepted", "False", "PolicyViolation", "too long")]}
+REJECTED = {
+    "phase": "Created",
+    "veleroBackup": {"name": "b", "status": {"phase": "FailedValidation"}},
+    "conditions": [condition("Succeeded", "False", "FailedValidation", "Backup rejected by Velero: no location x")],
+}
+NEVER = [
+    (WAITS, "has no {} yet, because it has not finished: no location x"),
+    (RUNS, "has no {} yet, because it has not finished"),
+    (REFUSED, "has no {}: too long"),
+    (REJECTED, "has no {}: Backup rejected by Velero: no location x"),
+]
+
+
+@pytest.mark.parametrize(("status", "told"), NEVER, ids=["waits", "runs", "refused", "rejected"])
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        (["backup", "logs", "daily"], "log"),
+        (["backup", "logs", "daily", "--results"], "results"),
+        (["backup", "contents", "daily"], "list of contents"),
+        (["restore", "plan", "--from-backup", "daily"], "contents"),
+    ],
+    ids=["logs", "results", "contents", "plan"],
+)
+def test_a_file_that_is_not_there_is_an_error_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: dict[str, Any], told: str, command: list[str], word: str
+) -> None:
+    backup = {"/apis/oadp.openshift.io/v1alpha1/namespaces/shop/nonadminbackups/daily": wire(status=status)}
+    with canned(tmp_path, backup) as server:
+        assert main([*command, "-n", "shop", "--kubeconfig", str(server.kubeconfig)]) == 1
+        assert server.writes == []
+    error, advice = capsys.readouterr().err.splitlines()[-2:]
+    assert error == f"error: NonAdminBackup shop/daily {told.format(word)}"
+    assert advice.startswith("hint: ")
+    assert ("--follow" in advice) == ("yet" in told and command[1] == "logs")
+
+
+def test_follow_waits_for_what_can_still_come_and_for_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/nonadminbackups/daily"
+    for status, is_asked in ((RUNS, True), (REFUSED, False)):
+        with canned(tmp_path, {path: wire(status=status)}) as server:
+            command = ["backup", "logs", "daily", "--follow", "-n", "shop", "--kubeconfig", str(server.kubeconfig)]
+            assert main(command) == 1, "the canned server makes no NonAdminDownloadRequest"
+            assert bool(server.writes) == is_asked
+    assert "too long" in capsys.readouterr().err

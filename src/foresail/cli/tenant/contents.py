@@ -12,7 +12,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
-from foresail.cli.tenant.files import Access, File, access_of, read_file
+from foresail.cli.tenant.files import Access, File, access_of, check_has_files, read_file
 from foresail.cli.tenant.held import Change, HeldKind, changes, held_kinds, is_compared
 from foresail.cli.tenant.live import list_objects, listable
 from foresail.cli.tenant.selection import in_namespace, read_request
@@ -39,6 +39,7 @@ def contents(args: argparse.Namespace) -> int:
 async def _contents(cluster: Cluster, family: Family, args: argparse.Namespace, access: Access) -> int:
     about = Key(args.namespace, args.name)
     backup = await read_request(cluster, family, about)  # if it does not exist, that is the error
+    check_has_files(backup, "list of contents")
     held = await read_contents(cluster, about, access)
     difference = None
     if args.diff:

@@ -24,8 +24,10 @@ from foresail.cli.errors import CommandError, TooLargeError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint
 from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence
+from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.plan import Key
+from foresail.selfservice.downloads.decide import HAS_FILES
 from foresail.selfservice.downloads.observe import download_row
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
@@ -80,6 +82,20 @@ def trust_of(args: argparse.Namespace) -> ssl.SSLContext:
         return trusting(Path(args.cacert).read_text() if args.cacert else "")
     except (OSError, ValueError, DownloadError) as error:
         raise CommandError(f"--cacert {args.cacert}: {error}", "pass a file with PEM certificates") from error
+
+
+def check_has_files(each: TenantRequest, word: str, wait: str = "") -> None:
+    """Raise why Velero has no files about a request: it waits, it runs, or it never started."""
+    family, key, blocking = each.family, each.key, each.blocking
+    if each.velero.phase in HAS_FILES:
+        return
+    name, cause = f"{family.kind.name} {key}", blocking.message if blocking is not None else ""
+    if not each.is_open or each.is_terminating:
+        reason = blocking.reason if blocking is not None else ""
+        raise CommandError(f"{name} has no {word}: {cause}", next_step(advice_for(reason), family, key))
+    told = f": {cause}" if cause else ""
+    later = wait or f"wait for it with foresail {family.word} wait {key.name} -n {key.namespace}"
+    raise CommandError(f"{name} has no {word} yet, because it has not finished{told}", later)
 
 
 async def read_file(cluster: Cluster, file: File, access: Access, most: int) -> bytes:
