@@ -190,7 +190,7 @@ def test_what_blocks_a_backup_is_reported_with_what_to_do(served: Cluster, event
     bob = command_line(served, "held", eventually)
     said = bob("backup", "create", "odd", "--include-resources", "pods,pods[", "--wait", "--timeout", "300s")
     assert said.code == 1
-    assert "error: NonAdminBackup held/odd is InvalidBackupSpec: spec.backupSpec.includedResources contains" in said.err
+    assert "error: NonAdminBackup held/odd was refused: spec.backupSpec.includedResources contains" in said.err
     assert "hint: correct the field that the message names, with kubectl edit nonadminbackup odd -n held" in said.err
     assert "→ blocks       it is accepted" in bob.done("backup", "explain", "odd").out
 
@@ -228,7 +228,7 @@ def test_what_blocks_a_backup_is_reported_with_what_to_do(served: Cluster, event
     eventually(lambda: is_closed(bob), 60)
     said = bob("backup", "create", "closed", "--wait", "--timeout", "300s")
     assert said.code == 1
-    assert "is NoPolicy: Self-service is not enabled in namespace held" in said.err
+    assert "does not start: Self-service is not enabled in namespace held" in said.err
     assert "hint: ask a cluster administrator to enable it" in said.err
 
 
@@ -244,7 +244,7 @@ def test_a_backup_without_any_requested_object_is_no_success(served: Cluster, ev
     eve = command_line(served, "hollow", eventually)
     said = eve("backup", "create", "nothing", "-l", "app=nope", "--wait", "--timeout", "300s")
     assert said.code == 1, said.err
-    assert "NonAdminBackup hollow/nothing is NothingBackedUp: Completed, but nothing was backed" in said.err
+    assert "NonAdminBackup hollow/nothing: Completed, but nothing was backed" in said.err
     assert "hint: create another backup with a --selector" in said.err
 
     said = eve("backup", "create", "typo", "--include-resources", "deploymnts", "--wait", "--timeout", "300s")

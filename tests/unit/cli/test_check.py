@@ -38,7 +38,7 @@ CHECK = {
 def test_the_table_has_the_last_result_and_when_a_check_last_passed() -> None:
     header, row = check_table([CHECK], NOW, wide=False, width=None).splitlines()
     assert header.split() == ["NAME", "RESULT", "REASON", "BACKUP", "FOUND", "SECONDS", "CHECKED", "PASSED", "STATUS"]
-    assert row.split() == ["nightly", "Fail", "ItemsRefused", "nightly-1", "6/7", "3", "59m", "1d", "Waiting"]
+    assert row.split() == ["nightly", "Fail", "ItemsRefused", "nightly-1", "6/7", "3", "59m", "24h", "Waiting"]
 
 
 def test_a_check_that_no_operator_has_seen_has_no_result() -> None:
@@ -50,7 +50,7 @@ def test_a_check_that_no_operator_has_seen_has_no_result() -> None:
 def test_an_explanation_lists_every_problem_of_the_evidence() -> None:
     problems = [{"reason": "ItemsRefused", "message": "ConfigMap shop/a: refused"}]
     text = explained(CHECK, {"problems": problems, "problemCount": 3})
-    assert "6 of 7 found, 2 not checked" in text
+    assert "6 of 7 found; 2 not checked: cluster-scoped, or of kinds" in text
     assert text.endswith("Problems:\n  ItemsRefused: ConfigMap shop/a: refused\n  and 2 more")
 
 

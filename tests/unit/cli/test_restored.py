@@ -77,7 +77,7 @@ def test_the_list_says_what_a_restore_left() -> None:
     assert request_table([restore], NOW, wide=False).endswith("7 left as they are")
     assert "Created 1 (Secret db); left 7 as they are (ConfigMap settings, " in request_table([restore], NOW, wide=True)
     whole = seen(RESTORES, status=status({"created": {"count": 1}}))
-    assert request_table([whole], NOW, wide=False).endswith("1h")
+    assert request_table([whole], NOW, wide=False).endswith("60m")
 
 
 def test_describe_has_the_same_rows_and_ends_with_the_option() -> None:

@@ -343,14 +343,14 @@ SENTENCES = {
     ),
     "PartiallyFailed": (
         (
-            "The backup partially failed. See the cause with foresail backup logs daily -n shop. Remove the cause "
-            "and create another backup"
+            "The backup partially failed. Remove the cause and create another backup. Velero's log has more: "
+            "foresail backup logs daily -n shop"
         ),
     ),
     "Failed": (
         (
-            "The backup failed in Velero. See the cause with foresail backup logs daily -n shop. Remove the cause "
-            "and create another backup"
+            "The backup failed in Velero. Remove the cause and create another backup. Velero's log has more: "
+            "foresail backup logs daily -n shop"
         ),
     ),
     "FailedValidation": (
@@ -506,5 +506,5 @@ def test_every_command_that_is_named_can_be_given(advice: Advice) -> None:
 
 
 def test_a_reason_of_a_later_operator_is_left_to_its_message() -> None:
-    assert sentence(advice_for("Moonlit"), BACKUPS, KEY).startswith("It is Moonlit. Follow the message")
+    assert sentence(advice_for("Moonlit"), BACKUPS, KEY).startswith("Moonlit. Follow the message")
     assert advice_for("") is UNSEEN

@@ -81,6 +81,11 @@ class NamespaceSnapshot:
     restores: tuple[RestoreRow, ...] = ()  # the same
     unfinished: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by group, if a policy limits Backups
 
+    @property
+    def is_run_by_velero(self) -> bool:
+        """Whether Velero itself runs the Schedules: it knows no SchedulePolicy."""
+        return not self.operator and bool(self.server.has_schedule_controller)
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedSchedule:
@@ -307,7 +312,7 @@ def evaluate(
     schedule: ScheduleRow, content: dict[str, Any], known: NamespaceSnapshot, instant: datetime
 ) -> EvaluatedSchedule:
     """Evaluate one Schedule in its namespace."""
-    policy = policy_for(schedule.key.name, schedule.labels, known.policies)
+    policy = None if known.is_run_by_velero else policy_for(schedule.key.name, schedule.labels, known.policies)
     backups = known.backups.get(schedule.key.name, ())
     names = {each.key.name for each in backups}
     read = {each.backup for each in known.restores}

@@ -21,6 +21,7 @@ from foresail.cli.tenant.volumes import volume_infos, volumes_text
 from foresail.kube.clock import now
 from foresail.selfservice.downloads.decide import HAS_FILES
 from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.requests.outcome import cause_in_words
 
 _NONE = "<none>"
 
@@ -94,7 +95,7 @@ def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
         yield f"Items:\t{done} of {velero.progress.total_items}"
     yield f"Errors:\t{velero.errors}"
     yield f"Warnings:\t{velero.warnings}"
-    for cause in filter(None, (velero.failure_reason, *(velero.validation_errors or ()))):
+    for cause in filter(None, (cause_in_words(velero.failure_reason), *(velero.validation_errors or ()))):
         yield f"Cause:\t{cause}"
     for name, counts in (
         ("Volumes Moved", status.data_mover_data_uploads or status.data_mover_data_downloads),

@@ -31,6 +31,7 @@ from foresail.selfservice.downloads.decide import HAS_FILES
 from foresail.selfservice.downloads.observe import download_row
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.outcome import RESTARTED, cause_in_words
 
 _FILES = NON_ADMIN_DOWNLOAD_REQUEST
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.8
@@ -42,7 +43,7 @@ WHAT_TO_DO = {
     "certificate": "pass its CA certificate in PEM with --cacert FILE",
     "reached": "the bucket must be reachable from here; ask a cluster administrator, or run the command in the cluster",
     "longer": "try again, or run the command closer to the bucket",
-    "404": "Velero stored no such file, for example after a crash; see foresail {word} describe {name} -n {namespace}",
+    "404": "Velero stored no such file, for example because it was restarted; create another {word}",
     "403": "try again; the download URL expires after a few minutes",
     "larger": "download it with curl from the URL of a NonAdminDownloadRequest",
 }
@@ -87,12 +88,12 @@ def trust_of(args: argparse.Namespace) -> ssl.SSLContext:
 def check_has_files(each: TenantRequest, word: str, wait: str = "") -> None:
     """Raise why Velero has no files about a request: it waits, it runs, or it never started."""
     family, key, blocking = each.family, each.key, each.blocking
-    if each.velero.phase in HAS_FILES:
+    if each.velero.phase in HAS_FILES and cause_in_words(each.velero.failure_reason) != RESTARTED:
         return
     name, cause = f"{family.kind.name} {key}", blocking.message if blocking is not None else ""
     if not each.is_open or each.is_terminating:
         reason = blocking.reason if blocking is not None else ""
-        raise CommandError(f"{name} has no {word}: {cause}", next_step(advice_for(reason), family, key))
+        raise CommandError(f"{name} has no {word}: {cause}", next_step(advice_for(reason, cause), family, key))
     told = f": {cause}" if cause else ""
     later = wait or f"wait for it with foresail {family.word} wait {key.name} -n {key.namespace}"
     raise CommandError(f"{name} has no {word} yet, because it has not finished{told}", later)

@@ -15,6 +15,7 @@ from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import columns, fitted, shortened, table, terminal_width
 from foresail.cli.output.times import distance, moment, short
+from foresail.cli.output.words import in_words
 from foresail.cli.tenant.selection import in_namespace, read_selected, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
@@ -140,8 +141,10 @@ def _backup_name(each: TenantRequest) -> str:
 
 
 def _age(each: TenantRequest, at: datetime) -> str:
-    created = each.request.metadata.creation_timestamp
-    return short(at - created) if created else "n/a"
+    """Return the age of the data of a backup; before it has any, and of a restore, that of the request."""
+    started = instant(each.velero.start_timestamp or "") if each.family is BACKUPS else None
+    since = started or each.request.metadata.creation_timestamp
+    return short(at - since) if since else "n/a"
 
 
 def _deleted_rows(deleted: Sequence[TenantRequest], *, wide: bool) -> list[tuple[str, ...]]:
@@ -166,7 +169,7 @@ def why(each: TenantRequest, *, in_full: bool) -> str:
         return summary(each.restored) if in_full else short_text(each.restored)
     if blocking is None:
         return ""
-    return f"{blocking.reason}: {blocking.message}" if in_full else blocking.reason
+    return f"{blocking.reason}: {blocking.message}" if in_full else in_words(blocking.reason.removeprefix("Velero"))
 
 
 def until(text: str | None, at: datetime) -> str:

@@ -15,6 +15,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.progress import Bar, Progress, Status
+from foresail.cli.output.words import in_words
 from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence, warnings_step
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
@@ -22,7 +23,7 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.outcome import kept, outcome
+from foresail.selfservice.requests.outcome import has_files, kept, outcome
 from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, SUCCEEDED
 
 _PAUSE = 0.5
@@ -128,16 +129,23 @@ def verdict(each: TenantRequest, fail_on: str = "") -> CommandError | str | None
         return CommandError(f"{name} is being deleted", _next(each, each.condition(IN_DELETION)))
     incomplete = each.incomplete
     if incomplete is not None and (fail_on == FAIL_ON_INCOMPLETE or incomplete.reason == Reason.NOTHING_BACKED_UP):
-        return CommandError(f"{name} is {incomplete.reason}: {incomplete.message}", _next(each, incomplete))
+        return CommandError(f"{name}: {incomplete.message}", _next(each, incomplete))
     if each.done:
         return each.done.message
     blocking = each.blocking
-    if blocking is None:
+    verb = _verb(each, blocking) if blocking is not None else None
+    if blocking is None or verb is None:
         return None
-    is_over = blocking.type == SUCCEEDED and blocking.status == FALSE
-    if is_over or each.is_refused or blocking.reason in _NOT_BY_ITSELF:
-        return CommandError(f"{name} is {blocking.reason}: {blocking.message}", _next(each, blocking))
-    return None
+    return CommandError(f"{name}{verb}: {blocking.message}", _next(each, blocking))
+
+
+def _verb(each: TenantRequest, blocking: Condition) -> str | None:
+    """Return what to say of a request before the message about its end; None if it continues."""
+    if blocking.type == SUCCEEDED and blocking.status == FALSE:
+        return ""  # the message begins with it
+    if blocking.reason in _NOT_BY_ITSELF:
+        return " does not start"
+    return " was refused" if each.is_refused else None
 
 
 def is_explained(each: TenantRequest) -> bool:
@@ -148,7 +156,7 @@ def is_explained(each: TenantRequest) -> bool:
     if succeeded.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) and not _is_just_restored(each):
         return True
     reported = outcome(each.family, bytes(each.made.status).decode())
-    return reported is None or kept(succeeded, reported) is not reported
+    return reported is None or not has_files(reported) or kept(succeeded, reported) is not reported
 
 
 def _is_just_restored(each: TenantRequest) -> bool:
@@ -170,7 +178,7 @@ def progress_of(each: TenantRequest) -> Status:
     velero, blocking = each.velero, each.blocking
     is_refused = blocking is not None and blocking.type == ACCEPTED and blocking.status == FALSE
     if is_refused or not each.made.name:
-        reason = f", {blocking.reason}" if blocking is not None else ""
+        reason = f", {in_words(blocking.reason)}" if blocking is not None else ""
         return Status(phase=f"{each.phase or 'New'}{reason}")
     if each.position > 1 or (each.position and velero.phase in WAITING):
         return Status(phase="Queued", queue_position=each.position)
@@ -180,7 +188,8 @@ def progress_of(each: TenantRequest) -> Status:
 
 
 def _next(each: TenantRequest, blocking: Condition | None) -> str:
-    return next_step(advice_for(blocking.reason if blocking else Reason.DELETION_PENDING), each.family, each.key)
+    reason, message = (blocking.reason, blocking.message) if blocking else (Reason.DELETION_PENDING.value, "")
+    return next_step(advice_for(reason, message), each.family, each.key)
 
 
 async def _pause(each: TenantRequest, until: datetime | None) -> None:

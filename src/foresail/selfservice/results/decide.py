@@ -121,6 +121,7 @@ def unexplained(view: ResultsView) -> NewCondition | None:
     expected, current = outcome.outcome(view.family, row.mirror), request.status.condition(SUCCEEDED)
     if (
         expected is None
+        or not outcome.has_files(expected)
         or current is None
         or (current.status, current.reason) != (expected.status, expected.reason.value)
     ):
