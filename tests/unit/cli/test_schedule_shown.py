@@ -14,11 +14,13 @@ from foresail.cli.main import main, parser
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import aligned
 from foresail.cli.output.times import moment, runs
+from foresail.cli.schedule.create import first_run
 from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.explain import as_data, chain_of, explained
 from foresail.cli.schedule.get import schedule_table
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cli.schedule.velero_layout import veleros_lines
+from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow, VeleroServer, location_of
 from foresail.slots.policies import PolicyRow
@@ -325,3 +327,36 @@ def test_the_location_that_is_meant_is_the_one_named_or_the_default_one() -> Non
     assert location_of("", [other, LOCATION]) == LOCATION
     assert location_of("", [other, plain]) == plain
     assert location_of("gone", [LOCATION]) is None
+
+
+NIGHTS = PolicyRow(Key("", "nights"), SchedulePolicySpec(selector=ScheduleSelector(), time_zone="America/New_York"))
+
+
+@pytest.mark.parametrize(
+    ("operator", "is_on", "next_run"),
+    [
+        ("foresail-0", False, "2026-11-16 08:00 UTC"),
+        ("", True, "2026-11-16 03:00 UTC"),
+        ("", False, "2026-11-16 08:00 UTC"),
+    ],
+    ids=["Foresail fires", "Velero fires", "nobody fires"],
+)
+def test_the_next_run_is_that_of_whoever_fires(operator: str, is_on: bool, next_run: str) -> None:
+    server = VeleroServer(Dialect.GOCRON, "v1.18.3", has_schedule_controller=is_on)
+    schedule = schedule_wire(status={"lastBackup": "2026-11-15T08:00:00Z"})
+    shown = cells(seen(schedule, server=server, operator=operator, policies=(NIGHTS,)), "-o", "wide")
+    assert shown["NEXT RUN"].startswith(next_run)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "first"),
+    [
+        (
+            schedule_wire(status={"lastBackup": "2026-11-15T08:00:00Z"}),
+            " It runs first at 2026-11-16 08:00 UTC (in 19h), by SchedulePolicy nights.",
+        ),
+        (schedule_wire(spec={"paused": True}), " It does not run: it is paused; to resume it: foresail"),
+    ],
+)
+def test_a_new_schedule_is_promised_the_time_of_its_policy(schedule: dict[str, Any], first: str) -> None:
+    assert first_run(seen(schedule, policies=(NIGHTS,)), NOW).startswith(first)

@@ -312,7 +312,7 @@ def evaluate(
     schedule: ScheduleRow, content: dict[str, Any], known: NamespaceSnapshot, instant: datetime
 ) -> EvaluatedSchedule:
     """Evaluate one Schedule in its namespace."""
-    policy = None if known.is_run_by_velero else policy_for(schedule.key.name, schedule.labels, known.policies)
+    policy = policy_for(schedule.key.name, schedule.labels, known.policies)
     backups = known.backups.get(schedule.key.name, ())
     names = {each.key.name for each in backups}
     read = {each.backup for each in known.restores}
@@ -339,7 +339,9 @@ def evaluate(
         restored=frozenset(names if from_schedule else names & read),
     )
     kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
-    return EvaluatedSchedule({**kind, **content}, view, judge(view, instant), known.operator, known=known)
+    ruled = msgspec.structs.replace(view, policy=None, group=None, settings=known.settings)
+    verdict = judge(ruled if known.is_run_by_velero else view, instant)
+    return EvaluatedSchedule({**kind, **content}, view, verdict, known.operator, known=known)
 
 
 def _unusable_deletions(backups: Iterable[str], known: NamespaceSnapshot) -> dict[str, Unread]:
