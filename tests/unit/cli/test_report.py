@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from docs.external_assets import external_assets
 from foresail.api.restore_check import CheckResult
 from foresail.api.specs import BackupSpec
-from foresail.cli.coverage.commands import closing_command
+from foresail.cli.coverage.commands import closing_command, nightly
 from foresail.cli.cron.load import Timetable
 from foresail.cli.main import main, parser
 from foresail.cli.report.checks import LastCheck, last_checks
@@ -261,7 +261,7 @@ def test_an_administrator_gets_every_namespace(run: Callable[..., tuple[int, str
     assert code == 0, err
     assert "All namespaces" in shown
     assert all(each in shown for each in ("bank", "lab", "gone", "nightly-1", "VolumeLeftOut"))
-    assert "foresail schedule create bank-daily --schedule '0 3 * * *' --include-namespaces bank -n velero" in shown
+    assert f"foresail schedule create bank-daily --schedule '{nightly('bank')}' --include-namespaces bank -n" in shown
     assert "velero/nightly" in shown
     assert "lab/mine" in shown
     assert err.endswith("All namespaces, 1 of 4 protected\n")

@@ -17,12 +17,13 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         "coverage",
         help="show which namespaces and volumes are backed up, and why one is not",
         description="Shows for each namespace and claim which schedules cover it, the newest good backup, the next run"
-        " and the gaps. Works without a running operator and changes nothing. If you may not list Velero's objects,"
-        " only the NonAdminSchedules and NonAdminBackups of your namespace count.",
+        " and the gaps. Works without a running operator and changes nothing, unless --fix is confirmed. If you may not"
+        " list Velero's objects, only the NonAdminSchedules and NonAdminBackups of your namespace count.",
         epilog=examples(
             "foresail coverage -A",
             "foresail coverage -n shop -o wide",
             "foresail coverage -A --rpo 26h --fail-on gaps",
+            "foresail coverage -A --fix",
             "foresail coverage -A -o json",
             "foresail coverage -A -o metrics",
         ),
@@ -34,6 +35,8 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     add_velero_namespace(one)
     add_objective(one)
     one.add_argument("--fail-on", choices=["gaps"], help="exit with code 1 if there are gaps")
+    one.add_argument("--fix", action="store_true", help="run the commands that close gaps, once confirmed")
+    one.add_argument("--confirm", action="store_true", help="with --fix: do not ask")
     outputs = ["table", "wide", "json", "metrics"]
     one.add_argument(
         "-o", "--output", choices=outputs, default="table", help="metrics: Prometheus' text format (%(default)s)"
