@@ -33,7 +33,7 @@ TABLE = """\
   unchanged since the backup  2"""
 LAST = "  follow automatically        3  Pods, ReplicaSets and the like"
 CHANGE_BACK = (
-    "7 objects exist and differ from the backup. To change them back: "
+    "7 objects exist and differ from the backup. To change them back, if the policy allows it: "
     "foresail restore create NAME --from-backup first --existing-resource-policy update -n shop"
 )
 

@@ -52,7 +52,7 @@ def follow_up(each: TenantRequest) -> str:
     number = items.left.count
     what, them = ("object exists and differs", "it") if number == 1 else ("objects exist and differ", "them")
     command = f"foresail restore create NAME --from-backup {backup} {CHANGE_BACK} -n {namespace}"
-    return f"{number} {what} from the backup. To change {them} back: {command}"
+    return f"{number} {what} from the backup. To change {them} back, if the policy allows it: {command}"
 
 
 async def new_objects(cluster: Cluster, each: TenantRequest) -> RestoredGroup | None:
