@@ -34,7 +34,7 @@ _TRIED = {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "tri
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
-def install(
+def install(  # noqa: PLR0913 - one for each switch of the chart
     cluster: Cluster,
     *,
     schedules: bool = False,
