@@ -125,7 +125,7 @@ def test_a_bad_change_is_undone_and_each_restore_says_what_it_did(served: Cluste
     said = sue.done("restore", "create", "firm", *wait, "--existing-resource-policy", "update")
     assert re.search(r"^  changed back +[1-9]\d*  .*ConfigMap settings", said.err, re.MULTILINE)
     assert sue.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
-    assert "rogue" in sue.tenant.names("configmap"), "what is new stays"
+    assert "configmap/rogue" in sue.tenant.names("configmap"), "what is new stays"
 
 
 def test_a_tenant_reads_the_log_and_the_results_and_leaves_nothing_behind(
