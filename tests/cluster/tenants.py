@@ -34,7 +34,7 @@ _TRIED = {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "tri
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
-def install(
+def install(  # noqa: PLR0913 - one for each switch of the chart
     cluster: Cluster,
     *,
     schedules: bool = False,
@@ -42,6 +42,7 @@ def install(
     locations: bool = False,
     checks: bool = False,
     hooks: bool = False,
+    update: bool = False,
     resource_policies: str = "",
 ) -> None:
     """Install both charts with self-service on."""
@@ -51,6 +52,7 @@ def install(
         "selfService.downloadContents": contents,
         "selfService.locations.enabled": locations,
         "proof.restoreChecks": checks,
+        "selfService.updateExisting": update,
         "selfService.hooks": hooks,
         **({"selfService.resourcePolicies": f"{{{resource_policies}}}"} if resource_policies else {}),
     }

@@ -24,6 +24,7 @@ SAME_STEPS = {
     "how-to/fleet.md": "tests/alerts/test_fleet.py",
     "how-to/plan-a-restore.md": "tests/cluster/test_restore_plan.py",
     "how-to/retention.md": "tests/cluster/test_schedules_retention.py",
+    "how-to/undo-a-bad-change.md": "tests/cluster/test_tenant_cli.py",
 }
 """Pages with manifests or names to adapt: a test does the same steps with its own values."""
 

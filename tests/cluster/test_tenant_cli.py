@@ -1,6 +1,7 @@
 """`foresail backup` and `foresail restore` as their own processes, run by a tenant with `edit` in one namespace."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -30,7 +31,7 @@ from tests.cluster.test_schedule_cli import Said
 @pytest.fixture(scope="module")
 def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Velero with both charts, and the operator at work."""
-    install(velero_cluster)
+    install(velero_cluster, update=True)
     with operator(velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
         yield velero_cluster
 
@@ -80,13 +81,15 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
     assert name in described
     assert "  ttl: 24h0m0s" in described
     explained = ann.done("backup", "explain", "first").out.splitlines()
-    assert explained[0] == "NonAdminBackup shop/first: Completed"
+    assert explained[0] == "NonAdminBackup shop/first: complete"
     assert "→" not in "".join(explained)
     assert explained[-1].endswith("foresail restore create NAME --from-backup first -n shop")
 
     ann.tenant.kubectl("delete", "configmap", "settings")
     said = ann.done("restore", "create", "back", "--from-backup", "first", "--wait", "--timeout", "300s")
     assert "NonAdminRestore shop/back: Restore completed" in said.err
+    assert re.search(r"^  created +1  ConfigMap settings$", said.err, re.MULTILINE)
+    assert re.search(r"^  left as they are +0$", said.err, re.MULTILINE)
     assert ann.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
     assert ann.done("restore", "get").out.splitlines()[1].split()[:2] == ["back", "Completed"]
     ann.done("restore", "wait", "back")
@@ -100,6 +103,29 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
     assert said.err.endswith("NonAdminBackup shop/first is deleted.\n")
     assert ann.tenant.names("nonadminbackup") == []
     assert in_bucket(served, name) == []
+
+
+def test_a_bad_change_is_undone_and_each_restore_says_what_it_did(served: Cluster, eventually: Eventually) -> None:
+    sue = command_line(served, "sorry", eventually)
+    sue.done("backup", "create", "before", "--wait", "--timeout", "300s")
+    sue.tenant.kubectl("patch", "configmap", "settings", "--type=merge", '--patch={"data":{"currency":"USD"}}')
+    sue.tenant.kubectl("create", "configmap", "rogue")
+    wait = ("--from-backup", "before", "--wait", "--timeout", "300s")
+    said = sue.done("restore", "create", "gentle", *wait)
+    assert re.search(r"^  left as they are +1  ConfigMap settings$", said.err, re.MULTILINE)
+    assert re.search(r"^  not in the backup +1  ConfigMap rogue$", said.err, re.MULTILINE)
+    assert "hint: 1 object exists and differs from the backup" in said.err
+    assert sue.done("restore", "get", "gentle").out.endswith("1 left as they are\n")
+    assert sue.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "USD"
+
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": "sorry"}}
+    spec = {"namespaceSelector": selector, "restore": {"allowed": {"existingResourcePolicies": ["update"]}}}
+    policy = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": {"name": "sorry"}}
+    served.apply({**policy, "spec": spec})
+    said = sue.done("restore", "create", "firm", *wait, "--existing-resource-policy", "update")
+    assert re.search(r"^  changed back +[1-9]\d*  .*ConfigMap settings", said.err, re.MULTILINE)
+    assert sue.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
+    assert "configmap/rogue" in sue.tenant.names("configmap"), "what is new stays"
 
 
 def test_a_tenant_reads_the_log_and_the_results_and_leaves_nothing_behind(
@@ -136,7 +162,7 @@ def test_a_tenant_reads_the_log_and_the_results_and_leaves_nothing_behind(
         ["gone", "ConfigMap", "settings"],
         ["new", "ConfigMap", "fresh"],
     ]
-    assert "you may not list" in diff.err, "the role edit does not list every kind"
+    assert "kinds were not compared" in diff.err, "the role edit does not list every kind"
     told = amy.done("backup", "contents", "partial", "--diff", "-o", "json", "--timeout", "300s").json
     assert {"change": "gone", "kind": "ConfigMap", "name": "settings"} in told["diff"]["changes"]
     assert "Volumes:" in amy.done("backup", "describe", "partial", "--details", "--timeout", "300s").out
@@ -190,7 +216,7 @@ def test_what_blocks_a_backup_is_reported_with_what_to_do(served: Cluster, event
     bob = command_line(served, "held", eventually)
     said = bob("backup", "create", "odd", "--include-resources", "pods,pods[", "--wait", "--timeout", "300s")
     assert said.code == 1
-    assert "error: NonAdminBackup held/odd is InvalidBackupSpec: spec.backupSpec.includedResources contains" in said.err
+    assert "error: NonAdminBackup held/odd was refused: spec.backupSpec.includedResources contains" in said.err
     assert "hint: correct the field that the message names, with kubectl edit nonadminbackup odd -n held" in said.err
     assert "→ blocks       it is accepted" in bob.done("backup", "explain", "odd").out
 
@@ -228,7 +254,7 @@ def test_what_blocks_a_backup_is_reported_with_what_to_do(served: Cluster, event
     eventually(lambda: is_closed(bob), 60)
     said = bob("backup", "create", "closed", "--wait", "--timeout", "300s")
     assert said.code == 1
-    assert "is NoPolicy: Self-service is not enabled in namespace held" in said.err
+    assert "does not start: Self-service is not enabled in namespace held" in said.err
     assert "hint: ask a cluster administrator to enable it" in said.err
 
 
@@ -244,7 +270,7 @@ def test_a_backup_without_any_requested_object_is_no_success(served: Cluster, ev
     eve = command_line(served, "hollow", eventually)
     said = eve("backup", "create", "nothing", "-l", "app=nope", "--wait", "--timeout", "300s")
     assert said.code == 1, said.err
-    assert "NonAdminBackup hollow/nothing is NothingBackedUp: Completed, but nothing was backed" in said.err
+    assert "NonAdminBackup hollow/nothing: Completed, but nothing was backed" in said.err
     assert "hint: create another backup with a --selector" in said.err
 
     said = eve("backup", "create", "typo", "--include-resources", "deploymnts", "--wait", "--timeout", "300s")

@@ -1,4 +1,4 @@
-"""Everything that the page of findings names exists: tests, attacks and targets of make."""
+"""Everything that the pages of findings and frictions name exists: tests, attacks and targets of make."""
 
 import ast
 import re
@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "contributing" / "findings.md").read_text()
-NAMES = sorted(set(re.findall(r"`([^`]+)`", "".join(re.findall(r"^\|.*\|(.*)\|$", PAGE, re.MULTILINE)))))
+FOLDER = ROOT / "docs" / "contributing"
+FRICTIONS = (FOLDER / "frictions.md").read_text()
+PAGES = (FOLDER / "findings.md").read_text() + FRICTIONS
+NAMES = sorted(set(re.findall(r"`([^`]+)`", "".join(re.findall(r"^\|.*\|(.*)\|$", PAGES, re.MULTILINE)))))
 
 
 @cache
@@ -31,5 +33,13 @@ def test_what_pins_a_finding_exists(name: str) -> None:
         assert any(name in functions(file) for file in (ROOT / "tests" / "redteam").glob("*.py"))
 
 
-def test_the_page_names_tests() -> None:
-    assert len(NAMES) > 20
+def test_the_pages_name_tests() -> None:
+    assert len(NAMES) > 50
+
+
+@pytest.mark.parametrize(("title", "rows"), [("Frictions", 25), ("Dead ends", 8), ("Wishes", 12)])
+def test_each_friction_has_a_test_or_a_reason(title: str, rows: int) -> None:
+    (part,) = re.findall(rf"^## {title}$(.*?)(?=^## |\Z)", FRICTIONS, re.MULTILINE | re.DOTALL)
+    answers = re.findall(r"^\| (\d+) \|.*\| (.+) \|$", part, re.MULTILINE)
+    assert [int(number) for number, _ in answers] == list(range(1, rows + 1))
+    assert all("`tests/" in answer or "not yet" in answer for _, answer in answers)

@@ -6,6 +6,7 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
+from foresail.api.nonadmin import RestoredGroup, RestoredItems
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
 from foresail.selfservice.results.file import Lines
@@ -74,6 +75,92 @@ def test_a_restore_that_failed_says_why() -> None:
         await tenancy.settle(1)
         assert message(tenancy, NON_ADMIN_RESTORE) == f"Restore partially failed: 1 error. {WHY}"
         assert tenancy.read[0].url.endswith("/RestoreResults")
+        assert asked(tenancy) == []
+
+    tell(story)
+
+
+RESTORED = RestoredItems(created=RestoredGroup(1, ("ConfigMap gone",)), left=RestoredGroup(2, ("ConfigMap settings",)))
+TOLD = "Restore completed. Created 1 (ConfigMap gone); left 2 as they are (ConfigMap settings and 1 more)"
+
+
+async def restored(tenancy: Tenancy, phase: str = "Completed", **status: object) -> str:
+    await backed_up(tenancy)
+    uid = tenancy.restore(NAR, NAB.name)
+    await tenancy.settle()
+    tenancy.results = Found(Lines(("it exists",)), restored=RESTORED)
+    tenancy.velero_says(NAR, phase, NON_ADMIN_RESTORE, **{"completionTimestamp": tenancy.now(), **status})
+    await tenancy.settle(1)
+    return uid
+
+
+def test_a_complete_restore_says_what_it_did() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        uid = await restored(tenancy, warnings=2)
+        assert asked(tenancy) == [f"results-{uid}", f"results-list-{uid}"]
+        tenancy.velero_answers()
+        await tenancy.settle(1)
+        assert tenancy.condition(NAR, "Succeeded", NON_ADMIN_RESTORE) == ("True", "Completed", TOLD)
+        status = tenancy.status(NAR, NON_ADMIN_RESTORE)["restoredItems"]
+        assert status == {
+            "created": {"count": 1, "names": ["ConfigMap gone"]},
+            "left": {"count": 2, "names": ["ConfigMap settings"]},
+        }
+        assert asked(tenancy) == []
+        await tenancy.stop()
+        tenancy.start()
+        await tenancy.settle(30)
+        assert message(tenancy, NON_ADMIN_RESTORE) == TOLD
+        assert len(tenancy.read) == 1
+
+    tell(story)
+
+
+def test_a_restore_without_warnings_needs_the_list_alone() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        uid = await restored(tenancy)
+        assert asked(tenancy) == [f"results-list-{uid}"]
+        tenancy.velero_answers()
+        await tenancy.settle(1)
+        assert [(query.url, query.list_url.rpartition("/")[2]) for query in tenancy.read] == [
+            ("", "RestoreResourceList")
+        ]
+        assert message(tenancy, NON_ADMIN_RESTORE) == TOLD
+
+    tell(story)
+
+
+def test_a_restore_that_failed_says_what_it_did_before_the_cause() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await restored(tenancy, "PartiallyFailed", errors=1)
+        tenancy.velero_answers()
+        await tenancy.settle(1)
+        begin, _, end = TOLD.partition(". ")
+        assert message(tenancy, NON_ADMIN_RESTORE) == (
+            f"{begin.replace('completed', 'partially failed: 1 error')}. {end}. Velero reports: it exists"
+        )
+
+    tell(story)
+
+
+def test_a_restore_whose_list_cannot_be_read_says_so_and_is_not_asked_again() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await restored(tenancy, warnings=1)
+        tenancy.results = Found(Lines(("it exists",)), "the bucket answers 404")
+        tenancy.velero_answers()
+        await tenancy.settle(120)
+        assert len(tenancy.read) == 4
+        assert "could not be read (the bucket answers 404)" in message(tenancy, NON_ADMIN_RESTORE)
+        await tenancy.settle(3600)
+        assert len(tenancy.read) == 4
+        assert asked(tenancy) == []
+
+    tell(story)
+
+
+def test_restores_that_ended_before_an_upgrade_are_left_alone() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await restored(tenancy, completionTimestamp="2020-01-01T00:00:00Z")
         assert asked(tenancy) == []
 
     tell(story)
@@ -303,8 +390,19 @@ async def left(tenancy: Tenancy) -> None:
     assert asked(tenancy) == []
 
 
+async def told(tenancy: Tenancy) -> None:
+    tenancy.outcome = {"phase": "Completed", "warnings": 1, "completionTimestamp": tenancy.now()}
+    tenancy.results = Found(Lines(("it exists",)), restored=RESTORED)
+    tenancy.back_up(NAB)
+    await tenancy.settle(30)
+    tenancy.restore(NAR, NAB.name)
+    await tenancy.settle(60)
+    assert message(tenancy, NON_ADMIN_RESTORE) == TOLD
+    assert asked(tenancy) == []
+
+
 @pytest.mark.repeats
-@pytest.mark.parametrize("story", [explained, unexplained, left])
+@pytest.mark.parametrize("story", [explained, unexplained, left, told])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_is_made_good(story: Story, after: bool, figure: Callable[[str], None]) -> None:
     number = 0

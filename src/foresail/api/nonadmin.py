@@ -73,6 +73,24 @@ class QueueInfo(msgspec.Struct, frozen=True, rename="camel"):
     estimated_queue_position: int | None = None
 
 
+class RestoredGroup(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Objects that a restore treated alike: how many, and the first of them."""
+
+    count: int = 0
+    names: tuple[str, ...] = ()
+
+
+class RestoredItems(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a restore did to the objects of its namespace."""
+
+    created: RestoredGroup = RestoredGroup()
+    changed_back: RestoredGroup = RestoredGroup()
+    left: RestoredGroup = RestoredGroup()  # they exist and differ
+    failed: RestoredGroup = RestoredGroup()
+    unchanged: int = 0
+    following: int = 0  # Kubernetes makes them for others, as Pods for a ReplicaSet
+
+
 class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The status of both kinds; of each pair of fields, one belongs to backups and one to restores."""
 
@@ -87,6 +105,7 @@ class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
     data_mover_data_downloads: dict[str, int] | None = None
     file_system_pod_volume_backups: dict[str, int] | None = None
     file_system_pod_volume_restores: dict[str, int] | None = None
+    restored_items: RestoredItems | None = None
 
 
 class RequestSpec(msgspec.Struct, frozen=True, rename="camel"):

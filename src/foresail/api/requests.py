@@ -226,6 +226,33 @@ class NonAdminRestoreSpec(Wire, frozen=True):
     ) = None
 
 
+class RestoredGroup(Wire, frozen=True):
+    """Objects that the restore treated alike."""
+
+    count: int = 0
+    names: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=320)], ...],
+        msgspec.Meta(max_length=5, description="The first of them, each with its kind."),
+    ] = ()
+
+
+class RestoredItems(Wire, frozen=True):
+    """What the restore did to the objects of the namespace, by Velero's list of them."""
+
+    created: RestoredGroup = RestoredGroup()
+    changed_back: Annotated[
+        RestoredGroup, msgspec.Meta(description="Objects that existed and were changed to what they were.")
+    ] = RestoredGroup()
+    left: Annotated[
+        RestoredGroup, msgspec.Meta(description="Objects that exist and differ; they were left as they are.")
+    ] = RestoredGroup()
+    failed: RestoredGroup = RestoredGroup()
+    unchanged: Annotated[int, msgspec.Meta(description="Objects that are what they were, or need no restore.")] = 0
+    following: Annotated[
+        int, msgspec.Meta(description="Objects that Kubernetes makes for others, such as Pods of a ReplicaSet.")
+    ] = 0
+
+
 class NonAdminRestoreStatus(Wire, frozen=True):
     """The status of the restore."""
 
@@ -239,6 +266,7 @@ class NonAdminRestoreStatus(Wire, frozen=True):
     velero_restore: VeleroObject = VeleroObject()
     data_mover_data_downloads: Movements = Movements()
     file_system_pod_volume_restores: Movements = Movements()
+    restored_items: RestoredItems | None = None
 
 
 class NonAdminRestore(Wire, frozen=True):

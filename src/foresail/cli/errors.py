@@ -24,6 +24,14 @@ class UsageError(CommandError):
     code = USAGE
 
 
+class NotAllowedError(CommandError):
+    """The caller may not do it; the hint has the permission that is missing."""
+
+
+class NotFoundError(CommandError):
+    """The object does not exist."""
+
+
 class TooLargeError(CommandError):
     """A file is larger than what is read of it here."""
 

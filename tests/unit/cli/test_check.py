@@ -38,7 +38,7 @@ CHECK = {
 def test_the_table_has_the_last_result_and_when_a_check_last_passed() -> None:
     header, row = check_table([CHECK], NOW, wide=False, width=None).splitlines()
     assert header.split() == ["NAME", "RESULT", "REASON", "BACKUP", "FOUND", "SECONDS", "CHECKED", "PASSED", "STATUS"]
-    assert row.split() == ["nightly", "Fail", "ItemsRefused", "nightly-1", "6/7", "3", "59m", "1d", "Waiting"]
+    assert row.split() == ["nightly", "Fail", "ItemsRefused", "nightly-1", "6/7", "3", "59m", "24h", "Waiting"]
 
 
 def test_a_check_that_no_operator_has_seen_has_no_result() -> None:
@@ -50,7 +50,7 @@ def test_a_check_that_no_operator_has_seen_has_no_result() -> None:
 def test_an_explanation_lists_every_problem_of_the_evidence() -> None:
     problems = [{"reason": "ItemsRefused", "message": "ConfigMap shop/a: refused"}]
     text = explained(CHECK, {"problems": problems, "problemCount": 3})
-    assert "6 of 7 found, 2 not checked" in text
+    assert "6 of 7 found; 2 not checked: cluster-scoped, or of kinds" in text
     assert text.endswith("Problems:\n  ItemsRefused: ConfigMap shop/a: refused\n  and 2 more")
 
 
@@ -86,12 +86,18 @@ def test_waiting_for_a_check_that_cannot_start_ends_with_the_reason(reason: str)
 def test_waiting_for_a_check_says_why_it_has_not_begun() -> None:
     key, late = Key("velero", "nightly"), timedelta(minutes=1)
     assert progress(key, requested("TooSoon"), "now", late).text == "it is TooSoon."
-    assert "foresail-checks" in progress(key, requested("Waiting"), "now", late).text
-    assert "foresail-checks" in progress(key, {}, "now", late).text
     assert progress(key, requested("Running", handled="before", run="a"), "now", late) == Progress()
     assert progress(key, requested("Running", handled="now", run="b"), "now", late) == Progress(has_begun=True)
     ended = requested("Waiting", handled="now")
     assert progress(key, ended, "now", late) == Progress(has_ended=True, has_begun=True)
+
+
+@pytest.mark.parametrize("check", [{}, requested("Waiting")], ids=["no status", "not handled"])
+def test_a_check_that_no_operator_sees_is_an_error_after_a_minute(check: dict[str, Any]) -> None:
+    key = Key("velero", "nightly")
+    assert progress(key, check, "now", timedelta(seconds=59)) == Progress()
+    with pytest.raises(CommandError, match=r"no operator has seen the request[^$]*foresail-checks"):
+        progress(key, check, "now", timedelta(minutes=1))
 
 
 def test_a_result_of_an_earlier_run_is_not_that_of_the_request(

@@ -356,7 +356,7 @@ def test_what_the_viewer_may_not_do_is_not_offered(tmp_path: Path) -> None:
         assert page.status == 200, page.text
         assert "<button" not in page.text
         assert "Doctor" not in page.text
-        assert (await browser.get("/doctor")).status == 502
+        assert (await browser.get("/doctor")).status == 403
 
     browse(tmp_path, walk, {**of_tenant(), REVIEWS: {"status": {"allowed": False}}})
 
@@ -392,10 +392,27 @@ def test_a_refusal_of_the_api_server_is_shown_with_its_reason(tmp_path: Path) ->
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
         answer = await browser.get("/ns/shop/backup/missing")
-        assert answer.status == 502
+        assert answer.status == 404
         assert "NonAdminBackup shop/missing does not exist" in answer.text
+        for part in ("<nav", "style.css", "Back to the overview", "Try again"):
+            assert part in answer.text, "an error page is in the layout, with the ways out"
 
     browse(tmp_path, walk)
+
+
+def test_what_a_viewer_may_not_do_is_said_without_the_words_of_rbac(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        answer = await browser.get("/ns/shop/backup/secret")
+        assert answer.status == 403
+        shown, _, folded = answer.text.partition("<details>")
+        assert "<nav" in shown
+        assert "apiGroups" not in shown
+        assert "apiGroups" in folded
+
+    forbidden = {"kind": "Status", "reason": "Forbidden", "message": "not for you", "code": 403}
+    path = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/nonadminbackups/secret"
+    browse(tmp_path, walk, {**everything(), path: lambda *_: forbidden})
 
 
 async def by_name(browser: Browser) -> Answer:

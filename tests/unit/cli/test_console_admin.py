@@ -236,7 +236,7 @@ def test_a_tenant_sees_the_checks_of_their_own_namespace_only(tmp_path: Path) ->
         assert "of the status: broken" in texts
         assert "Download the evidence" not in texts
         assert (await browser.get("/ns/shop/check/own/evidence.json")).status == 502
-        assert (await browser.get("/ns/velero/check/nightly")).status == 502
+        assert (await browser.get("/ns/velero/check/nightly")).status == 403
         reads = [each for each in browser.server.asked if each.startswith("GET ")]
         assert not [each for each in reads if "/namespaces/velero/" in each or each.endswith("v1alpha1/restorechecks")]
 
@@ -260,10 +260,10 @@ def test_pages_that_the_viewer_may_not_read_are_neither_shown_nor_read(tmp_path:
         assert not {"Queue", "Policies", "Checks", "Primers", "Doctor"} & set(shown)
         asked = len(browser.server.asked)
         for path in ("/queue", "/policies", "/checks", "/primers"):
-            assert (await browser.get(path)).status == 502
+            assert (await browser.get(path)).status == 403
         assert browser.server.asked[asked:] == []
         for path in ("/ns/velero/check/nightly", "/ns/velero/check/nightly/evidence.json", "/ns/shop/check/own"):
-            assert (await browser.get(path)).status == 502
+            assert (await browser.get(path)).status == 403
         assert {each.rpartition("/")[2] for each in browser.server.asked[asked:]} == {"selfsubjectaccessreviews"}
 
     browse(tmp_path, walk, answers)

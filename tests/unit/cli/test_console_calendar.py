@@ -1,5 +1,7 @@
 """The calendar of the console: what a SchedulePolicy that is not applied would change."""
 
+import html
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -75,7 +77,7 @@ def test_a_text_that_is_no_policy_is_refused_with_its_reason(tmp_path: Path, tex
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
         answer = await browser.post(PREVIEW, {**browser.own, "manifest": text})
-        assert (answer.status, problem in answer.text) == (502, True), answer.text
+        assert (answer.status, problem in answer.text) == (400, True), answer.text
 
     browse(tmp_path, walk, answers())
 
@@ -155,7 +157,7 @@ def test_a_tenant_is_offered_no_preview_and_reads_nothing_by_it(tmp_path: Path) 
         assert "What a SchedulePolicy would change" not in (await browser.get("/calendar")).text
         asked = len(browser.server.asked)
         answer = await browser.post(PREVIEW, {**browser.own, "manifest": POLICY})
-        assert (answer.status, "you may not read" in answer.text) == (502, True)
+        assert (answer.status, "you may not read" in answer.text) == (403, True)
         assert browser.server.asked[asked:] == []
 
     browse(tmp_path, walk, {**of_tenant(), REVIEWS: {"status": {"allowed": False}}})
@@ -166,5 +168,29 @@ def test_markup_in_a_policy_changes_no_element(tmp_path: Path) -> None:
         await browser.sign_in()
         found = [await browser.post(PREVIEW, {**browser.own, "manifest": f"{POLICY}# {word}"}) for word in ("a", XSS)]
         assert Outline(found[0].text).tags == Outline(found[1].text).tags
+
+    browse(tmp_path, walk, answers())
+
+
+def test_a_policy_can_be_previewed_again_and_again(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        text = POLICY.replace("\n", "\r\n")  # as browsers send the lines of a text area
+        for _ in range(3):
+            answer = await browser.post(PREVIEW, {**browser.own, "manifest": text})
+            assert answer.status == 200
+            (area,) = re.findall(r"<textarea[^>]*>(.*?)</textarea>", answer.text, re.DOTALL)
+            assert html.unescape(area) == POLICY
+            text = html.unescape(area).replace("\n", "\r\n")
+
+    browse(tmp_path, walk, answers())
+
+
+def test_a_policy_that_is_refused_stays_in_the_form(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        answer = await browser.post(PREVIEW, {**browser.own, "manifest": "kind: Nothing\r\n"})
+        assert answer.status == 400
+        assert "kind: Nothing\n</textarea>" in answer.text
 
     browse(tmp_path, walk, answers())

@@ -128,7 +128,7 @@ def test_the_pages_name_what_they_show(tmp_path: Path) -> None:
 def test_a_stream_of_what_the_viewer_may_not_read_is_refused(tmp_path: Path) -> None:
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
-        assert (await browser.get("/live/ns/shop/restore/r")).status == 502
+        assert (await browser.get("/live/ns/shop/restore/r")).status == 403
 
     browse(tmp_path, walk, {**everything(), RESTORE: a_restore(3), REVIEWS: {"status": {"allowed": False}}})
 

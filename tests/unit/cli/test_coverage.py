@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from foresail.cli.coverage.commands import nightly
+from foresail.cli.coverage.fix import first_backups, fixes, text_of
 from foresail.cli.coverage.show import summary
 from foresail.cli.main import main
 from foresail.kube.clock import now
@@ -119,7 +121,85 @@ def test_each_namespace_shows_what_covers_it_and_what_does_not(run: Callable[...
     assert "nightly-1 (3h ago)" in lines["shop"]
     assert "0/1" in lines["shop"]
     assert lines["shop"].endswith("VolumeLeftOut")
-    assert err == "1 of 4 namespaces are safe, 1 AtRisk, 2 Unsafe.\n"
+    fields = '{"spec":{"template":{"snapshotVolumes":true}}}'
+    assert err.splitlines() == [
+        "1 of 4 namespaces are safe, 1 AtRisk, 2 Unsafe.",
+        "What closes the gaps, or shows their cause (--fix runs those that change something):",
+        f"  foresail schedule create bank-daily --schedule '{nightly('bank')}' --include-namespaces bank -n velero",
+        f"  kubectl patch schedules.velero.io nightly --type merge -p '{fields}' -n velero",
+        "  kubectl edit schedules.velero.io nightly -n velero",
+    ]
+
+
+SCHEDULES = "/apis/velero.io/v1/namespaces/velero/schedules"
+
+
+def fixed(folder: Path, *options: str) -> tuple[int, list[str], dict[str, Any]]:
+    """Return the exit code of `coverage --fix`, what it wrote and the bodies of it."""
+    made = named("bank-daily", "velero", spec={"schedule": "7 3 * * *", "template": {}})
+    made["metadata"] |= {"uid": "of-bank", "resourceVersion": "1"}
+    cluster = answers()
+    schedules = cluster[SCHEDULES]
+    cluster[SCHEDULES] = lambda _, sent: made if sent else schedules
+    cluster[f"{SCHEDULES}/bank-daily"] = made
+    cluster[f"{SCHEDULES}/nightly"] = schedules["items"][0]
+    cluster[f"{VELERO}/backups"] = lambda _, sent: (
+        {**sent, "metadata": {**sent["metadata"], "uid": "b"}} if sent else (listed())
+    )
+    with canned(folder, cluster) as server:
+        code = main(["coverage", "-A", "--fix", "--kubeconfig", str(server.kubeconfig), *options])
+    return code, server.writes, server.bodies
+
+
+def test_fix_runs_what_closes_gaps_and_a_first_backup_once_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, writes, bodies = fixed(tmp_path, "--confirm")
+    err = capsys.readouterr().err
+    assert {f"POST {SCHEDULES}", f"PATCH {SCHEDULES}/nightly"} < set(writes)
+    assert bodies[f"POST {SCHEDULES}"]["spec"]["schedule"] == nightly("bank")
+    assert bodies[f"PATCH {SCHEDULES}/nightly"] == {"spec": {"template": {"snapshotVolumes": True}}}
+    assert "To close the gaps of 2 namespaces:" in err
+    assert "To make a first backup now of " in err
+    assert "$ foresail schedule run bank-daily -n velero" in err
+    assert f"POST {VELERO}/backups" in writes
+    assert code in (0, 1)
+
+
+def test_fix_changes_nothing_without_a_yes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fixed(tmp_path)[:2] == (2, [])
+    assert "refusing to change the cluster without confirmation (no terminal)" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin.readline", lambda: "n\n")
+    assert fixed(tmp_path)[:2] == (0, [])
+    assert capsys.readouterr().err.count("Nothing was run.") == 2
+
+
+def test_the_commands_for_many_namespaces_do_not_pile_up_and_are_bounded() -> None:
+    gap = Gap(Reason.NO_SCHEDULE, "none")
+    many = [NamespaceCoverage(f"team-{number}", gaps=(gap,)) for number in range(100)]
+    listed_fixes = fixes(many, "velero", now(), is_tenant=False)
+    minutes = Counter(fix.words[fix.words.index("--schedule") + 1] for fix in listed_fixes)
+    assert max(minutes.values()) <= 3
+    assert all(0 <= int(minute.split()[1]) < 6 for minute in minutes)
+    assert len(text_of(listed_fixes).splitlines()) == 22
+    assert text_of(listed_fixes).endswith("and 80 more: foresail report --html FILE lists all of them")
+    assert text_of([]) == ""
+
+
+def test_a_tenant_gets_commands_of_the_own_namespace() -> None:
+    bare = NamespaceCoverage("shop", gaps=(Gap(Reason.NO_SCHEDULE, "none"),))
+    (create,) = fixes([bare], "velero", now(), is_tenant=True)
+    assert create.command == f"foresail backup schedule create daily --schedule '{nightly('shop')}' -n shop"
+    assert create.changes
+    (backup,) = first_backups([bare], "velero", now(), is_tenant=True)
+    assert backup.command.startswith("foresail backup create first-")
+    left_out = Gap(Reason.VOLUME_LEFT_OUT, "no VolumeSnapshotLocation", "shop/nightly")
+    (patch,) = fixes([NamespaceCoverage("shop", gaps=(left_out,))], "velero", now(), is_tenant=True)
+    fields = '{"spec":{"template":{"backupSpec":{"defaultVolumesToFsBackup":true}}}}'
+    assert patch.words[2:8] == ["nonadminschedules", "nightly", "--type", "merge", "-p", fields]
 
 
 def test_gaps_alone_are_no_failure_unless_asked_for(run: Callable[..., tuple[int, str, str]]) -> None:

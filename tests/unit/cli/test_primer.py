@@ -164,7 +164,7 @@ def test_describe_draws_the_last_fires() -> None:
 
 def test_explain_points_at_the_first_rule_that_says_no() -> None:
     said = str(explanation_of(primer_view(), Target(cron_job(shape=shape(resources={}))), NOW))
-    assert "blocked by NothingToReserve" in said
+    assert "blocked: nothing to reserve" in said
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "its pods request something" in arrow
     assert "set resources.requests" in arrow
@@ -189,7 +189,7 @@ def test_explain_names_what_the_api_server_refused() -> None:
     assert refusal_of({"status": status}, "daily") == "violates PodSecurity"
     assert refusal_of({"status": status}, "b") == refusal_of({}, "daily") == ""
     said = str(explanation_of(primer_view(), Target(cron_job()), NOW, "violates PodSecurity"))
-    assert "blocked by Refused" in said
+    assert "blocked: refused" in said
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "the API server accepts its writes" in arrow
     assert arrow.endswith("violates PodSecurity")

@@ -78,13 +78,13 @@ def explained(warm_up: str, taken_by: str = "") -> str:
 
 def test_explain_names_the_annotation_and_the_primer_that_counts_before_it() -> None:
     text = explained("10m", taken_by="other")
-    assert text.startswith("annotation foresail.dev/warm-up, CronJob daily: blocked by PrimedByAnother")
+    assert text.startswith("annotation foresail.dev/warm-up, CronJob daily: blocked: primed by another")
     assert "Primer other primes CronJob daily, so its annotation foresail.dev/warm-up is ignored" in text
 
 
 def test_explain_names_a_value_that_cannot_be_read() -> None:
     text = explained("soon")
-    assert "blocked by InvalidAnnotation" in text
+    assert "blocked: invalid annotation" in text
     assert "annotation foresail.dev/warm-up is 'soon': write 1m to 7 days" in text
 
 

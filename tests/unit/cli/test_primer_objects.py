@@ -44,7 +44,7 @@ def cells(line: str) -> list[str]:
 def test_get_shows_the_next_fire_and_cold_against_warm() -> None:
     shown = primer_table([primer("report")], NOW, wide=False, namespaced=True).splitlines()
     assert cells(shown[0]) == ["NAME", "WARM-UP", "NEXT FIRE", "COLD", "WARM", "STATUS"]
-    assert cells(shown[1]) == ["report", "10m", "in 1h", "41s", "1s", "Ready"]
+    assert cells(shown[1]) == ["report", "10m", "in 60m", "41s", "1s", "Ready"]
 
 
 @pytest.mark.parametrize(

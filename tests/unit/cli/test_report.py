@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from docs.external_assets import external_assets
 from foresail.api.restore_check import CheckResult
 from foresail.api.specs import BackupSpec
-from foresail.cli.coverage.commands import closing_command
+from foresail.cli.coverage.commands import closing_command, nightly
 from foresail.cli.cron.load import Timetable
 from foresail.cli.main import main, parser
 from foresail.cli.report.checks import LastCheck, last_checks
@@ -147,7 +147,7 @@ def test_the_last_checks_are_shown_with_their_duration_and_result() -> None:
     found = replace(figures(), checks=(check("a", "Fail", "ItemsRefused"), check("b", "Pass", "Complete", None)))
     shown = " ".join(Outline(report_page(found)).texts)
     assert "Restore checks 1 of 2 passed last time" in shown
-    assert "1m" in shown.partition("ItemsRefused")[2]
+    assert "95s" in shown.partition("ItemsRefused")[2]
     assert "6 of 7" in shown
 
 
@@ -261,7 +261,7 @@ def test_an_administrator_gets_every_namespace(run: Callable[..., tuple[int, str
     assert code == 0, err
     assert "All namespaces" in shown
     assert all(each in shown for each in ("bank", "lab", "gone", "nightly-1", "VolumeLeftOut"))
-    assert "foresail schedule create bank-daily --schedule '0 3 * * *' --include-namespaces bank -n velero" in shown
+    assert f"foresail schedule create bank-daily --schedule '{nightly('bank')}' --include-namespaces bank -n" in shown
     assert "velero/nightly" in shown
     assert "lab/mine" in shown
     assert err.endswith("All namespaces, 0 of 4 safe\n")

@@ -34,7 +34,7 @@ from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.actions import Settings
 from foresail.proof.restore_plan.compare import Change
-from foresail.proof.restore_plan.decide import Observed, Outcome, Verdict, World
+from foresail.proof.restore_plan.decide import SAME_FIELDS, Observed, Outcome, Verdict, World
 from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, ServedKind
 from foresail.proof.restore_plan.modifiers import Modifiers
 from foresail.proof.restore_plan.prepare import Backup, Preparation, Step
@@ -79,6 +79,15 @@ def test_a_tenants_plan_names_the_config_map_that_it_ignores(field: str) -> None
     expected = f"the plan ignores {field}: you may not read ConfigMap rules in Velero's namespace"
     assert ignored_fields(spec) == (expected,)
     assert ignored_fields(restore_spec_of({})) == ()
+
+
+def test_items_that_only_seem_to_differ_are_one_line() -> None:
+    same = [verdict(f"same-{number}", Outcome.UPDATE, reason=SAME_FIELDS) for number in range(7)]
+    text = as_text("nightly", [*same, verdict("settings", Outcome.UPDATE)], [])
+    assert text.count(SAME_FIELDS) == 1
+    assert "7 items" in text
+    assert "settings" in text
+    assert "same-" not in text
 
 
 def test_people_get_ten_reasons_of_each_outcome() -> None:

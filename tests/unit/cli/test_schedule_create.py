@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.options.selectors import read_selector, shown_selector
-from foresail.cli.output.times import go_duration, short, shown_duration
+from foresail.cli.output.times import go_duration, shown_duration
 from foresail.cli.schedule.create import checked
 from foresail.cli.schedule.template import schedule_object
 from foresail.cron import Dialect
@@ -201,8 +200,3 @@ def test_a_duration_is_written_as_go_writes_it(length: int, text: str) -> None:
 
 def test_a_duration_of_an_object_is_shown_whatever_its_value() -> None:
     assert [shown_duration(each) for each in (None, "", "720h", "soon")] == ["0s", "0s", "720h0m0s", "soon"]
-
-
-def test_an_age_is_shown_in_its_largest_unit() -> None:
-    ages = [timedelta(seconds=59), timedelta(minutes=61), timedelta(hours=25), timedelta(days=800), timedelta(days=-1)]
-    assert [short(each) for each in ages] == ["59s", "1h", "1d", "2y", "0s"]

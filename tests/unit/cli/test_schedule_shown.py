@@ -14,11 +14,13 @@ from foresail.cli.main import main, parser
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import aligned
 from foresail.cli.output.times import moment, runs
+from foresail.cli.schedule.create import first_run
 from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.explain import as_data, chain_of, explained
 from foresail.cli.schedule.get import schedule_table
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cli.schedule.velero_layout import veleros_lines
+from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow, VeleroServer, location_of
 from foresail.slots.policies import PolicyRow
@@ -124,7 +126,7 @@ def test_a_blocked_run_shows_since_when_it_is_due_and_why() -> None:
 def test_the_wide_table_tells_where_to_and_what_was_skipped() -> None:
     wire = schedule_wire(spec={"skipImmediately": False}, status={"lastSkipped": "2026-11-15T11:00:30Z"})
     shown = cells(seen(wire), "-o", "wide")
-    assert (shown["LOCATION"], shown["SKIP IMMEDIATELY"], shown["LAST SKIPPED"]) == ("default", "false", "1h ago")
+    assert (shown["LOCATION"], shown["SKIP IMMEDIATELY"], shown["LAST SKIPPED"]) == ("default", "false", "60m ago")
 
 
 def policy(**spec: Any) -> tuple[PolicyRow, ...]:  # noqa: ANN401 - any field
@@ -151,7 +153,7 @@ def test_the_wide_table_and_explain_show_attempts_and_when_the_next_one_starts()
 def test_the_wide_table_shows_the_age_of_the_newest_good_backup_beside_the_objective() -> None:
     good = backup("daily-1")
     met = seen(schedule_wire(), [good], policies=policy(objective=Objective("25h")))
-    assert cells(met, "-o", "wide")["OBJECTIVE"] == "9h of 1d"
+    assert cells(met, "-o", "wide")["OBJECTIVE"] == "9h of 25h"
     missed = seen(schedule_wire(), [good], policies=policy(objective=Objective("8h")))
     assert cells(missed, "-o", "wide")["OBJECTIVE"] == "9h of 8h, exceeded"
     assert cells(seen(schedule_wire(), [good]), "-o", "wide")["OBJECTIVE"] == "n/a"
@@ -225,7 +227,7 @@ def test_explain_names_a_write_that_the_api_server_refused() -> None:
     words = "The API server refused to create Backup velero/daily-1: spec.ttl: Invalid value."
     evaluated = replace(seen(schedule_wire("0 * * * *")), refused=RefusedWrite(at("2026-11-15T12:00:01"), words))
     first, *rest = explained(evaluated, NOW).splitlines()
-    assert first == "Schedule velero/daily: blocked by WriteRefused"
+    assert first == "Schedule velero/daily: blocked: write refused"
     (marked,) = [line for line in rest if line.startswith("→")]
     assert "the API server accepts its writes" in marked
     assert words in marked
@@ -304,7 +306,7 @@ def test_one_object_is_printed_alone_and_several_as_a_list_without_managed_field
 
 def test_an_instant_is_shown_with_its_distance() -> None:
     assert moment(at("12:00:35"), NOW) == "2026-11-15 12:00:35 UTC (in 5s)"
-    assert moment(at("10:00:00"), NOW) == "2026-11-15 10:00 UTC (2h ago)"
+    assert moment(at("10:00:00"), NOW) == "2026-11-15 10:00 UTC (120m ago)"
 
 
 def test_runs_are_counted_up_to_a_hundred() -> None:
@@ -325,3 +327,36 @@ def test_the_location_that_is_meant_is_the_one_named_or_the_default_one() -> Non
     assert location_of("", [other, LOCATION]) == LOCATION
     assert location_of("", [other, plain]) == plain
     assert location_of("gone", [LOCATION]) is None
+
+
+NIGHTS = PolicyRow(Key("", "nights"), SchedulePolicySpec(selector=ScheduleSelector(), time_zone="America/New_York"))
+
+
+@pytest.mark.parametrize(
+    ("operator", "is_on", "next_run"),
+    [
+        ("foresail-0", False, "2026-11-16 08:00 UTC"),
+        ("", True, "2026-11-16 03:00 UTC"),
+        ("", False, "2026-11-16 08:00 UTC"),
+    ],
+    ids=["Foresail fires", "Velero fires", "nobody fires"],
+)
+def test_the_next_run_is_that_of_whoever_fires(operator: str, is_on: bool, next_run: str) -> None:
+    server = VeleroServer(Dialect.GOCRON, "v1.18.3", has_schedule_controller=is_on)
+    schedule = schedule_wire(status={"lastBackup": "2026-11-15T08:00:00Z"})
+    shown = cells(seen(schedule, server=server, operator=operator, policies=(NIGHTS,)), "-o", "wide")
+    assert shown["NEXT RUN"].startswith(next_run)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "first"),
+    [
+        (
+            schedule_wire(status={"lastBackup": "2026-11-15T08:00:00Z"}),
+            " It runs first at 2026-11-16 08:00 UTC (in 19h), by SchedulePolicy nights.",
+        ),
+        (schedule_wire(spec={"paused": True}), " It does not run: it is paused; to resume it: foresail"),
+    ],
+)
+def test_a_new_schedule_is_promised_the_time_of_its_policy(schedule: dict[str, Any], first: str) -> None:
+    assert first_run(seen(schedule, policies=(NIGHTS,)), NOW).startswith(first)

@@ -147,3 +147,30 @@ def test_policy_that_cannot_be_read_is_named_and_breaks_nothing(tmp_path: Path, 
     printed = capsys.readouterr()
     assert "web" in printed.out
     assert "SchedulePolicy odd is not considered, because it cannot be read" in printed.err
+
+
+WEEKDAYS = """
+apiVersion: foresail.dev/v1alpha1
+kind: SchedulePolicy
+metadata: {name: weekdays}
+spec:
+  selector: {}
+  spread: {within: 2h}
+  windows: {allowed: [{schedule: "0 22 * * 1-5", duration: 2h}], outside: Delay}
+  objective: {rpo: 25h}
+"""
+
+
+@pytest.mark.parametrize("command", [("policy", "test", "-f"), ("schedule", "simulate", "--policy")], ids=" ".join)
+def test_an_objective_that_will_be_missed_and_a_spread_that_is_lost_are_said(
+    tmp_path: Path, capsys: Capture, command: tuple[str, ...]
+) -> None:
+    assert run(tmp_path, *command, str(tmp_path / "policy.yaml"), text=WEEKDAYS) == 0
+    hints = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hint: ")]
+    missed = [line for line in hints if "will miss the objective of SchedulePolicy weekdays: 3d between" in line]
+    assert len(missed) == 2
+    assert all("and objective.rpo is 1d1h" in line for line in missed)
+    (lost,) = [line for line in hints if "spread does not move runs that wait for an opening" in line]
+    assert "2 Schedules start together at " in lost
+    assert run(tmp_path, *command, str(tmp_path / "policy.yaml")) == 0
+    assert "will miss" not in capsys.readouterr().err

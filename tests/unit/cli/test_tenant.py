@@ -15,6 +15,7 @@ from foresail.cli.main import main, parser
 from foresail.cli.output.messages import confirm_deletion
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.progress import bar
+from foresail.cli.output.times import short
 from foresail.cli.tenant.delete import request_for
 from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.explain import as_data, explained, with_refusal
@@ -31,7 +32,7 @@ from foresail.selfservice.requests.outcome import outcome
 
 NOW = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
 SOON = timedelta(seconds=1)
-EXPIRES = "2026-11-16 12:00:30 UTC (in 1d)"
+EXPIRES = "2026-11-16 12:00:30 UTC (in 24h)"
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -198,21 +199,21 @@ def test_a_wait_succeeds_or_continues(each: TenantRequest, text: str | None) -> 
 @pytest.mark.parametrize(
     ("each", "said"),
     [
-        (refused("InvalidBackupSpec", "BackingOff"), "daily is InvalidBackupSpec: because\nhint: correct the field"),
-        (refused("PolicyViolation", "BackingOff"), "daily is PolicyViolation: because\nhint: correct the field"),
-        (refused("RestoredFromBackup", "New"), "daily is RestoredFromBackup: because\nhint: run it with"),
-        (refused("VeleroBackupNotFound", "Created"), "daily is VeleroBackupNotFound: because\nhint: create another"),
-        (refused("NoPolicy", "New"), "daily is NoPolicy: because\nhint: ask a cluster administrator"),
-        (with_velero("Failed", failureReason="no bucket"), "daily is Failed: Backup failed: no bucket\nhint: "),
+        (refused("InvalidBackupSpec", "BackingOff"), "daily was refused: because\nhint: correct the field"),
+        (refused("PolicyViolation", "BackingOff"), "daily was refused: because\nhint: correct the field"),
+        (refused("RestoredFromBackup", "New"), "daily does not start: because\nhint: run it with"),
+        (refused("VeleroBackupNotFound", "Created"), "daily was refused: because\nhint: create another"),
+        (refused("NoPolicy", "New"), "daily does not start: because\nhint: ask a cluster administrator"),
+        (with_velero("Failed", failureReason="no bucket"), "daily: Backup failed: no bucket\nhint: remove the cause"),
         (
             with_velero("Completed", condition("DataIncomplete", "True", "NothingBackedUp")),
-            "daily is NothingBackedUp: because\nhint: create another backup with a --selector",
+            "daily: because\nhint: create another backup with a --selector",
         ),
-        (with_velero("PartiallyFailed", errors=1), "daily is PartiallyFailed: Backup partially failed: 1 error"),
+        (with_velero("PartiallyFailed", errors=1), "daily: Backup partially failed: 1 error"),
         (seen(spec={"backupSpec": {}, "deleteBackup": True}), "daily is being deleted\nhint: delete its data"),
         (
             seen(status={"conditions": [condition("Succeeded", "False", "VeleroBackupNotFound")], "phase": "Created"}),
-            "daily is VeleroBackupNotFound",
+            "daily: because",
         ),
     ],
 )
@@ -232,7 +233,7 @@ def test_a_spec_that_was_edited_after_it_was_refused_is_waited_for() -> None:
     ("each", "text"),
     [
         (seen(), "New"),
-        (refused("QuotaExceeded", "New"), "New, QuotaExceeded"),
+        (refused("QuotaExceeded", "New"), "New, quota exceeded"),
         (with_velero("Queued", position=7), "Queued, position 7 in the queue"),
         (with_velero("New", position=2), "Queued, position 2 in the queue"),
         (with_velero("New", position=1), "Queued, next to run"),
@@ -289,8 +290,8 @@ def test_the_table_has_how_far_each_is_and_why() -> None:
     rows = [with_velero("Completed", expiration="2026-11-16T12:00:30Z"), refused("QuotaExceeded", "New")]
     header, done, held = request_table(rows, NOW, wide=False).splitlines()
     assert header.split() == ["NAME", "STATUS", "QUEUE", "EXPIRES", "AGE", "WHY"]
-    assert done.split() == ["daily", "Completed", "in", "1d", "1h"], "what has ended is in no queue"
-    assert held.split() == ["daily", "New", "n/a", "1h", "QuotaExceeded"]
+    assert done.split() == ["daily", "Completed", "in", "24h", "60m"], "what has ended is in no queue"
+    assert held.split() == ["daily", "New", "n/a", "60m", "quota", "exceeded"]
     wide = request_table(rows, NOW, wide=True)
     header, done, _ = wide.splitlines()
     assert header.split()[:6] == ["NAME", "REQUEST", "VELERO", "QUEUE", "EXPIRES", "AGE"]
@@ -323,14 +324,14 @@ def test_the_table_of_requests_fits_80_columns_and_never_loses_why(family: Famil
     row = seen(family, metadata=metadata, spec=spec, status={"phase": "Created", "conditions": [reason], **made})
     lines = request_table([row], NOW, wide=False, with_namespace=with_namespace, width=80).splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[1].endswith("   VeleroRestoreNotFound")
+    assert lines[1].endswith("   restore not found")
     assert lines[1].startswith("before-")
     assert long in request_table([row], NOW, wide=False, with_namespace=with_namespace)
 
 
 def test_explain_points_at_the_first_step_that_blocks_it() -> None:
     assert explained(refused("QuotaExceeded", "New")).splitlines() == [
-        "NonAdminBackup shop/daily: blocked by QuotaExceeded",
+        "NonAdminBackup shop/daily: waits: quota exceeded",
         "  ok           it is not being deleted",
         "  ok           the operator has processed it",
         "→ blocks       it is accepted                 because",
@@ -349,7 +350,7 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
     waiting = seen(status={"phase": "BackingOff", "conditions": [ACCEPTED]})
     refused = with_refusal(waiting, RefusedWrite(later, "admission policy p denied it"))
     text = explained(refused)
-    assert text.startswith("NonAdminBackup shop/daily: blocked by WriteRefused\n")
+    assert text.startswith("NonAdminBackup shop/daily: blocked: write refused\n")
     assert "→ blocks       the API server accepts its writes" in text
     assert "admission policy p denied it (2026-11-15" in text
     assert text.endswith("correct what the message names; the backup then continues automatically")
@@ -364,7 +365,7 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
         (seen(), "→ waits        the operator has processed it", None),
         (with_velero("Queued", position=3), "→ waits        Velero has started it", "Waiting"),
         (with_velero("InProgress", position=1), "→ waits        it is complete", "Running"),
-        (with_velero("Failed"), "→ blocks       it is complete", "Failed"),
+        (with_velero("Failed"), "→ failed       it is complete", "Failed"),
         (with_velero("Completed"), "  ok           it is complete", "Completed"),
         (
             with_velero("Completed", expiration="2020-01-01T00:00:00Z"),
@@ -441,3 +442,46 @@ def test_the_namespace_is_that_of_the_context(tmp_path: Path, capsys: pytest.Cap
     assert json.loads(capsys.readouterr().out)["metadata"] == {"name": "x", "namespace": "shop"}
     assert main(["backup", "get", "--kubeconfig", str(tmp_path / "none")]) == 3
     assert "hint: specify a kubeconfig" in capsys.readouterr().err
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("each", "words"),
+    [
+        (seen(), "not processed by the operator yet"),
+        (refused("LocationUnavailable", "New"), "waits: location unavailable"),
+        (refused("PolicyViolation", "BackingOff"), "refused: policy violation"),
+        (with_velero("Queued"), "waits for Velero"),
+        (with_velero("InProgress"), "running"),
+        (with_velero("Failed"), "failed"),
+        (with_velero("PartiallyFailed"), "partially failed"),
+        (with_velero("Completed"), "complete"),
+        (
+            with_velero("Completed", condition("DataIncomplete", "True", "VolumesLeftOut")),
+            "complete, but volumes left out",
+        ),
+        (seen(spec={"backupSpec": {}, "deleteBackup": True}), "is being deleted: deletion pending"),
+    ],
+)
+def test_the_first_line_of_explain_has_words_and_no_reason(each: TenantRequest, words: str) -> None:
+    assert explained(each).splitlines()[0] == f"NonAdminBackup shop/daily: {words}"
+
+
+def test_the_age_of_a_backup_is_that_of_its_data() -> None:
+    adopted = with_velero("Completed", startTimestamp="2026-11-13T11:00:30Z")
+    assert request_table([adopted], NOW, wide=False).splitlines()[1].split()[-1] == "2d1h"
+    assert request_table([with_velero("Completed")], NOW, wide=False).splitlines()[1].split()[-1] == "60m"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0s", -5), ("119s", 119), ("2m", 120), ("9m59s", 599), ("10m", 600), ("107m", 6420), ("3h", 10800),
+        ("3h5m", 11100), ("8h", 28800), ("25h", 90000), ("47h", 172799), ("2d", 172800), ("2d1h", 176400),
+        ("8d", 691200), ("365d", 31536000), ("2y", 63072000), ("9y", 300000000),
+    ],
+)  # fmt: skip
+def test_a_length_of_time_is_written_as_kubectl_does(text: str, seconds: int) -> None:
+    assert short(timedelta(seconds=seconds)) == text

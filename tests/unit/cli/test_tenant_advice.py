@@ -49,5 +49,5 @@ def test_every_command_that_is_named_can_be_given(advice: Advice) -> None:
 
 
 def test_a_reason_of_a_later_operator_is_left_to_its_message() -> None:
-    assert sentence(advice_for("Moonlit"), BACKUPS, KEY).startswith("It is Moonlit. Follow the message")
+    assert sentence(advice_for("Moonlit"), BACKUPS, KEY).startswith("Moonlit. Follow the message")
     assert advice_for("") is UNSEEN

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from foresail.api.authorization import Discovery
 from foresail.cli.main import main
-from foresail.cli.tenant.contents import Difference, as_data, counts_table, diff_text, names_table
+from foresail.cli.tenant.contents import (
+    Difference,
+    as_data,
+    counts_table,
+    diff_text,
+    names_table,
+    not_compared_text,
+)
 from foresail.cli.tenant.held import Change, HeldKind, LiveObject, changes, held_kinds, is_compared, is_selected
 from foresail.cli.tenant.live import listable
 from foresail.cli.tenant.volumes import volume_infos, volumes_text
@@ -173,3 +180,12 @@ def test_volumes_are_named_by_claim_with_size_method_and_result() -> None:
     restored = [{"pvcName": "data", "pvcNamespace": "shop", "restoreMethod": "PodVolumeBackup", "pvrInfo": {"size": 7}}]
     infos = volume_infos("shop", json.dumps(restored).encode()) or []
     assert volumes_text(infos, has_results=False).splitlines()[2].split() == ["data", "7", "B", "PodVolumeBackup"]
+
+
+def test_what_is_not_compared_is_one_line() -> None:
+    assert not_compared_text({}) == ""
+    assert not_compared_text({"roles": "you may not list roles"}) == "not compared: roles: you may not list roles"
+    many = {f"kind-{number}": "you may not" for number in range(17)}
+    assert not_compared_text(many) == (
+        "17 kinds were not compared: kind-0, kind-1, kind-2 and 14 more; -o json has the causes"
+    )

@@ -2,20 +2,25 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from foresail.api.nonadmin import Condition
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
+from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.files import WHAT_TO_DO, body, remark, request_name, verdict, what_to_do
 from foresail.cli.tenant.logs import wanted_file
 from foresail.cli.tenant.results import as_lines
 from foresail.cli.tenant.tenant_request import decode_request
 from foresail.cli.tenant.wait import is_explained
+from foresail.cli.tenant.wait import verdict as verdict_of
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from tests.unit.cli.test_tenant import condition, with_velero
+from tests.unit.cli.canned import canned
+from tests.unit.cli.test_tenant import NOW, condition, wire, with_velero
 
 ABOUT = Key("shop", "daily")
 
@@ -65,7 +70,7 @@ CAUSES = {
     "the bucket cannot be reached": "the bucket must be reachable from here",
     "the bucket's certificate is not trusted": "pass its CA certificate in PEM with --cacert FILE",
     "the bucket takes longer than 600 s": "try again, or run the command closer to the bucket",
-    "the bucket answers 404": "for example after a crash; see foresail backup describe daily -n shop",
+    "the bucket answers 404": "for example because it was restarted; create another backup",
     "the bucket answers 403": "try again; the download URL expires after a few minutes",
     "it is larger than 16 MiB": "download it with curl from the URL of a NonAdminDownloadRequest",
     "it is not a gzip file": "try again, or ask a cluster administrator",
@@ -116,3 +121,82 @@ def test_a_wait_stays_for_the_cause_of_a_failure_and_for_nothing_else() -> None:
 def test_a_file_of_authorities_that_is_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backup", "logs", "daily", "-n", "shop", "--cacert", "/dev/null/none"]) == 1
     assert "hint: pass a file with PEM certificates" in capsys.readouterr().err
+
+
+PATH = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/nonadminbackups/daily"
+WAITS = {"phase": "New", "conditions": [condition("Accepted", "False", "LocationUnavailable", "no location x")]}
+RUNS = {"phase": "Created", "veleroBackup": {"name": "b", "status": {"phase": "InProgress"}}}
+REFUSED = {"phase": "BackingOff", "conditions": [condition("Accepted", "False", "PolicyViolation", "too long")]}
+REJECTED = {
+    "phase": "Created",
+    "veleroBackup": {"name": "b", "status": {"phase": "FailedValidation"}},
+    "conditions": [condition("Succeeded", "False", "FailedValidation", "Backup rejected by Velero: no location x")],
+}
+NEVER = [
+    (WAITS, "has no {} yet, because it has not finished: no location x"),
+    (RUNS, "has no {} yet, because it has not finished"),
+    (REFUSED, "has no {}: too long"),
+    (REJECTED, "has no {}: Backup rejected by Velero: no location x"),
+]
+
+
+@pytest.mark.parametrize(("status", "told"), NEVER, ids=["waits", "runs", "refused", "rejected"])
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        (["backup", "logs", "daily"], "log"),
+        (["backup", "logs", "daily", "--results"], "results"),
+        (["backup", "contents", "daily"], "list of contents"),
+        (["restore", "plan", "--from-backup", "daily"], "contents"),
+    ],
+    ids=["logs", "results", "contents", "plan"],
+)
+def test_a_file_that_is_not_there_is_an_error_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: dict[str, Any], told: str, command: list[str], word: str
+) -> None:
+    with canned(tmp_path, {PATH: wire(status=status)}) as server:
+        assert main([*command, "-n", "shop", "--kubeconfig", str(server.kubeconfig)]) == 1
+        assert server.writes == []
+    error, advice = capsys.readouterr().err.splitlines()[-2:]
+    assert error == f"error: NonAdminBackup shop/daily {told.format(word)}"
+    assert advice.startswith("hint: ")
+    assert ("--follow" in advice) == ("yet" in told and command[1] == "logs")
+
+
+def test_follow_waits_for_what_can_still_come_and_for_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for status, is_asked in ((RUNS, True), (REFUSED, False)):
+        with canned(tmp_path, {PATH: wire(status=status)}) as server:
+            command = ["backup", "logs", "daily", "--follow", "-n", "shop", "--kubeconfig", str(server.kubeconfig)]
+            assert main(command) == 1, "the canned server makes no NonAdminDownloadRequest"
+            assert bool(server.writes) == is_asked
+    assert "too long" in capsys.readouterr().err
+
+
+RESTARTED = 'found a backup with status "InProgress" during the server starting, mark it as "Failed"'
+
+
+def test_what_failed_because_velero_was_restarted_says_so_everywhere_and_sends_nobody_in_a_circle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backup = with_velero("Failed", failureReason=RESTARTED)
+    cause = "Velero was restarted while it ran; create it again"
+    text = described(backup, NOW)
+    assert [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("Cause:")] == [cause]
+    assert "server starting" not in text.partition("Spec:")[0]
+    assert text.endswith("Next: Velero was restarted while it worked on the backup. Create another backup")
+    assert is_explained(backup), "there are no results to wait for"
+    assert (
+        str(verdict_of(backup))
+        == f"error: NonAdminBackup shop/daily: Backup failed: {cause}\nhint: create another backup"
+    )
+    with canned(tmp_path, {PATH: json.loads(bytes(backup.raw))}) as server:
+        assert main(["backup", "logs", "daily", "-n", "shop", "--kubeconfig", str(server.kubeconfig)]) == 1
+        assert server.writes == []
+    assert f"NonAdminBackup shop/daily has no log: Backup failed: {cause}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["describe", "logs"])
+def test_no_advice_about_a_file_leads_back_to_where_it_came_from(word: str) -> None:
+    assert word not in what_to_do("the bucket answers 404", BACKUPS, ABOUT)

@@ -75,11 +75,12 @@ def test_the_wide_table_says_why_nothing_runs() -> None:
 def test_explain_marks_the_first_rule_that_blocks_and_names_the_next_step() -> None:
     refused = condition("Accepted", "False", "PolicyViolation", "too often")
     lines = explained(seen(refused), NOW).splitlines()
-    assert lines[0] == "NonAdminSchedule shop/nightly: blocked by PolicyViolation"
+    assert lines[0] == "NonAdminSchedule shop/nightly: blocked: policy violation"
     assert [line for line in lines if line.startswith("→")] == [
         "→ blocks       the policy of the namespace allows it  too often"
     ]
-    assert lines[-1].startswith("Next: The policy of namespace shop does not allow")
+    assert lines[-1].startswith("Next: The policy of namespace shop does not allow this backup schedule")
+    assert "kubectl edit nonadminschedule nightly" in lines[-1]
 
 
 def test_explain_of_a_schedule_that_runs_names_its_next_run() -> None:
@@ -138,12 +139,23 @@ def test_create_refuses_what_would_never_run(name: str, text: str, problem: str,
     assert problem in capsys.readouterr().err
 
 
-def test_create_sends_the_schedule_and_says_when_it_is_due_first(tmp_path: Path, capsys: Capture) -> None:
-    with canned(tmp_path, {LIST: wire(), "/apis": {"groups": []}, "/api": {"versions": []}}) as server:
+def test_create_sends_the_schedule_and_says_when_the_operator_runs_it_first(tmp_path: Path, capsys: Capture) -> None:
+    answers = {LIST: wire(), ONE: wire(ACCEPTED, READY), "/apis": {"groups": []}, "/api": {"versions": []}}
+    with canned(tmp_path, answers) as server:
         words = ["backup", "schedule", "create", "nightly", "--schedule", "@daily", "-n", "shop"]
         assert main([*words, "--kubeconfig", str(server.kubeconfig)]) == 0
-    assert "NonAdminSchedule shop/nightly created. It is due first at " in capsys.readouterr().err
+    assert "NonAdminSchedule shop/nightly created. It runs first at 2026-11-16 03:10 UTC" in capsys.readouterr().err
     assert server.bodies[f"POST {LIST}"]["spec"]["schedule"] == "@daily"
+
+
+def test_create_of_a_schedule_that_the_policy_refuses_is_an_error(tmp_path: Path, capsys: Capture) -> None:
+    refused = wire(condition("Accepted", "False", "PolicyViolation", "too often"))
+    with canned(tmp_path, {LIST: wire(), ONE: refused, "/apis": {"groups": []}, "/api": {"versions": []}}) as server:
+        words = ["backup", "schedule", "create", "nightly", "--schedule", "*/5 * * * *", "-n", "shop"]
+        assert main([*words, "--kubeconfig", str(server.kubeconfig)]) == 1
+    error, advice = capsys.readouterr().err.splitlines()[-2:]
+    assert error == "error: NonAdminSchedule shop/nightly was created, but does not run: too often"
+    assert "kubectl edit nonadminschedule nightly -n shop" in advice
 
 
 def test_pause_and_unpause_change_the_spec_and_nothing_else(tmp_path: Path, capsys: Capture) -> None:

@@ -12,7 +12,14 @@ import msgspec
 from foresail.api import velero
 from foresail.api.authorization import Discovery
 from foresail.api.metadata import Metadata
-from foresail.cli.errors import CommandError, TooLargeError, UnauthorizedError, UnreachableError
+from foresail.cli.errors import (
+    CommandError,
+    NotAllowedError,
+    NotFoundError,
+    TooLargeError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
@@ -262,7 +269,7 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
         rule = f"apiGroups: [{kind.group!r}], resources: [{kind.plural}], verbs: [{verb}]"
         role = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
         doubt = f"; or check that {key.namespace} is the right namespace" if key.namespace else ""
-        return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}{doubt}")
+        return NotAllowedError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}{doubt}")
     if failure.cause is Cause.NOT_FOUND:
         return _not_found(failure, kind, key)
     if failure.cause is Cause.TOO_LARGE:
@@ -277,10 +284,10 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
 def _not_found(failure: Failure, kind: Kind, key: Key) -> CommandError:
     resource = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
     if failure.message.startswith('namespaces "'):
-        return CommandError(f"namespace {key.namespace} does not exist", "name an existing namespace with -n")
+        return NotFoundError(f"namespace {key.namespace} does not exist", "name an existing namespace with -n")
     if not key.name or failure.message.strip() in _NO_SUCH_KIND:
         return CommandError(f"the cluster does not serve {resource}", _installs(kind))
-    return CommandError(f"{kind.name} {key} does not exist", f"list what exists: {_list_command(kind, resource, key)}")
+    return NotFoundError(f"{kind.name} {key} does not exist", f"list what exists: {_list_command(kind, resource, key)}")
 
 
 def _installs(kind: Kind) -> str:

@@ -23,6 +23,7 @@ from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
 from foresail.cli.output.table import aligned, fitted, table, terminal_width
 from foresail.cli.output.times import short
+from foresail.cli.output.words import counted
 from foresail.cli.threads import in_thread
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -113,16 +114,22 @@ def facts(check: Check) -> list[tuple[str, str]]:
         ("Status", f"{ready.get('reason', 'not served yet')}: {ready.get('message', 'no operator has seen it')}"),
     ]
     if last:
+        sandboxes = counted(last.get("namespaces", 0), "sandbox", "sandboxes")
         found += [
             ("Result", f"{last['result']} ({last['reason']})"),
             ("Backup", str(last["backup"])),
             ("Checked", f"{last['started']} to {last['completed']}"),
-            ("Restore", f"{last.get('restoreSeconds', '-')} s into {last.get('namespaces', 0)} sandboxes"),
-            ("Objects", f"{_counts(last)}, {last.get('itemsNotChecked', 0)} not checked"),
+            ("Restore", f"{last.get('restoreSeconds', '-')} s into {sandboxes}"),
+            ("Objects", f"{_counts(last)}{_not_checked(last.get('itemsNotChecked', 0))}"),
             *_data_facts(last),
             ("Evidence", f"ConfigMap {last.get('evidence', '-')} in Velero's namespace"),
         ]
     return found
+
+
+def _not_checked(number: int) -> str:
+    """Return how many objects were not compared, and which those are; empty if there are none."""
+    return f"; {number} not checked: cluster-scoped, or of kinds that a sandbox does not take" if number else ""
 
 
 def _data_facts(last: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -60,7 +60,10 @@ def progress(key: Key, check: Mapping[str, Any], request: str, waited: timedelta
     if reason in _WAITS:
         return Progress(text=f"{message}.")
     if not status.get("run") and waited >= _UNSERVED:
-        return Progress(text="The operator has not seen the request yet. Does Deployment foresail-checks run?")
+        raise CommandError(
+            f"check {key} does not start: no operator has seen the request for a minute",
+            "see with kubectl get pods -n VELERO_NAMESPACE whether Deployment foresail-checks runs",
+        )
     return Progress()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from foresail.cli.console.layout import Site, cut, form, shell
 from foresail.cli.console.pages import SCHEDULES
+from foresail.cli.errors import CommandError
 from foresail.cli.policy.preview import Preview
 from foresail.cli.policy.reach_schedules import change_cells
 from foresail.cli.report.figures import Figures
@@ -58,6 +59,18 @@ def previewed(site: Site, text: str, found: Preview) -> Html:
         ),
         section("without", "Without it", week(found.without), pile_list(found.without)),
         section("with", "With it", week(found.with_them), pile_list(found.with_them)),
+        _wished(site, text),
+    )
+
+
+def refused(site: Site, text: str, error: CommandError) -> Html:
+    """Return why a text cannot be previewed, and the form with the text to correct it."""
+    told = element("p", " ".join(filter(None, (f"{error.problem}.", error.hint))))
+    return shell(
+        site,
+        "Policy preview",
+        "foresail policy test -f FILE",
+        section("problem", "This policy cannot be used", told),
         _wished(site, text),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from foresail.cli.web.markup import Child, Html, document, element, joined
-from foresail.cli.web.parts import command, data_table
+from foresail.cli.web.parts import command, data_table, section
 
 ROWS = 100
 """Rows of a table on one page."""
@@ -66,6 +66,19 @@ def plain_page(title: str, text: str, hint: str = "") -> Html:
     """Return a page without navigation: for who is not signed in, and for errors."""
     body = element("main", element("h1", title), element("p", cut(text)), element("p", cut(hint)) if hint else None)
     return document(f"{title} · Foresail", (), (body,))
+
+
+def problem_page(site: Site, problem: str, hint: str, again: str = "", *, is_refused: bool = False) -> Html:
+    """Return what did not work, with the ways out; what an administrator must allow is folded away."""
+    told: Html | None = element("p", cut(hint)) if hint else None
+    if hint and is_refused:
+        summary = element("summary", "For a cluster administrator")
+        told = element("details", summary, element("p", element("code", cut(hint))))
+    back, retry = element("a", "Back to the overview", href=site.link("")), None
+    if again:
+        retry = element("a", "Try again", href=again)
+    children = (element("p", cut(problem)), told, element("p", back, " ", retry))
+    return shell(site, "This did not work", "foresail doctor", section("problem", "What happened", *children))
 
 
 def button(site: Site, path: str, label: str, **fields: str) -> Html:

@@ -39,7 +39,7 @@ from foresail.cli.coverage.own_snapshot import is_administrator
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
-from foresail.cli.errors import CommandError, TooLargeError
+from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError
 from foresail.cli.location.request import read_requests
 from foresail.cli.output.times import short
 from foresail.cli.policy.choices import existing_resource_policies
@@ -290,7 +290,9 @@ class Reader:
     async def request(self, family: Family, key: Key, now: datetime) -> TenantRequest:
         """Return one backup or restore, with what the API server refused of it."""
         if not await may(self.cluster, "get", family.kind, key.namespace):
-            raise CommandError(f"you may not get {family.kind.plural} in namespace {key.namespace}", "ask for access")
+            raise NotAllowedError(
+                f"you may not get {family.kind.plural} in namespace {key.namespace}", "ask for access"
+            )
         found = await read_request(self.cluster, family, key)
         if not await may(self.cluster, "list", EVENT, key.namespace):
             return found
@@ -373,7 +375,7 @@ class Reader:
     async def _check(self, key: Key) -> dict[str, Any]:
         if not await may(self.cluster, "get", RESTORE_CHECK, key.namespace):
             problem = f"you may not get {RESTORE_CHECK.plural} in namespace {key.namespace}"
-            raise CommandError(problem, "ask for access")
+            raise NotAllowedError(problem, "ask for access")
         return await read_check(self.cluster, key)
 
     async def _evidence(self, check: dict[str, Any]) -> str:

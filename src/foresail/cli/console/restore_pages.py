@@ -7,6 +7,7 @@ from datetime import datetime
 from foresail.api.velero import COMPLETED
 from foresail.cli.console.layout import ROWS, Search, Site, button, cut, form, shell
 from foresail.cli.errors import CommandError
+from foresail.cli.output.words import counted
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.restore_plan.report import counts, reason_text, worst_first
 from foresail.cli.tenant.get import until
@@ -63,7 +64,9 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
         for label, number, is_there in (("newer", at, at > 0), ("older", at + 2, at + 1 < pages))
         if is_there
     ]
-    note = element("p", f"{len(names)} copies, page {at + 1} of {pages} ", *links, class_="note paging")
+    note = element(
+        "p", f"{counted(len(names), 'copy', 'copies')}, page {at + 1} of {pages} ", *links, class_="note paging"
+    )
     fields = element("fieldset", element("legend", "Copies, the newest first"), line)
     if copies.problem:
         return joined((element("p", copies.problem, class_="note"), fields, note))
@@ -80,9 +83,9 @@ def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
         element("strong", until(velero.start_timestamp, now)),
         name,
         badge(each.shown_phase, "good" if each.shown_phase == COMPLETED else "warn"),
-        f"{done} items",
+        counted(done, "item"),
         each.incomplete.message if each.incomplete is not None else None,
-        f"{velero.errors} errors" if velero.errors else None,
+        counted(velero.errors, "error") if velero.errors else None,
         f"expires {until(velero.expiration, now)}",
     ]
     radio = element("input", type="radio", name="backup", value=name, checked=is_chosen, required=True)

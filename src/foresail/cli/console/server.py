@@ -33,10 +33,17 @@ from foresail.cli.console import (
     restore_pages,
 )
 from foresail.cli.console.changes import back_up_now, restore, set_paused
-from foresail.cli.console.layout import Search, Site, entrance, plain_page
+from foresail.cli.console.layout import Search, Site, entrance, plain_page, problem_page
 from foresail.cli.console.read import Reader
 from foresail.cli.console.turns import LONGEST_WAIT, TurnError, Turns
-from foresail.cli.errors import CommandError, UnauthorizedError, UsageError
+from foresail.cli.errors import (
+    CommandError,
+    NotAllowedError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
 from foresail.cli.location.request import decide
 from foresail.cli.options.objective import read_objective
 from foresail.cli.report.snapshot import Wanted
@@ -134,11 +141,17 @@ class Pages:
         namespace = self._reader.wanted.namespace
         return Site(self._form.mount, self._form.csrf, namespace, rights.is_administrator, offered=rights.offered)
 
+    async def problem(self, error: CommandError, request: web.Request) -> str:
+        """Return an error in the layout; what was asked for by a form is not asked for again."""
+        again = request.path_qs if request.method == "GET" and "/live" not in request.path else ""
+        is_refused = isinstance(error, NotAllowedError)
+        return problem_page(await self._site(), error.problem, error.hint or "", again, is_refused=is_refused)
+
     async def _site_of(self, page: str) -> Site:
         """Return the site for a page that not everybody may read; refuse who may not."""
         site = await self._site()
         if page not in site.offered:
-            raise CommandError(f"you may not read what the page {page} shows", "ask a cluster administrator")
+            raise NotAllowedError(f"you may not read what the page {page} shows", "ask a cluster administrator")
         return site
 
     async def _overview(self, _: web.Request) -> web.Response:
@@ -206,11 +219,17 @@ class Pages:
 
     async def _preview(self, request: web.Request) -> web.Response:
         """Show what a SchedulePolicy would change; nothing is applied."""
-        text, at = (await self._own_form(request)).get("manifest", "")[: calendar_pages.MOST_TEXT], now()
+        manifest = (await self._own_form(request)).get("manifest", "").replace("\r\n", "\n")  # as browsers send lines
+        text, at = manifest[: calendar_pages.MOST_TEXT], now()
         site = await self._site()
         if not site.is_administrator:
-            raise CommandError("you may not read all Schedules and Backups", "ask a cluster administrator")
-        found = await self.in_turn(lambda: self._reader.preview(text, at))
+            raise NotAllowedError("you may not read all Schedules and Backups", "ask a cluster administrator")
+        try:
+            found = await self.in_turn(lambda: self._reader.preview(text, at))
+        except UnreachableError:
+            raise
+        except CommandError as error:
+            return _page(calendar_pages.refused(site, text, error), HTTPStatus.BAD_REQUEST)
         return _page(calendar_pages.previewed(site, text, found))
 
     async def _doctor(self, _: web.Request) -> web.Response:
@@ -383,10 +402,24 @@ async def _answered(door: Door, request: web.Request, handler: _Handler) -> web.
     except UnauthorizedError as error:
         return await door.unauthorized(request, error)
     except CommandError as error:
-        return plain(HTTPStatus.BAD_GATEWAY, "This did not work", error.problem, error.hint or "")
+        return await _problem(request, error)
     except Exception as error:  # noqa: BLE001 - a page must not end the console, nor show what it holds
         print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
         return plain(HTTPStatus.INTERNAL_SERVER_ERROR, "This did not work", "The page failed.")
+
+
+async def _problem(request: web.Request, error: CommandError) -> web.StreamResponse:
+    """Answer an error in the layout of the viewer; if even that cannot be read, on a page of its own."""
+    kinds = ((NotAllowedError, HTTPStatus.FORBIDDEN), (NotFoundError, HTTPStatus.NOT_FOUND))
+    status = next((status for kind, status in kinds if isinstance(error, kind)), HTTPStatus.BAD_GATEWAY)
+    pages = request.get(_PAGES)
+    try:
+        content = await pages.problem(error, request) if pages is not None else None
+    except (CommandError, TurnError):
+        content = None
+    if content is None:
+        return plain(status, "This did not work", error.problem, error.hint or "")
+    return _page(content, status)
 
 
 def plain(status: HTTPStatus, title: str, text: str, hint: str = "") -> web.Response:

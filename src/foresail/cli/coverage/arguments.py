@@ -17,12 +17,14 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         "coverage",
         help="show which namespaces and volumes are backed up, and why one is not",
         description="Shows for each namespace whether it is safe, and for it and each claim which schedules cover it,"
-        " the newest good backup, the next run and the gaps. Works without a running operator and changes nothing."
-        " If you may not list Velero's objects, only NonAdminSchedules and NonAdminBackups of your namespace count.",
+        " the newest good backup, the next run and the gaps. Works without a running operator and changes nothing,"
+        " unless --fix is confirmed. If you may not list Velero's objects, only NonAdminSchedules and NonAdminBackups"
+        " of your namespace count.",
         epilog=examples(
             "foresail coverage -A",
             "foresail coverage -n shop -o wide",
             "foresail coverage -A --rpo 26h --fail-on gaps",
+            "foresail coverage -A --fix",
             "foresail coverage -A -o json",
             "foresail coverage -A -o metrics",
         ),
@@ -38,6 +40,8 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         choices=["gaps", "not-safe"],
         help="exit with code 1 if there are gaps, or unless each namespace is safe",
     )
+    one.add_argument("--fix", action="store_true", help="run the commands that close gaps, once confirmed")
+    one.add_argument("--confirm", action="store_true", help="with --fix: do not ask")
     outputs = ["table", "wide", "json", "metrics"]
     one.add_argument(
         "-o", "--output", choices=outputs, default="table", help="metrics: Prometheus' text format (%(default)s)"

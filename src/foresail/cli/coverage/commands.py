@@ -1,12 +1,15 @@
 """The command that closes a gap, or shows its cause, ready to be copied into a shell."""
 
+import json
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha256
 from shlex import join, quote
 
 from foresail.proof.reasons import Gap, Reason
 
-_DAILY = "0 3 * * *"
+_NIGHT = 6 * 60  # minutes after midnight UTC among which runs are spread
+_FILES = "defaultVolumesToFsBackup"
 _REMEMBERED = 1000  # a schedule that does not run is a gap of each of its namespaces
 
 
@@ -22,10 +25,29 @@ def closing_command(namespace: str, gap: Gap, velero_namespace: str, now: dateti
 
 def _create(namespace: str, velero_namespace: str, *, is_tenant: bool) -> str:
     if is_tenant:
-        return f"foresail backup schedule create daily --schedule {quote(_DAILY)} -n {quote(namespace)}"
-    name = f"{namespace}-daily"[:63]
-    words = ["foresail", "schedule", "create", name, "--schedule", _DAILY, "--include-namespaces", namespace]
-    return join([*words, "-n", velero_namespace])
+        return f"foresail backup schedule create daily --schedule {quote(nightly(namespace))} -n {quote(namespace)}"
+    words = ["foresail", "schedule", "create", daily_name(namespace), "--schedule", nightly(namespace)]
+    return join([*words, "--include-namespaces", namespace, "-n", velero_namespace])
+
+
+def daily_name(namespace: str) -> str:
+    """Return the name of the Schedule that closes the gap of a namespace without one."""
+    return f"{namespace}-daily"[:63]
+
+
+def nightly(namespace: str) -> str:
+    """Return an expression that runs once a night, for each namespace at a minute of its own."""
+    minute = int.from_bytes(sha256(namespace.encode()).digest()[:4]) % _NIGHT
+    return f"{minute % 60} {minute // 60} * * *"
+
+
+def _patch(plural: str, name: str, gap: Gap, *fields: str) -> list[str]:
+    """Return the words that include the data of volumes in the runs of a schedule: its snapshots, or its files."""
+    option = "snapshotVolumes" if "snapshotVolumes is false" in gap.message else _FILES
+    value: object = True
+    for field in reversed(("spec", "template", *fields, option)):
+        value = {field: value}
+    return ["kubectl", "patch", plural, name, "--type", "merge", "-p", json.dumps(value, separators=(",", ":"))]
 
 
 @lru_cache(_REMEMBERED)
@@ -45,6 +67,8 @@ def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
             words = ["foresail", "schedule", "run", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["velero", "backup", "describe", gap.backup, "--details"]
+        case Reason.VOLUME_LEFT_OUT:
+            words = _patch("schedules.velero.io", name, gap)
         case _:
             words = ["kubectl", "edit", "schedules.velero.io", name]
     return join([*words, "-n", velero_namespace])
@@ -66,6 +90,8 @@ def _of_tenant(namespace: str, name: str, gap: Gap, now: datetime) -> str:
             words = ["foresail", "backup", "schedule", "explain", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["foresail", "backup", "explain", gap.backup]
+        case Reason.VOLUME_LEFT_OUT:
+            words = _patch("nonadminschedules", name, gap, "backupSpec")
         case _:
             words = ["kubectl", "edit", "nonadminschedules", name]
     return join([*words, "-n", namespace])

@@ -10,6 +10,7 @@ from typing import Any
 
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.coverage.figures import text_format
+from foresail.cli.coverage.fix import first_backups, fixes, run_fixes, text_of
 from foresail.cli.coverage.own_snapshot import is_administrator, not_all_namespaces, read_own_view
 from foresail.cli.coverage.snapshot import read_view
 from foresail.cli.errors import CommandError, UnreachableError
@@ -42,7 +43,7 @@ def run_coverage(args: argparse.Namespace) -> int:
         settle_namespace(args)
     objective = read_objective(args)
     instant = now()
-    view = on_cluster(args, lambda cluster: _read(cluster, args, objective, instant))
+    view, is_tenant = on_cluster(args, lambda cluster: _read(cluster, args, objective, instant))
     found = selected(judge(view, instant), "" if args.all_namespaces else args.namespace, args.velero_namespace)
     if args.output == "json":
         print(json.dumps(document(found, objective, instant), indent=2))
@@ -51,6 +52,11 @@ def run_coverage(args: argparse.Namespace) -> int:
     else:
         print(coverage_table(found, instant, wide=args.output == "wide", width=terminal_width(sys.stdout)))
         print(summary(found), file=sys.stderr)
+        listed = fixes(found, args.velero_namespace, instant, is_tenant=is_tenant)
+        if args.fix:
+            return run_fixes(args, listed, first_backups(found, args.velero_namespace, instant, is_tenant=is_tenant))
+        if listed:
+            print(text_of(listed), file=sys.stderr)
     return int(_has_failed(found, args.fail_on))
 
 
@@ -62,10 +68,10 @@ def _has_failed(found: Iterable[NamespaceCoverage], fail_on: str | None) -> bool
 
 async def _read(
     cluster: Cluster, args: argparse.Namespace, objective: timedelta | None, instant: datetime
-) -> CoverageView:
-    """Read the cluster; for someone who may not, read the objects of their own namespace."""
+) -> tuple[CoverageView, bool]:
+    """Read the cluster; for a tenant, who may not, read the objects of the own namespace, and say so."""
     try:
-        return await read_view(cluster, args.velero_namespace, objective, instant)
+        return await read_view(cluster, args.velero_namespace, objective, instant), False
     except UnreachableError:
         raise
     except CommandError:
@@ -74,7 +80,7 @@ async def _read(
     if args.all_namespaces:
         raise not_all_namespaces(args.velero_namespace)
     hint(f"only NonAdminSchedules and NonAdminBackups of namespace {args.namespace} count; {_MAY_COVER_TOO}")
-    return await read_own_view(cluster, args.namespace, objective, instant)
+    return await read_own_view(cluster, args.namespace, objective, instant), True
 
 
 def selected(found: Iterable[NamespaceCoverage], namespace: str, velero_namespace: str) -> list[NamespaceCoverage]:

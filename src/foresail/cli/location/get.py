@@ -1,6 +1,7 @@
 """`foresail location get` and `describe`: whether each location is approved and can be used, and what to do."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -42,6 +43,9 @@ def get(args: argparse.Namespace) -> int:
             (each.location.metadata.namespace, *row) if first else row for each, row in zip(found, rows, strict=True)
         ]
         print(table((*first, *header), shown))
+    else:
+        where = f"namespace {args.namespace}" if args.namespace else "any namespace"
+        print(f"No locations found in {where}", file=sys.stderr)
     return 0
 
 

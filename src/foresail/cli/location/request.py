@@ -16,6 +16,7 @@ from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.output import is_table
+from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import table
 from foresail.plan import Key
@@ -34,6 +35,10 @@ def get(args: argparse.Namespace) -> int:
     elif found:
         header = ("NAMESPACE", "NAME", "PHASE", "DECISION", "BUCKET", "REQUEST")
         print(table(header, [request_cells(each) for _, each in found]))
+    else:
+        where = f"namespace {args.namespace}" if args.namespace else "any namespace"
+        print(f"No location requests found in {where}", file=sys.stderr)
+        hint("a location has none before the operator may read its Secret; see foresail location get -A")
     return 0
 
 

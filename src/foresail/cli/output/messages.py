@@ -23,8 +23,13 @@ def confirm_deletion(names: Iterable[str]) -> None:
     those = ", ".join(names)
     if not sys.stdin.isatty():
         raise UsageError(f"refusing to delete without confirmation (no terminal): {those}", "add --confirm")
-    if _answer(f"Delete {those}? [y/N] ").strip().lower() not in ("y", "yes"):
+    if not confirmed(f"Delete {those}? [y/N] "):
         raise CommandError(f"nothing was deleted: {those}")
+
+
+def confirmed(question: str) -> bool:
+    """Ask, and return whether the answer is yes."""
+    return _answer(question).strip().lower() in ("y", "yes")
 
 
 def _answer(question: str) -> str:

@@ -67,8 +67,8 @@ def bar(status: Status) -> str:
 class Bar:
     """Shows one status after another; the same one is not shown twice."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
         self._last = ""
 
     def show(self, status: Status) -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from foresail.cli.output.terminal import GREEN, PALE, RED, YELLOW, painted
 
 YES, NO, WAITS, LATER, NOT_CHECKED = "ok", "blocks", "waits", "would block", "not checked"
-STOPS = (NO, WAITS)
+FAILED = "failed"
+STOPS = (NO, WAITS, FAILED)
 """Answers that block."""
 
-_COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, LATER: YELLOW, NOT_CHECKED: PALE}
+_COLOURS = {YES: GREEN, NO: RED, FAILED: RED, WAITS: YELLOW, LATER: YELLOW, NOT_CHECKED: PALE}
 
 
 @dataclass(frozen=True, slots=True)

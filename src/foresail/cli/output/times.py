@@ -7,6 +7,18 @@ _SMALL = ((10**6, "ms"), (10**3, "\u00b5s"), (1, "ns"))
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 _MOST_COUNTED = 100
 
+_AGES = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+)
+"""Up to which length which unit is shown, and which smaller one beside it, as `kubectl get` does."""
+
 
 def go_duration(length: int) -> str:
     """Return nanoseconds as Go's time.Duration writes itself, such as 72h0m0s."""
@@ -33,12 +45,14 @@ def shown_duration(text: object) -> str:
 
 
 def short(span: timedelta) -> str:
-    """Return a length of time in its largest unit, as Velero shows ages."""
-    seconds = int(span.total_seconds())
-    for unit, name in ((_YEAR, "y"), (_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
-        if seconds >= unit:
-            return f"{seconds // unit}{name}"
-    return f"{max(seconds, 0)}s"
+    """Return a length of time as kubectl shows ages: 25h, 107m, or 3h5m."""
+    seconds = max(int(span.total_seconds()), 0)
+    for limit, unit, name, smaller, smaller_name in _AGES:
+        if seconds < limit:
+            whole, rest = divmod(seconds, unit)
+            rest = rest // smaller if smaller else 0
+            return f"{whole}{name}{rest}{smaller_name}" if rest else f"{whole}{name}"
+    return f"{seconds // _YEAR}y"
 
 
 def compact(span: timedelta) -> str:

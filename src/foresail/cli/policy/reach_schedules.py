@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from foresail.api.instants import stamp
+from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
+from foresail.cli.schedule.promises import broken_promises
 from foresail.cli.schedule.simulation import Fate, Span, simulated
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cli.schedule.under_policy import policies_of, under
@@ -48,12 +50,21 @@ def preview_schedules(args: argparse.Namespace, read: list[Any]) -> int:
     evaluated, instant = read_selected(argparse.Namespace(**{**vars(args), **selection}))
     span = Span(instant, instant + _WEEK)
     pairs = [(each, under(each, given, instant)) for each in evaluated]
-    found = reach_of(pairs, given, lambda pair: both_fates(pair, instant, span))
+    fates: list[tuple[Fate, EvaluatedSchedule]] = []
+
+    def simulate(pair: Pair) -> BothFates:
+        both = both_fates(pair, instant, span)
+        fates.extend((fate, pair[1]) for fate in both[1])
+        return both
+
+    found = reach_of(pairs, given, simulate)
     if args.output != "table":
         print(document(found.changes, args.output))
     elif found.changes:
         print(table(HEADER, [change_cells(each) for each in found.changes]))
     print(f"the file's policies {found.summary}", file=sys.stderr)
+    for promise in broken_promises(fates, "UTC"):
+        hint(promise)
     return 0
 
 

@@ -13,6 +13,7 @@ from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment
+from foresail.cli.output.words import in_words
 from foresail.cli.primer.annotated import in_primers_form, is_annotated, queue_key_of, selected
 from foresail.cli.primer.images import Sizes, image_sizes, pulled_ahead
 from foresail.cli.primer.selection import Document, check_selection, in_namespace
@@ -129,7 +130,7 @@ def refusal_of(primer: Document, cron_job: str) -> str:
 def explanation_of(view: PrimerView, target: Target, at: datetime, refused: str = "") -> Explanation:
     """Evaluate the rules for one CronJob, up to the first that blocks it."""
     verdict = judge(view, target, at)
-    state = f"blocked by {Reason.REFUSED}" if refused and not verdict.because else summary(view, verdict, at)
+    state = f"blocked: {in_words(Reason.REFUSED)}" if refused and not verdict.because else summary(view, verdict, at)
     whose = f"annotation {WARM_UP}" if view.annotated else f"Primer {view.primer.key}"
     answer, steps = YES, list[Step]()
     for question, reasons in _QUESTIONS.items():
@@ -152,7 +153,7 @@ def explanation_of(view: PrimerView, target: Target, at: datetime, refused: str 
 def summary(view: PrimerView, verdict: Verdict, at: datetime) -> str:
     """Return in a sentence what becomes of it."""
     if verdict.because is not None:
-        return f"blocked by {verdict.because.reason}"
+        return f"blocked: {in_words(verdict.because.reason)}"
     if verdict.fires is None:
         return "no upcoming fire"
     begins = verdict.fires.upcoming - view.primer.warm_up

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from foresail.cli.output.table import table
-from foresail.proof.restore_plan.decide import Outcome, Verdict
+from foresail.cli.output.words import counted
+from foresail.proof.restore_plan.decide import SAME_FIELDS, Outcome, Verdict
 from foresail.proof.restore_plan.items import ItemKey
 
 _FIRST = 10
@@ -78,8 +79,11 @@ def as_text(
 def _section(outcome: Outcome, verdicts: Sequence[Verdict]) -> list[str]:
     if not verdicts:
         return []
-    rows = [(str(each.target), reason_text(each)) for each in verdicts]
-    return [table((outcome.value.upper(), "REASON"), _short(rows))]
+    rows = _short([(str(each.target), reason_text(each)) for each in verdicts if each.reason != SAME_FIELDS])
+    same = sum(each.reason == SAME_FIELDS for each in verdicts)
+    if same:
+        rows.append((counted(same, "item"), SAME_FIELDS))
+    return [table((outcome.value.upper(), "REASON"), rows)]
 
 
 def _short(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -18,7 +18,15 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.times import moment
 from foresail.cli.schedule.hints import who_fires
-from foresail.cli.schedule.snapshot import NamespaceSnapshot, read_namespace, read_policies, settings_of
+from foresail.cli.schedule.snapshot import (
+    EvaluatedSchedule,
+    NamespaceSnapshot,
+    evaluate,
+    read_namespace,
+    read_policies,
+    row_of,
+    settings_of,
+)
 from foresail.cli.schedule.template import schedule_object
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.kube.clock import now
@@ -51,7 +59,7 @@ async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
     instant = now()
     policies = await read_policies(cluster)
     known = await read_namespace(cluster, args.namespace, args, instant, policies)
-    cron = checked(args.schedule, known.server, settings_of(args).zone, instant)
+    checked(args.schedule, known.server, settings_of(args).zone, instant)
     await _check_locations(cluster, args, known)
     key = Key(args.namespace, args.name)
     made = await cluster.create(velero.SCHEDULE, key, body, dry_run=bool(args.dry_run))
@@ -61,15 +69,23 @@ async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
         return 0
     if args.output == "name":
         print(as_text([msgspec.json.decode(made, type=dict)], "name"))
-    first = cron.next(instant)
-    run = f" It is due first at {moment(first, instant)}." if first and not args.paused else ""
-    print(f'Schedule "{args.name}" created successfully.{run}', file=sys.stderr)
+    evaluated = evaluate(row_of(made), msgspec.json.decode(made, type=dict[str, Any]), known, instant)
+    print(f'Schedule "{args.name}" created successfully.{first_run(evaluated, instant)}', file=sys.stderr)
     text = who_fires(
         args.namespace, has_schedule_controller=known.server.has_schedule_controller, operator=known.operator
     )
     if text:
         hint(text)
     return 0
+
+
+def first_run(evaluated: EvaluatedSchedule, instant: datetime) -> str:
+    """Return when a new Schedule runs first, with the zone, spread and windows of its policy, or why it does not."""
+    because, first = evaluated.blocked_by, evaluated.verdict.starts
+    if because is not None:
+        return f" It does not run: {because.message}"
+    policy = f", by SchedulePolicy {evaluated.view.policy.name}" if evaluated.view.policy else ""
+    return f" It runs first at {moment(first, instant)}{policy}." if first else ""
 
 
 def checked(text: str, server: VeleroServer, zone: str, instant: datetime) -> Schedule:

@@ -13,6 +13,7 @@ from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import LATER, NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment, runs
+from foresail.cli.output.words import in_words
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.refusals import WRITE_REFUSED
@@ -62,9 +63,9 @@ def summary(each: EvaluatedSchedule, instant: datetime) -> str:
     """Return in a sentence what becomes of it."""
     because, verdict = each.blocked_by, each.verdict
     if because is not None:
-        return f"blocked by {because.reason}"
+        return f"blocked: {in_words(because.reason)}"
     if each.refused is not None:
-        return f"blocked by {WRITE_REFUSED}"
+        return f"blocked: {in_words(WRITE_REFUSED)}"
     if verdict.due is not None:
         idle = "" if each.operator else ", and Foresail's operator does not run"
         return f"the run of {stamp(verdict.due)} is due now{idle}"

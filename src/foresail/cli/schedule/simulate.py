@@ -17,6 +17,7 @@ from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
 from foresail.cli.output.times import compact
 from foresail.cli.schedule.hints import hint_who_fires
+from foresail.cli.schedule.promises import broken_promises
 from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated_together
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cli.schedule.under_policy import load_in, policies_of, under
@@ -41,6 +42,8 @@ def simulate(args: argparse.Namespace) -> int:
         print(_every_slot(fates, args))
     else:
         print(document([_as_data(*pair) for pair in fates], args.output))
+    for promise in broken_promises(fates, args.zone):
+        hint(promise)
     _print_assumptions(evaluated, takes)
     return 0
 
@@ -75,6 +78,8 @@ def _compare(
             )
             calendar = "\n".join(week_lines(load_in(fates, span, args.zone, instant)))
             print(f"{name} {args.policy}:\n{shown}\n\n{calendar}\n")
+    for promise in broken_promises(both["with"], args.zone):
+        hint(promise)
     _print_assumptions(after, takes)
     return 0
 

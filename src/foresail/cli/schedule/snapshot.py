@@ -85,6 +85,11 @@ class NamespaceSnapshot:
     velero: VeleroState = RUNS  # whether a Velero server runs
     deployments: tuple[Deployment, ...] = ()  # in Velero's namespace
 
+    @property
+    def is_run_by_velero(self) -> bool:
+        """Whether Velero itself runs the Schedules: it knows no SchedulePolicy."""
+        return not self.operator and bool(self.server.has_schedule_controller)
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedSchedule:
@@ -406,7 +411,9 @@ def evaluate(
         },
         restored=frozenset(names if from_schedule else names & read),
     )
-    return EvaluatedSchedule(_with_kind(content), view, judge(view, instant), known.operator, known=known)
+    ruled = msgspec.structs.replace(view, policy=None, group=None, settings=known.settings)
+    verdict = judge(ruled if known.is_run_by_velero else view, instant)
+    return EvaluatedSchedule(_with_kind(content), view, verdict, known.operator, known=known)
 
 
 def _with_kind(content: dict[str, Any]) -> dict[str, Any]:

@@ -44,12 +44,18 @@ def policies_of(file: str, read: list[Any]) -> list[PolicyRow]:
     return list(found.values())
 
 
+PLANNED = "planned"
+"""The operator in a snapshot of how a cluster would be under a policy."""
+
+
 def under(each: EvaluatedSchedule, given: Iterable[PolicyRow], instant: datetime) -> EvaluatedSchedule:
     """Return a Schedule as it would be if these policies were applied over those of the cluster."""
     if each.known is None:
         return each
     merged = {row.name: row for row in (*each.known.policies, *given)}
-    return evaluate(each.schedule, each.content, replace(each.known, policies=tuple(merged.values())), instant)
+    operator = each.known.operator or PLANNED  # Velero knows no policy, so these suppose that the operator runs
+    known = replace(each.known, policies=tuple(merged.values()), operator=operator)
+    return evaluate(each.schedule, each.content, known, instant)
 
 
 def load_in(fates: Fates, span: Span, zone: str, now: datetime) -> Load:

@@ -4,11 +4,14 @@ The messages in conditions name the field, the number or the time; the advice na
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 
+from foresail.cli.output.words import in_words
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key
-from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests import outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ _CORRECT = "correct the field that the message names, with kubectl edit {kind} {
 _WAIT = "wait for it with foresail {word} wait {name} -n {namespace}"
 _AGAIN = "remove the cause and create another {word}"
 _CONDITIONS = f"see its conditions with foresail {{word}} describe {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
-_LOG = f"see the cause with foresail {{word}} logs {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
+_LOG = f"{_AGAIN}. Velero's log has more: foresail {{word}} logs {{name}} -n {{namespace}}"
 _LOCATION = "foresail location describe {name} -n {namespace}"
 _RETRY = "foresail restore retry {name} -n {namespace}"
 _ASK_FOR_ACCESS = "ask a cluster administrator for access to the kinds that the message names"
@@ -323,10 +326,13 @@ UNSEEN = Advice(
 )
 """For a request without a reason."""
 
+PATIENCE = timedelta(seconds=15)
+"""How long to wait for the operator before a hint names whom to ask."""
+
 
 def next_step(advice: Advice, family: Family, key: Key) -> str:
     """Return what a tenant can do next about a request."""
-    text = advice.next_step if family is BACKUPS else advice.of_restore or advice.next_step
+    text = advice.of_restore if family is RESTORES and advice.of_restore else advice.next_step
     return _filled(text, family, key)
 
 
@@ -346,15 +352,21 @@ REFUSED = Advice(
 )
 
 
-def advice_for(reason: str) -> Advice:
+RESTARTED = Advice("Velero was restarted while it worked on the {word}", "create another {word}")
+"""For what failed because of that; Velero has no log about it."""
+
+
+def advice_for(reason: str, message: str = "") -> Advice:
     """Return what is known of a reason; one that a later operator has added is left to its message."""
+    if message.endswith(outcome.RESTARTED):
+        return RESTARTED
     if not reason:
         return UNSEEN
     if reason == WRITE_REFUSED:
         return REFUSED
     if reason in list(Reason):
         return ADVICE[Reason(reason)]
-    return Advice(f"it is {reason}", "follow the message, or ask a cluster administrator")
+    return Advice(in_words(reason), "follow the message, or ask a cluster administrator")
 
 
 def capital(text: str) -> str:

@@ -38,7 +38,11 @@ _EXAMPLES = {
         "explain": ("foresail backup explain before-upgrade", "foresail backup explain -o json"),
         "delete": ("foresail backup delete before-upgrade --wait", "foresail backup delete -l app=db --confirm"),
         "wait": ("foresail backup wait before-upgrade --timeout 30m",),
-        "logs": ("foresail backup logs before-upgrade", "foresail backup logs before-upgrade --results"),
+        "logs": (
+            "foresail backup logs before-upgrade",
+            "foresail backup logs before-upgrade --results",
+            "foresail backup logs nightly --follow",
+        ),
         "keep": (
             "foresail backup keep nightly-20260301020000",
             "foresail backup keep nightly-20260301020000 --undo",
@@ -224,6 +228,7 @@ def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401
     one = _word(words, word, "logs", f"print Velero's log of a finished {word}")
     one.add_argument("name", metavar="NAME", help=f"name of the {word}")
     one.add_argument("--results", action="store_true", help="print errors and warnings instead of the log")
+    one.add_argument("-f", "--follow", action="store_true", help=f"wait until the {word} has finished")
     _add_timeout(one)
     _add_bucket(one)
 

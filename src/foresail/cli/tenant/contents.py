@@ -12,7 +12,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
-from foresail.cli.tenant.files import Access, File, access_of, read_file
+from foresail.cli.tenant.files import Access, File, access_of, check_has_files, read_file
 from foresail.cli.tenant.held import Change, HeldKind, changes, held_kinds, is_compared
 from foresail.cli.tenant.live import list_objects, listable
 from foresail.cli.tenant.selection import in_namespace, read_request
@@ -20,6 +20,7 @@ from foresail.cli.threads import in_thread
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
 
+_NAMED = 3
 _spec = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -39,6 +40,7 @@ def contents(args: argparse.Namespace) -> int:
 async def _contents(cluster: Cluster, family: Family, args: argparse.Namespace, access: Access) -> int:
     about = Key(args.namespace, args.name)
     backup = await read_request(cluster, family, about)  # if it does not exist, that is the error
+    check_has_files(backup, "list of contents")
     held = await read_contents(cluster, about, access)
     difference = None
     if args.diff:
@@ -47,8 +49,9 @@ async def _contents(cluster: Cluster, family: Family, args: argparse.Namespace, 
         print(document(as_data(about, held, difference), args.output))
     elif difference is not None:
         print(diff_text(held, difference))
-        for kind, cause in difference.not_compared.items():
-            hint(f"not compared: {kind}: {cause}")
+        told = not_compared_text(difference.not_compared)
+        if told:
+            hint(told)
     else:
         print(names_table(held) if args.names else counts_table(held))
     return 0
@@ -97,6 +100,15 @@ def diff_text(held: Sequence[HeldKind], difference: Difference) -> str:
         return table(("CHANGE", "KIND", "NAME"), [(each.change, each.kind, each.name) for each in difference.changes])
     count = sum(len(each.names) for each in held if each.is_namespaced)
     return f"No differences: the namespace has the {count} objects of the backup, and no other."
+
+
+def not_compared_text(causes: Mapping[str, str]) -> str:
+    """Return in one line which kinds were not compared; the cause of one, for several where the causes are."""
+    if len(causes) <= 1:
+        return "".join(f"not compared: {kind}: {cause}" for kind, cause in causes.items())
+    more = f" and {len(causes) - _NAMED} more" if len(causes) > _NAMED else ""
+    names = ", ".join(list(causes)[:_NAMED])
+    return f"{len(causes)} kinds were not compared: {names}{more}; -o json has the causes"
 
 
 def as_data(about: Key, held: Iterable[HeldKind], difference: Difference | None) -> dict[str, Any]:

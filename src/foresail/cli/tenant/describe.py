@@ -16,6 +16,7 @@ from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.requests.outcome import cause_in_words
 
 _NONE = "<none>"
 
@@ -45,7 +46,7 @@ def described(each: TenantRequest, at: datetime, volumes: str = "") -> str:
     text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
     spec = document(each.spec, "yaml") if each.spec else "{}"
     spec_lines = "\n".join(["Spec:", *(f"  {line}" for line in spec.splitlines())])
-    parts = (f"{text}\n{spec_lines}", volumes, _conditions(each), f"Next: {advised(each)}")
+    parts = (f"{text}\n{spec_lines}", _restored(each), volumes, _conditions(each), f"Next: {advised(each)}")
     return "\n\n".join(filter(None, parts))
 
 
@@ -76,7 +77,7 @@ def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
         yield f"Items:\t{done} of {velero.progress.total_items}"
     yield f"Errors:\t{velero.errors}"
     yield f"Warnings:\t{velero.warnings}"
-    for cause in filter(None, (velero.failure_reason, *(velero.validation_errors or ()))):
+    for cause in filter(None, (cause_in_words(velero.failure_reason), *(velero.validation_errors or ()))):
         yield f"Cause:\t{cause}"
     for name, counts in (
         ("Volumes Moved", status.data_mover_data_uploads or status.data_mover_data_downloads),
@@ -84,6 +85,17 @@ def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
     ):
         if counts:
             yield f"{name}:\t{', '.join(f'{number} {word}' for word, number in sorted(counts.items()) if number)}"
+
+
+def _restored(each: TenantRequest) -> str:
+    """Return what a restore did; empty if that is not known, or it is a backup."""
+    if each.restored is None:
+        return ""
+    from foresail.cli.tenant.restored import restored_text  # noqa: PLC0415 - for restores alone
+
+    backup, namespace = each.spec.get("backupName"), each.key.namespace
+    new = f"  not in the backup: see foresail backup contents {backup} --diff -n {namespace}"
+    return f"Objects:\n{restored_text(each.restored)}\n{new}"
 
 
 def _deletion(each: TenantRequest, at: datetime) -> str:

@@ -11,7 +11,8 @@ from foresail.api.nonadmin import Condition
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.output.objects import document
-from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
+from foresail.cli.output.rule_chain import FAILED, NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
+from foresail.cli.output.words import in_words
 from foresail.cli.tenant.advice import advice_for, capital, sentence, warnings_step
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
@@ -73,10 +74,19 @@ def explained(each: TenantRequest) -> str:
 
 def summary(each: TenantRequest) -> str:
     """Return the outcome or what blocks the request, in a few words."""
-    reason = reason_of(each)
-    if each.done and not each.is_terminating:
-        return reason
-    return f"blocked by {reason}" if reason else "not processed by the operator yet"
+    reason, succeeded = reason_of(each), each.condition(SUCCEEDED)
+    words = in_words(reason)
+    if not reason:
+        return "not processed by the operator yet"
+    if each.is_terminating:
+        return f"is being deleted: {words}"
+    if each.done:
+        return "complete" if reason == Reason.COMPLETED else f"complete, but {words}"
+    if each.refused is not None:
+        return f"blocked: {words}"
+    if succeeded is not None and reason == succeeded.reason:
+        return "waits for Velero" if reason == Reason.WAITING else words
+    return f"refused: {words}" if each.is_refused else f"waits: {words}"
 
 
 def reason_of(each: TenantRequest) -> str:
@@ -100,7 +110,12 @@ def has_expired(each: TenantRequest, at: datetime) -> bool:
 
 def advised(each: TenantRequest) -> str:
     """Return the cause and the next step."""
-    text = sentence(advice_for(reason_of(each)), each.family, each.key)
+    blocking = each.blocking
+    text = sentence(advice_for(reason_of(each), blocking.message if blocking else ""), each.family, each.key)
+    if each.done is not None and each.restored is not None:
+        from foresail.cli.tenant.restored import follow_up  # noqa: PLC0415 - for restores alone
+
+        return follow_up(each) or text
     has_warnings = each.done is not None and each.velero.warnings
     return f"{text}. {capital(warnings_step(each.family, each.key))}" if has_warnings else text
 
@@ -129,7 +144,8 @@ def _steps(each: TenantRequest) -> Iterator[Step]:
     waits = succeeded is not None and succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING
     position = f"position {each.position} in the queue" if each.position else ""
     yield Step("Velero has started it", WAITS if waits or succeeded is None else YES, position)
-    yield _step("it is complete", succeeded)
+    complete = _step("it is complete", succeeded)
+    yield Step(complete.rule, FAILED, complete.because) if complete.answer == NO else complete
     if has_expired(each, now()):
         yield Step("it has not expired", NO, f"it expired at {each.velero.expiration}")
     if incomplete is not None:

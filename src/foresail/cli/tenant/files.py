@@ -23,13 +23,15 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, TooLargeError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint
-from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
-from foresail.cli.tenant.wait import PATIENCE
+from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence
+from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.plan import Key
+from foresail.selfservice.downloads.decide import HAS_FILES
 from foresail.selfservice.downloads.observe import download_row
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.outcome import RESTARTED, cause_in_words
 
 _FILES = NON_ADMIN_DOWNLOAD_REQUEST
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.8
@@ -41,7 +43,7 @@ WHAT_TO_DO = {
     "certificate": "pass its CA certificate in PEM with --cacert FILE",
     "reached": "the bucket must be reachable from here; ask a cluster administrator, or run the command in the cluster",
     "longer": "try again, or run the command closer to the bucket",
-    "404": "Velero stored no such file, for example after a crash; see foresail {word} describe {name} -n {namespace}",
+    "404": "Velero stored no such file, for example because it was restarted; create another {word}",
     "403": "try again; the download URL expires after a few minutes",
     "larger": "download it with curl from the URL of a NonAdminDownloadRequest",
 }
@@ -64,6 +66,7 @@ class Access:
 
     tls: ssl.SSLContext
     until: datetime | None
+    is_quiet: bool = False  # whether nothing is printed while it waits
 
 
 def access_of(args: argparse.Namespace) -> Access:
@@ -82,6 +85,20 @@ def trust_of(args: argparse.Namespace) -> ssl.SSLContext:
         raise CommandError(f"--cacert {args.cacert}: {error}", "pass a file with PEM certificates") from error
 
 
+def check_has_files(each: TenantRequest, word: str, wait: str = "") -> None:
+    """Raise why Velero has no files about a request: it waits, it runs, or it never started."""
+    family, key, blocking = each.family, each.key, each.blocking
+    if each.velero.phase in HAS_FILES and cause_in_words(each.velero.failure_reason) != RESTARTED:
+        return
+    name, cause = f"{family.kind.name} {key}", blocking.message if blocking is not None else ""
+    if not each.is_open or each.is_terminating:
+        reason = blocking.reason if blocking is not None else ""
+        raise CommandError(f"{name} has no {word}: {cause}", next_step(advice_for(reason, cause), family, key))
+    told = f": {cause}" if cause else ""
+    later = wait or f"wait for it with foresail {family.word} wait {key.name} -n {key.namespace}"
+    raise CommandError(f"{name} has no {word} yet, because it has not finished{told}", later)
+
+
 async def read_file(cluster: Cluster, file: File, access: Access, most: int) -> bytes:
     """Return a file, unpacked."""
     async with pieces_of(cluster, file, access, most) as pieces:
@@ -95,7 +112,7 @@ async def pieces_of(cluster: Cluster, file: File, access: Access, most: int) -> 
     key = Key(about.namespace, request_name(about.name))
     made = msgspec.json.decode(await cluster.create(_FILES, key, body(key, file)), type=Download)
     try:
-        url = await _url(cluster, file, key, access.until)
+        url = await _url(cluster, file, key, access)
         yield download(url, most=most, seconds=_SECONDS, tls=access.tls)
     except DownloadError as error:
         problem = f"the {file.word} of {family.kind.name} {about} cannot be read: {error}"
@@ -120,8 +137,8 @@ def body(key: Key, file: File) -> dict[str, object]:
     }
 
 
-async def _url(cluster: Cluster, file: File, key: Key, until: datetime | None) -> str:
-    family, about = file.family, file.about
+async def _url(cluster: Cluster, file: File, key: Key, access: Access) -> str:
+    family, about, until = file.family, file.about, access.until
     said, began, pause = "", now(), _FIRST_PAUSE
     while True:
         wire = await cluster.read(_FILES, key, Download)
@@ -132,9 +149,9 @@ async def _url(cluster: Cluster, file: File, key: Key, until: datetime | None) -
         if ended is not None:
             raise ended
         news = remark(stands, now() - began, family, about)
-        if news != said:
-            said = news
-            hint(said)
+        if news != said and not access.is_quiet:
+            hint(news)
+        said = news
         if until is not None and now() >= until:
             problem = f"{family.kind.name} {about}: timed out waiting for its {file.word}"
             raise CommandError(problem, said or next_step(advice_for(""), family, about))

@@ -15,6 +15,7 @@ from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import columns, fitted, shortened, table, terminal_width
 from foresail.cli.output.times import distance, moment, short
+from foresail.cli.output.words import in_words
 from foresail.cli.tenant.selection import in_namespace, read_selected, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
@@ -140,8 +141,10 @@ def _backup_name(each: TenantRequest) -> str:
 
 
 def _age(each: TenantRequest, at: datetime) -> str:
-    created = each.request.metadata.creation_timestamp
-    return short(at - created) if created else "n/a"
+    """Return the age of the data of a backup; before it has any, and of a restore, that of the request."""
+    started = instant(each.velero.start_timestamp or "") if each.family is BACKUPS else None
+    since = started or each.request.metadata.creation_timestamp
+    return short(at - since) if since else "n/a"
 
 
 def _deleted_rows(deleted: Sequence[TenantRequest], *, wide: bool) -> list[tuple[str, ...]]:
@@ -154,15 +157,19 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def why(each: TenantRequest, *, in_full: bool) -> str:
-    """Return when a backup goes, why there is no complete one yet, or what it lacks: a word, or that and a message."""
+    """Return when a backup goes, why there is no complete one yet, what it lacks, or what a restore left."""
     mark = each.mark
     if mark.is_marked and not each.is_terminating:
         after = f"deleted after {stamp(mark.delete_after)}" if mark.delete_after is not None else "waits for approval"
         return f"{after}: {mark.why}" if in_full else after
     blocking = each.blocking or each.incomplete
+    if blocking is None and each.restored is not None:
+        from foresail.selfservice.results.restored import short_text, summary  # noqa: PLC0415 - for restores alone
+
+        return summary(each.restored) if in_full else short_text(each.restored)
     if blocking is None:
         return ""
-    return f"{blocking.reason}: {blocking.message}" if in_full else blocking.reason
+    return f"{blocking.reason}: {blocking.message}" if in_full else in_words(blocking.reason.removeprefix("Velero"))
 
 
 def until(text: str | None, at: datetime) -> str:

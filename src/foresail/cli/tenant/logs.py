@@ -9,7 +9,7 @@ from typing import TextIO
 from foresail.api.velero_files import MOST_BYTES
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.output.messages import interruptible
-from foresail.cli.tenant.files import Access, File, access_of, pieces_of, read_file
+from foresail.cli.tenant.files import Access, File, access_of, check_has_files, pieces_of, read_file
 from foresail.cli.tenant.results import as_lines
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.plan import Key
@@ -26,7 +26,9 @@ def logs(args: argparse.Namespace) -> int:
 
 async def _logs(cluster: Cluster, family: Family, args: argparse.Namespace, access: Access) -> int:
     file = wanted_file(family, args)
-    await read_request(cluster, family, file.about)  # if it does not exist, that is the error
+    request = await read_request(cluster, family, file.about)  # if it does not exist, that is the error
+    if not args.follow or not request.is_open:
+        check_has_files(request, file.word, "add --follow to wait for it")
     if args.results:
         print(as_lines(await read_file(cluster, file, access, MOST_BYTES)))
         return 0

@@ -17,7 +17,7 @@ from foresail.cli.restore_plan.planning import (
     restore_spec_of,
     together,
 )
-from foresail.cli.tenant.files import Access, File, access_of, read_file
+from foresail.cli.tenant.files import Access, File, access_of, check_has_files, read_file
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.spec import restore_spec
 from foresail.cli.tenant.tenant_request import TenantRequest
@@ -54,7 +54,7 @@ async def read_inputs(cluster: Cluster, namespace: str, asked: Mapping[str, Any]
     """Return what a plan of a tenant's restore with these fields is made from; no file may be larger."""
     backup = str(asked.get("backupName", ""))
     about = Key(namespace, backup)
-    await read_request(cluster, BACKUPS, about)  # if it does not exist, that is the error
+    check_has_files(await read_request(cluster, BACKUPS, about), "contents")  # if it does not exist, that is the error
     spec = restore_spec_of(tenant_fields(asked, namespace))
     files = (File(BACKUPS, about, "BackupContents", "contents"), File(BACKUPS, about, "BackupVolumeInfos", "volumes"))
     archive, volumes = await together(*(read_file(cluster, each, access, most) for each in files))

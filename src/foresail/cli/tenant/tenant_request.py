@@ -8,7 +8,7 @@ import msgspec
 
 from foresail.api.instants import instant
 from foresail.api.marks import DELETE_AFTER, DELETE_REASON, PINNED, SCHEDULE_UID, SLOT
-from foresail.api.nonadmin import Condition, Reference, Request
+from foresail.api.nonadmin import Condition, Reference, Request, RestoredItems
 from foresail.api.velero import COMPLETED, TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
@@ -116,6 +116,11 @@ class TenantRequest:
         status = self.request.status
         found = status.velero_backup if self.family is BACKUPS else status.velero_restore
         return found or Reference()
+
+    @property
+    def restored(self) -> RestoredItems | None:
+        """What a restore did; None as long as the operator has not read it."""
+        return self.request.status.restored_items
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -7,31 +7,31 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from foresail.api.nonadmin import Condition
+from foresail.api.instants import instant
+from foresail.api.nonadmin import Condition, RestoredItems
 from foresail.api.velero import WAITING
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.progress import Bar, Progress, Status
-from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence, warnings_step
+from foresail.cli.output.words import in_words
+from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence, warnings_step
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.selfservice.families import Family
+from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.outcome import kept, outcome
+from foresail.selfservice.requests.outcome import has_files, kept, outcome
 from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, SUCCEEDED
 
 _PAUSE = 0.5
-PATIENCE = timedelta(seconds=15)
-"""How long to wait for the operator before a hint names whom to ask."""
-
 FAIL_ON_INCOMPLETE = "incomplete"
 """The value of --fail-on with which a backup that lacks data is a failure."""
 
 _FOR_THE_CAUSE = timedelta(seconds=10)
+_JUST = timedelta(minutes=1)
 _NOT_BY_ITSELF = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)  # someone has to act first
 
 
@@ -81,6 +81,9 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
         progress.close()
     if isinstance(ended, CommandError):
         raise ended
+    if each.restored is not None:
+        await _tell_what_it_did(cluster, each, each.restored)
+        return 0
     print(f"{family.kind.name} {key}: {ended}", file=sys.stderr)
     incomplete = each.incomplete
     if incomplete is not None:
@@ -88,6 +91,21 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     if each.velero.warnings:
         hint(warnings_step(family, key))
     return 0
+
+
+async def _tell_what_it_did(cluster: Cluster, each: TenantRequest, items: RestoredItems) -> None:
+    """Print what a complete restore did, and what would change more."""
+    from foresail.cli.tenant.restored import follow_up, new_objects, restored_text  # noqa: PLC0415 - it reads files
+
+    print(f"{each.family.kind.name} {each.key}: Restore completed", file=sys.stderr)
+    new = await new_objects(cluster, each)
+    print(restored_text(items, new), file=sys.stderr)
+    further = follow_up(each)
+    if further:
+        hint(further)
+    if new is None:
+        backup, namespace = each.spec.get("backupName"), each.key.namespace
+        hint(f"see what is not in the backup with foresail backup contents {backup} --diff -n {namespace}")
 
 
 async def wait_until_deleted(cluster: Cluster, each: TenantRequest, until: datetime | None) -> None:
@@ -111,25 +129,40 @@ def verdict(each: TenantRequest, fail_on: str = "") -> CommandError | str | None
         return CommandError(f"{name} is being deleted", _next(each, each.condition(IN_DELETION)))
     incomplete = each.incomplete
     if incomplete is not None and (fail_on == FAIL_ON_INCOMPLETE or incomplete.reason == Reason.NOTHING_BACKED_UP):
-        return CommandError(f"{name} is {incomplete.reason}: {incomplete.message}", _next(each, incomplete))
+        return CommandError(f"{name}: {incomplete.message}", _next(each, incomplete))
     if each.done:
         return each.done.message
     blocking = each.blocking
-    if blocking is None:
+    verb = _verb(each, blocking) if blocking is not None else None
+    if blocking is None or verb is None:
         return None
-    is_over = blocking.type == SUCCEEDED and blocking.status == FALSE
-    if is_over or each.is_refused or blocking.reason in _NOT_BY_ITSELF:
-        return CommandError(f"{name} is {blocking.reason}: {blocking.message}", _next(each, blocking))
-    return None
+    return CommandError(f"{name}{verb}: {blocking.message}", _next(each, blocking))
+
+
+def _verb(each: TenantRequest, blocking: Condition) -> str | None:
+    """Return what to say of a request before the message about its end; None if it continues."""
+    if blocking.type == SUCCEEDED and blocking.status == FALSE:
+        return ""  # the message begins with it
+    if blocking.reason in _NOT_BY_ITSELF:
+        return " does not start"
+    return " was refused" if each.is_refused else None
 
 
 def is_explained(each: TenantRequest) -> bool:
     """Whether the outcome is fully reported: the cause of a failure follows a moment later."""
     succeeded = each.condition(SUCCEEDED)
-    if succeeded is None or succeeded.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) or each.is_terminating:
+    if succeeded is None or each.is_terminating:
+        return True
+    if succeeded.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) and not _is_just_restored(each):
         return True
     reported = outcome(each.family, bytes(each.made.status).decode())
-    return reported is None or kept(succeeded, reported) is not reported
+    return reported is None or not has_files(reported) or kept(succeeded, reported) is not reported
+
+
+def _is_just_restored(each: TenantRequest) -> bool:
+    """Whether a restore has completed a moment ago, so that the operator reads what it did."""
+    ended = instant(each.velero.completion_timestamp or "")
+    return each.family is RESTORES and ended is not None and now() - ended < _JUST
 
 
 def remark(each: TenantRequest, waited: timedelta) -> str:
@@ -145,7 +178,7 @@ def progress_of(each: TenantRequest) -> Status:
     velero, blocking = each.velero, each.blocking
     is_refused = blocking is not None and blocking.type == ACCEPTED and blocking.status == FALSE
     if is_refused or not each.made.name:
-        reason = f", {blocking.reason}" if blocking is not None else ""
+        reason = f", {in_words(blocking.reason)}" if blocking is not None else ""
         return Status(phase=f"{each.phase or 'New'}{reason}")
     if each.position > 1 or (each.position and velero.phase in WAITING):
         return Status(phase="Queued", queue_position=each.position)
@@ -155,7 +188,8 @@ def progress_of(each: TenantRequest) -> Status:
 
 
 def _next(each: TenantRequest, blocking: Condition | None) -> str:
-    return next_step(advice_for(blocking.reason if blocking else Reason.DELETION_PENDING), each.family, each.key)
+    reason, message = (blocking.reason, blocking.message) if blocking else (Reason.DELETION_PENDING.value, "")
+    return next_step(advice_for(reason, message), each.family, each.key)
 
 
 async def _pause(each: TenantRequest, until: datetime | None) -> None:

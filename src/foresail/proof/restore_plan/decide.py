@@ -37,6 +37,10 @@ _NEEDED = {
 }
 
 
+SAME_FIELDS = "the fields are the same; Velero also compares who wrote them, for example a status since the backup"
+"""Why an object counts as different although nothing of it would change."""
+
+
 class Outcome(Enum):
     """What a restore does to an item."""
 
@@ -334,7 +338,7 @@ def _unseen(step: Step) -> str:
     """Return why Velero takes an item for different though every field that is shown is the same."""
     if step.is_rewritten:
         return "Velero rewrites it before it compares, so it reports a difference"
-    return "the fields are the same; Velero also compares who wrote them, for example a status since the backup"
+    return SAME_FIELDS
 
 
 def _refused(target: ItemKey, answer: Answer, found: tuple[Change, ...]) -> Verdict:

@@ -1,12 +1,13 @@
 """The outcome of a backup or restore, in the conditions `Succeeded` and `DataIncomplete`."""
 
+import re
 from fnmatch import fnmatchcase
 
 import msgspec
 
 from foresail.api import velero
 from foresail.api.nonadmin import Condition
-from foresail.selfservice.families import Family
+from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, FALSE, SUCCEEDED, TRUE, UNKNOWN, NewCondition
 from foresail.selfservice.rows.requests import RequestRow
@@ -15,6 +16,11 @@ from foresail.selfservice.rows.velero import glimpse
 _LONGEST_BEGINNING = 768
 
 _THEN = ". "
+
+RESTARTED = "Velero was restarted while it ran; create it again"
+"""The cause of what Velero found unfinished at its start; it has stored no log and no results about it."""
+
+_FOUND_AT_START = re.compile(r'found a (?:backup|restore) with status "\w*" during the server starting, .*', re.DOTALL)
 
 _NAMESPACES = ("namespaces", "namespace", "ns")
 
@@ -43,12 +49,24 @@ def outcome(family: Family, mirror: str) -> NewCondition | None:
     status, reason, text = _ENDED[reported.phase]
     errors = reported.errors if isinstance(reported.errors, int) else 0
     hooks = reported.hook_status.hooks_failed if reported.hook_status is not None else 0
-    numbers = ((errors, "error"), (reported.warnings, "warning"), (hooks, "failed hook"))
+    is_restored = family is RESTORES and reported.phase == velero.COMPLETED  # its warnings say what it left
+    warnings = 0 if is_restored else reported.warnings
+    numbers = ((errors, "error"), (warnings, "warning"), (hooks, "failed hook"))
     counts = ", ".join(filter(None, (_counted(*each) for each in numbers)))
-    causes = "; ".join(filter(None, (reported.failure_reason, *(reported.validation_errors or ()))))
+    causes = "; ".join(filter(None, (cause_in_words(reported.failure_reason), *(reported.validation_errors or ()))))
     details = "; ".join(filter(None, (counts, causes)))
     message = text.format(word.capitalize()) + (f": {details}" if details else "")
     return NewCondition(SUCCEEDED, status, reason, message)
+
+
+def cause_in_words(failure_reason: str) -> str:
+    """Return the reason that Velero gives for a failure, in the words of users if it has one of its own."""
+    return RESTARTED if _FOUND_AT_START.fullmatch(failure_reason) else failure_reason
+
+
+def has_files(condition: NewCondition) -> bool:
+    """Whether Velero has stored files about something that ended like this."""
+    return not condition.message.endswith(RESTARTED)
 
 
 def nothing_backed_up(mirror: str, spec: str) -> NewCondition | None:

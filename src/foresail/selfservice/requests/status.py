@@ -100,6 +100,8 @@ def _wire(family: Family, status: Status) -> dict[str, Any]:
     for name, counts in ((family.transfers, status.transfers), (family.volumes, status.volumes)):
         if counts:
             body[name] = _counted(counts)
+    if status.restored is not None:
+        body["restoredItems"] = msgspec.to_builtins(status.restored)
     return body
 
 

@@ -16,7 +16,14 @@ MOST_BYTES = 2048
 
 def explained(condition: NewCondition, cause: str) -> NewCondition:
     """Return the condition with its cause, in at most 2 KiB."""
-    return msgspec.structs.replace(condition, message=cut(beginning(condition) + cause, MOST_BYTES))
+    message = beginning(condition) + cause if cause else condition.message
+    return msgspec.structs.replace(condition, message=cut(message, MOST_BYTES))
+
+
+def told_first(condition: NewCondition, summary: str) -> NewCondition:
+    """Return the condition with what a restore did after its outcome, unless that is too long."""
+    longer = msgspec.structs.replace(condition, message=beginning(condition) + summary)
+    return longer if beginning(longer).startswith(longer.message) else condition
 
 
 def reported_cause(lines: Lines, condition: NewCondition, family: Family, key: Key) -> str:

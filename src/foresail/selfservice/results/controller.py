@@ -1,19 +1,21 @@
-"""Results of failed requests: events to keys, views, and background reads."""
+"""Results of requests that ended: events to keys, views, and background reads."""
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, download, trusting
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.reflector import Change
 from foresail.plan import Key
-from foresail.selfservice.requests.status import FALSE, SUCCEEDED
-from foresail.selfservice.results.decide import FAILED
+from foresail.selfservice.requests.status import SUCCEEDED, UNKNOWN
+from foresail.selfservice.results.decide import has_results
 from foresail.selfservice.results.file import lines_about
 from foresail.selfservice.results.observe import Found, ResultsView, Wanted
+from foresail.selfservice.results.restored import restored_items
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.state.cluster import ClusterState
@@ -29,17 +31,48 @@ Fetch = Callable[[Wanted], Awaitable[Found]]
 
 
 async def fetch(wanted: Wanted) -> Found:
-    """Read the results, and keep the lines that the tenant may see."""
+    """Read the results, and keep what the tenant may see; a list that cannot be read does not hide the cause."""
+    results, listed = Read(b"{}"), Read(b"{}")
     try:
         tls = trusting(wanted.authority)
-        pieces = [each async for each in download(wanted.url, most=MOST_BYTES, seconds=_SECONDS, tls=tls)]
-        lines = await asyncio.to_thread(lines_about, wanted.namespace, b"".join(pieces))
+        if wanted.url:
+            results = await _read(wanted.url, tls)
+        if wanted.list_url:
+            listed = await _read(wanted.list_url, tls)
+        return await asyncio.to_thread(_found, wanted, results, listed)
     except DownloadError as error:
         return Found(problem=str(error))
     except Exception as error:  # noqa: BLE001 - whatever one file does to us must not end the work on all others
         _log.warning("reading results for namespace %s failed: %s", wanted.namespace, type(error).__name__)
         return Found(problem="internal error, see the operator's log")
-    return Found(lines) if lines is not None else Found(problem="not in Velero's format")
+
+
+class Read(NamedTuple):
+    """A file, or why it could not be read."""
+
+    content: bytes = b""
+    problem: str = ""
+
+
+async def _read(url: str, tls: ssl.SSLContext) -> Read:
+    try:
+        pieces = [piece async for piece in download(url, most=MOST_BYTES, seconds=_SECONDS, tls=tls)]
+    except DownloadError as error:
+        return Read(problem=str(error))
+    return Read(b"".join(pieces))
+
+
+def _found(wanted: Wanted, results: Read, listed: Read) -> Found:
+    if results.problem:
+        return Found(problem=results.problem)
+    lines, restored, problem = None, None, listed.problem
+    if wanted.url:
+        lines = lines_about(wanted.namespace, results.content)
+    if wanted.list_url and not problem:
+        restored = restored_items(wanted.namespace, listed.content, results.content)
+    if not problem and ((wanted.url and lines is None) or (wanted.list_url and restored is None)):
+        problem = "not in Velero's format"
+    return Found(lines, problem, restored)
 
 
 class Results:
@@ -56,11 +89,13 @@ class Results:
     # Events to keys
 
     def keys_for_request(self, request: Key, change: Change[RequestRow]) -> Iterator[Key]:
-        """Return the key of the results, if the request has failed or a DownloadRequest is left of it."""
+        """Return the key of the results, if the request has ended or a DownloadRequest is left of it."""
         row = change.new or change.old
         reported = row.status.condition(SUCCEEDED) if row is not None else None
-        has_failed = reported is not None and reported.status == FALSE and reported.reason in FAILED
-        if has_failed or self._answers(request):
+        plural = request.name.partition("/")[0]
+        family = self._cluster.of_plural(plural).family
+        has_ended = reported is not None and reported.status != UNKNOWN and has_results(family, reported.reason)
+        if has_ended or self._answers(request):
             yield self.key(request)
 
     def keys_for_answer(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:

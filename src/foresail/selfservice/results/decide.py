@@ -1,22 +1,28 @@
-"""The cause of a failure: Velero's results are read once and reported in the condition.
+"""The cause of a failure, and what a restore did: Velero's files are read once and reported in the status.
 
-    failed, and not explained → a Velero DownloadRequest → its URL → a background read → the condition → done
+    ended, and not explained → Velero DownloadRequests → their URLs → a background read → the status → done
 
 Each step finds what the one before has left, so a crash between any two is only a delay. The condition itself
 records that the results were read: without it, they are requested again.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+import msgspec
+
 from foresail.api import velero
-from foresail.plan import Key, Patch, Plan, Subject
+from foresail.plan import Delete, Key, Patch, Plan, Subject
+from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.requests import build, outcome
 from foresail.selfservice.requests.file_requests import FileRequests, ask, delete_file_request, file_name, silent_at
-from foresail.selfservice.requests.status import SUCCEEDED, NewCondition, patch_body, set_condition
-from foresail.selfservice.results.cause import explained, reported_cause, unreadable
-from foresail.selfservice.results.observe import ResultsView, Wanted
+from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition, patch_body, set_condition
+from foresail.selfservice.results.cause import explained, reported_cause, told_first, unreadable
+from foresail.selfservice.results.observe import Found, ResultsView, Wanted
+from foresail.selfservice.results.restored import summary
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
-from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.requests import RequestRow, Status
+from foresail.selfservice.rows.velero import glimpse
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import is_owned, nacuuid
 
@@ -25,6 +31,15 @@ PAUSES = (timedelta(seconds=5), timedelta(seconds=20), timedelta(minutes=1))
 
 PREFIX = "results-"
 """The prefix of the DownloadRequests for results."""
+
+LIST_PREFIX = f"{PREFIX}list-"
+"""The prefix of the DownloadRequests for lists of restored objects."""
+
+LIST = "RestoreResourceList"
+"""The file with what a restore did to each object."""
+
+RECENTLY = timedelta(hours=1)
+"""How long ago a complete restore may have ended to be looked into; earlier ones would all be read at an upgrade."""
 
 SILENCE = timedelta(minutes=10)
 """How long to wait for Velero."""
@@ -38,33 +53,52 @@ def decide(view: ResultsView, now: datetime) -> Plan:
     request, namespace = view.request, view.namespace
     expected = unexplained(view)
     if expected is None or request is None or namespace is None:
-        return Plan(file_requests(view).delete_all())  # it is over
-    answer = file_requests(view).current
-    if answer is None:
-        return ask_velero(view, request, namespace)
-    if answer.target != file_of(view, request):
-        # Its URL would be of something else: ask again.
-        return Plan((delete_file_request(answer),), subject=_subject(view, request))
-    cause = cause_of(view, request, expected, answer, now)
-    if cause is None:
+        return Plan(_delete_all(view))  # it is over
+    files, answers = files_of(view, request), current(view)
+    if not answers and _ended_long_ago(view, now):
+        return Plan(_delete_all(view))
+    missing = {prefix: file for prefix, file in files.items() if prefix not in answers}
+    if missing:
+        return ask_velero(view, request, namespace, missing)
+    strange = [answer for prefix, answer in answers.items() if answer.target != files.get(prefix)]
+    if strange:
+        # Their URLs would be of something else: ask again.
+        return Plan(tuple(map(delete_file_request, strange)), subject=_subject(view, request))
+    after = after_reading(view, request, expected, now)
+    if after is None:
         query = wanted(view, now)
-        return Plan(wake_at=requeue_at(view, answer, now), reads=() if query is None else (query,))
-    return explain(view, request, explained(expected, cause), now)
+        return Plan(wake_at=requeue_at(view, now), reads=() if query is None else (query,))
+    return explain(view, request, after)
 
 
 def wanted(view: ResultsView, now: datetime) -> Wanted | None:
     """Return the read to start now; None if none is due."""
-    answer = file_requests(view).current
-    if unexplained(view) is None or view.request is None or answer is None or not answer.url:
-        return None
-    if answer.target != file_of(view, view.request):
-        return None
-    query, read_result = Wanted(answer.url, view.authority, view.request.key.namespace), view.read_result
-    if read_result is None or read_result.query.url != query.url:
+    query, read_result = query_of(view), view.read_result
+    if query is None or read_result is None or not _is_same(read_result.query, query):
         return query
-    if read_result.found.lines is not None or read_result.attempts > len(PAUSES):
+    if read_result.attempts > len(PAUSES) or tells(unexplained(view), read_result.found):
         return None
     return query if read_result.started + PAUSES[read_result.attempts - 1] <= now else None
+
+
+def query_of(view: ResultsView) -> Wanted | None:
+    """Return what is read; None as long as Velero has not answered for all files."""
+    request = view.request
+    if unexplained(view) is None or request is None:
+        return None
+    files, answers = files_of(view, request), current(view)
+    urls = {prefix: answers[prefix].url for prefix, file in files.items() if _is_answer(answers.get(prefix), file)}
+    if not all(urls.get(prefix) for prefix in files):
+        return None
+    return Wanted(urls.get(PREFIX, ""), view.authority, request.key.namespace, urls.get(LIST_PREFIX, ""))
+
+
+def _is_answer(answer: DownloadRequestRow | None, file: File) -> bool:
+    return answer is not None and answer.target == file
+
+
+def _is_same(query: Wanted, other: Wanted) -> bool:
+    return (query.url, query.list_url) == (other.url, other.list_url)
 
 
 def is_over(view: ResultsView) -> bool:
@@ -76,17 +110,18 @@ def is_over(view: ResultsView) -> bool:
 
 
 def unexplained(view: ResultsView) -> NewCondition | None:
-    """Return the condition of a failed request without a cause; None if there is none."""
+    """Return the condition of a request that ended and is not explained; None if there is none."""
     request, namespace, row = view.request, view.namespace, view.velero
     if request is None or namespace is None or row is None or _is_leaving(request, namespace):
         return None
-    if row.phase not in FAILED or not is_owned(request, namespace, row):
+    if not has_results(view.family, row.phase) or not is_owned(request, namespace, row):
         return None
     if view.backup is None or view.backup.namespace_uid != namespace.uid:
         return None
     expected, current = outcome.outcome(view.family, row.mirror), request.status.condition(SUCCEEDED)
     if (
         expected is None
+        or not outcome.has_files(expected)
         or current is None
         or (current.status, current.reason) != (expected.status, expected.reason.value)
     ):
@@ -98,38 +133,88 @@ def _is_leaving(request: RequestRow, namespace: NamespaceRow) -> bool:
     return namespace.is_terminating or request.is_terminating or request.is_to_be_deleted or request.is_to_be_forced
 
 
-def file_requests(view: ResultsView) -> FileRequests:
-    """Return the DownloadRequests for the results of a request with this name."""
-    return FileRequests(PREFIX, view.request.uid if view.request is not None else "", view.answers)
+def has_results(family: Family, phase: str) -> bool:
+    """Whether something that ended like this is looked into."""
+    return phase in FAILED or (family is RESTORES and phase == velero.COMPLETED)
 
 
-def file_of(view: ResultsView, request: RequestRow) -> File:
-    """Return the file that Velero is asked for."""
-    return File(f"{view.family.velero.name}Results", nacuuid(request))
+def file_requests(view: ResultsView) -> tuple[FileRequests, ...]:
+    """Return the DownloadRequests for the files about a request with this name."""
+    uid = view.request.uid if view.request is not None else ""
+    return tuple(FileRequests(prefix, uid, view.answers) for prefix in (PREFIX, LIST_PREFIX))
 
 
-def cause_of(
-    view: ResultsView, request: RequestRow, expected: NewCondition, answer: DownloadRequestRow, now: datetime
-) -> str | None:
-    """Return in words why it failed, or why that cannot be told; None while there is hope."""
+def current(view: ResultsView) -> dict[str, DownloadRequestRow]:
+    """Return the DownloadRequests for this request, by prefix."""
+    asked = ((requests.prefix, requests.current) for requests in file_requests(view))
+    return {prefix: answer for prefix, answer in asked if answer is not None}
+
+
+def _delete_all(view: ResultsView) -> tuple[Delete, ...]:
+    return tuple(delete for requests in file_requests(view) for delete in requests.delete_all())
+
+
+def files_of(view: ResultsView, request: RequestRow) -> dict[str, File]:
+    """Return the files that Velero is asked for, by prefix; a restore without warnings needs no results."""
+    name, row = nacuuid(request), view.velero
+    files = {PREFIX: File(f"{view.family.velero.name}Results", name)}
+    if view.family is not RESTORES or row is None:
+        return files
+    listed = {LIST_PREFIX: File(LIST, name)}
+    return {**files, **listed} if row.phase in FAILED or glimpse(row.mirror).warnings else listed
+
+
+def _ended_long_ago(view: ResultsView, now: datetime) -> bool:
+    row = view.velero
+    ended = glimpse(row.mirror).completion_timestamp if row is not None else None
+    return row is not None and row.phase not in FAILED and (ended is None or ended + RECENTLY < now)
+
+
+def after_reading(view: ResultsView, request: RequestRow, expected: NewCondition, now: datetime) -> Status | None:
+    """Return the status that says what happened, or why that cannot be told; None while there is hope."""
     family, key, read_result = view.family, request.key, view.read_result
-    silent = silent_at(answer, SILENCE)
-    if silent is not None:
-        return unreadable("Velero did not provide their download URL", family, key) if silent <= now else None
-    if read_result is None or read_result.query.url != answer.url:
+    if (silent := _silent_at(view)) is not None:
+        cause = unreadable("Velero did not provide their download URL", family, key)
+        return _explained(request, explained(expected, cause), now) if silent <= now else None
+    query = query_of(view)
+    if read_result is None or query is None or not _is_same(read_result.query, query):
         return None
-    if read_result.found.lines is not None:
-        return reported_cause(read_result.found.lines, expected, family, key)
-    return unreadable(read_result.found.problem, family, key) if read_result.attempts > len(PAUSES) else None
+    found = read_result.found
+    if not tells(expected, found):
+        cause = unreadable(found.problem, family, key)
+        given_up = read_result.attempts > len(PAUSES)
+        return _explained(request, explained(expected, cause), now) if given_up else None
+    status = msgspec.structs.replace(request.status, restored=found.restored)
+    told = expected if found.restored is None else told_first(expected, summary(found.restored))
+    cause = ""
+    if expected.status == FALSE and found.lines is not None:
+        cause = reported_cause(found.lines, told, family, key)
+    return set_condition(status, explained(told, cause), request.generation, now)
 
 
-def requeue_at(view: ResultsView, answer: DownloadRequestRow, now: datetime) -> datetime | None:
+def tells(expected: NewCondition | None, found: Found) -> bool:
+    """Whether what was read explains the outcome: a failure needs its lines, a complete restore its objects."""
+    has_cause = expected is not None and expected.status == FALSE and found.lines is not None
+    return has_cause or found.restored is not None
+
+
+def _explained(request: RequestRow, condition: NewCondition, now: datetime) -> Status:
+    return set_condition(request.status, condition, request.generation, now)
+
+
+def _silent_at(view: ResultsView) -> datetime | None:
+    """Return when Velero counts as silent; None if it has answered for all files."""
+    times = [silent_at(answer, SILENCE) for answer in current(view).values()]
+    return min((at for at in times if at is not None), default=None)
+
+
+def requeue_at(view: ResultsView, now: datetime) -> datetime | None:
     """Return when to reconcile next, unless a background read or Velero wakes the key before."""
-    silent = silent_at(answer, SILENCE)
+    silent = _silent_at(view)
     if silent is not None:
         return silent
-    read_result = view.read_result
-    if read_result is None or read_result.query.url != answer.url:
+    read_result, query = view.read_result, query_of(view)
+    if read_result is None or query is None or not _is_same(read_result.query, query):
         return None
     again = read_result.started + PAUSES[read_result.attempts - 1]
     return again if again > now else None
@@ -138,21 +223,27 @@ def requeue_at(view: ResultsView, answer: DownloadRequestRow, now: datetime) -> 
 # What is done
 
 
-def ask_velero(view: ResultsView, request: RequestRow, namespace: NamespaceRow) -> Plan:
-    """Make Velero's DownloadRequest, with the record of whose it is."""
-    file = file_of(view, request)
-    key = Key(view.velero_namespace, file_name(PREFIX, request.uid))
+def ask_velero(view: ResultsView, request: RequestRow, namespace: NamespaceRow, files: Mapping[str, File]) -> Plan:
+    """Make Velero's DownloadRequests, with the record of whose they are."""
     record = build.record(view.family, request, namespace)
-    create = ask(key, file, record, {view.family.nacuuid_label: file.name})
-    return Plan((*file_requests(view).delete_obsolete(), create), subject=_subject(view, request))
+    creates = [
+        ask(
+            Key(view.velero_namespace, file_name(prefix, request.uid)),
+            file,
+            record,
+            {view.family.nacuuid_label: file.name},
+        )
+        for prefix, file in files.items()
+    ]
+    obsolete = [delete for requests in file_requests(view) for delete in requests.delete_obsolete()]
+    return Plan((*obsolete, *creates), subject=_subject(view, request))
 
 
-def explain(view: ResultsView, request: RequestRow, expected: NewCondition, now: datetime) -> Plan:
-    """Write the cause into the condition, and take away what was needed for it: in this order."""
-    after = set_condition(request.status, expected, request.generation, now)
+def explain(view: ResultsView, request: RequestRow, after: Status) -> Plan:
+    """Write what happened into the status, and take away what was needed for it: in this order."""
     body = {"status": patch_body(view.family, request.status, after)}
     status = Patch(view.family.kind, request.key, body, request.version, "status")
-    return Plan((status, *file_requests(view).delete_all()), subject=_subject(view, request))
+    return Plan((status, *_delete_all(view)), subject=_subject(view, request))
 
 
 def _subject(view: ResultsView, request: RequestRow) -> Subject:

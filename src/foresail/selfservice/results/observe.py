@@ -1,7 +1,8 @@
-"""What a decision about the results of a failed backup or restore sees, and what is sent for."""
+"""What a decision about the results of a backup or restore sees, and what is sent for."""
 
 import msgspec
 
+from foresail.api.nonadmin import RestoredItems
 from foresail.plan import Key, ReadResult
 from foresail.selfservice.families import Family
 from foresail.selfservice.results.file import Lines
@@ -14,9 +15,10 @@ from foresail.tenancy.namespaces import NamespaceRow
 class Wanted(msgspec.Struct, frozen=True):
     """The results that are to be read, and of what in them the tenant may know."""
 
-    url: str
+    url: str  # empty if only the list is read
     authority: str  # an additional CA certificate in PEM; empty if there is none
     namespace: str
+    list_url: str = ""  # of a restore, the list of restored objects; empty if it is not read
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -24,6 +26,7 @@ class Found(msgspec.Struct, frozen=True):
 
     lines: Lines | None = None
     problem: str = ""
+    restored: RestoredItems | None = None
 
 
 class ResultsView(msgspec.Struct, frozen=True):

@@ -64,6 +64,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     starting_deadline: str = ""  # of a restore, as Kubernetes writes instants
     transfers: Counts = ()
     volumes: Counts = ()
+    restored: nonadmin.RestoredItems | None = None  # of a restore, once Velero's files about it were read
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of a type."""
@@ -177,6 +178,7 @@ def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
         starting_deadline=wire.starting_deadline,
         transfers=_counts(transfers),
         volumes=_counts(volumes),
+        restored=None if is_backup else wire.restored_items,
     )
 
 

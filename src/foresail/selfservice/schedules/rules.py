@@ -31,7 +31,7 @@ from foresail.selfservice.specs.build import backup_spec
 from foresail.slots.due import base_of, last_slot, missed_before, unrecorded_slot
 from foresail.slots.edits import BeforeEdit
 from foresail.slots.expression import Unusable, read_expression, too_rare
-from foresail.slots.interval import COMPARED_FIRES, shortest_gap, stable_delay
+from foresail.slots.interval import shortest_gap, stable_delay
 from foresail.slots.policies import closed_text, never_open_text, timing_problem, timing_under
 from foresail.slots.rules import RARE_RECHECK, WINDOW_RECHECK, Evaluation, evaluate, is_edited, is_settling
 from foresail.slots.timing import NotRun, Placed, Timing, place, start_of_last
@@ -244,9 +244,17 @@ def too_frequent(cron: Schedule, policy: PolicyRow, now: datetime) -> Refused | 
     least, gap = policy.spec.schedules.minimum_interval, shortest_gap(cron, now)
     if gap is None or gap >= duration(least):
         return None
-    text = f"spec.schedule fires within {gap} in the next {COMPARED_FIRES:,} fires"
+    text = f"spec.schedule has runs only {in_units(gap)} apart"
     allowed = f"SelfServicePolicy {policy.name} allows one run in {least}"
     return Refused(Reason.POLICY_VIOLATION, f"{text}, but {allowed}. Make it less frequent")
+
+
+def in_units(span: timedelta) -> str:
+    """Return a length of time as people say it: 5 minutes, or 1 hour and 30 minutes."""
+    minutes, seconds = divmod(round(span.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    numbers = ((hours, "hour"), (minutes, "minute"), (seconds, "second"))
+    return " and ".join(f"{number} {unit}{'' if number == 1 else 's'}" for number, unit in numbers if number)
 
 
 def template_problem(schedule: ScheduleRow, policy: PolicyRow) -> Refused | None:

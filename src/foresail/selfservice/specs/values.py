@@ -102,7 +102,7 @@ def listed(path: str, allowed: Collection[str], policy: str) -> Callable[[str], 
 
     def check(value: str) -> None:
         if value not in allowed:
-            choice = f"choose one of {shown(', '.join(allowed))}" if allowed else "remove it"
+            choice = f"choose one of {shown(', '.join(dict.fromkeys(allowed)))}" if allowed else "remove it"
             raise Violation(f"{path} {shown(value)} is not allowed by SelfServicePolicy {policy}; {choice}")
 
     return check

@@ -41,3 +41,31 @@ def test_an_error_of_ours_ends_one_reading_and_no_more(caplog: pytest.LogCapture
     url: Any = 7  # nothing that Velero could say
     assert asyncio.run(fetch(Wanted(url, "", "shop"))) == Found(problem="internal error, see the operator's log")
     assert "reading results for namespace shop failed: TypeError" in caplog.text
+
+
+LIST = b'{"v1/ConfigMap": ["shop/settings(failed)", "shop/gone(created)", "bank/other(created)"]}'
+WARNED = b'{"warnings": {"namespaces": {"shop": ["could not restore, ConfigMap:settings already exists."]}}}'
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"results": WARNED, "list": LIST}, (1, 1, "")),
+        ({"list": LIST}, (1, 0, "")),
+        ({"results": WARNED}, (None, None, "the bucket answers 404")),
+        ({"results": WARNED, "list": b"[]"}, (None, None, "not in Velero's format")),
+    ],
+    ids=["both", "no warnings", "no list", "a list of another shape"],
+)
+def test_what_a_restore_did_is_read_from_two_files(
+    files: dict[str, bytes], found: tuple[int | None, int | None, str]
+) -> None:
+    Bucket.files = {f"/{name}.gz": (200, gzip.compress(content)) for name, content in files.items()}
+    Bucket.pause = 0.0
+    with served(Bucket) as server:
+        begin = f"http://127.0.0.1:{server.server_port}"
+        url = f"{begin}/results.gz" if "results" in files else ""
+        answer = asyncio.run(fetch(Wanted(url, "", "shop", f"{begin}/list.gz")))
+    items = answer.restored
+    assert (items and items.created.count, items and items.left.count, answer.problem) == found
+    assert (answer.lines is not None) == ("results" in files)

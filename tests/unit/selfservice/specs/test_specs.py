@@ -190,3 +190,10 @@ def test_a_message_is_never_longer_than_a_few_lines() -> None:
     made = backup_spec({"storageLocation": "x" * 100_000, "ttl": "1h"}, "shop", policy())
     assert isinstance(made, Refused)
     assert len(made.message) < 250
+
+
+def test_a_choice_is_named_once() -> None:
+    rules = policy(restore={"allowed": {"existingResourcePolicies": ["none"]}})
+    refused = restore_spec({"backupName": "daily", "existingResourcePolicy": "update"}, "shop", "shop-daily-1", rules)
+    assert isinstance(refused, Refused)
+    assert refused.message.endswith("choose one of none")

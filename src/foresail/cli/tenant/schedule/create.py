@@ -1,7 +1,9 @@
 """`foresail backup schedule create`: a schedule that is known to be valid and to fire before it is sent."""
 
 import argparse
+import asyncio
 import sys
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -15,16 +17,20 @@ from foresail.cli.options.output import is_table
 from foresail.cli.options.values import read_pairs
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.times import moment
+from foresail.cli.tenant.advice import advice_for, next_step
 from foresail.cli.tenant.kinds import check_kinds
 from foresail.cli.tenant.names import advice_for_name, problem_with_name
 from foresail.cli.tenant.requester import stamped
-from foresail.cli.tenant.schedule.snapshot import in_namespace
+from foresail.cli.tenant.schedule.snapshot import SCHEDULES, decode, in_namespace
 from foresail.cli.tenant.spec import backup_spec
 from foresail.cron import CronError, Schedule, parse
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.schedules.rules import DIALECT, ZONE
+
+_PATIENCE, _PAUSE = timedelta(seconds=5), 0.25
 
 
 def create(args: argparse.Namespace) -> int:
@@ -32,7 +38,7 @@ def create(args: argparse.Namespace) -> int:
     problem = problem_with_name(args.name)
     if problem is not None:
         raise UsageError(f"{NON_ADMIN_SCHEDULE.name} {args.name}: {problem}", advice_for_name(args.name))
-    cron = checked(args.schedule)
+    checked(args.schedule)
     if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
         try:
             settle_namespace(args)
@@ -40,7 +46,7 @@ def create(args: argparse.Namespace) -> int:
             args.namespace = None  # a manifest without one goes where it is applied
         print(as_text([schedule_object(args)], "yaml" if is_table(args.output) else args.output))
         return 0
-    return in_namespace(args, lambda cluster: _create(cluster, args, cron))
+    return in_namespace(args, lambda cluster: _create(cluster, args))
 
 
 def checked(text: str) -> Schedule:
@@ -74,7 +80,7 @@ def schedule_object(args: argparse.Namespace) -> dict[str, Any]:
     return {**kind, "metadata": metadata, "spec": spec}
 
 
-async def _create(cluster: Cluster, args: argparse.Namespace, cron: Schedule) -> int:
+async def _create(cluster: Cluster, args: argparse.Namespace) -> int:
     body = schedule_object(args)
     await check_kinds(cluster, BACKUPS, {"spec": body["spec"]["template"]})
     key = Key(args.namespace, args.name)
@@ -86,8 +92,23 @@ async def _create(cluster: Cluster, args: argparse.Namespace, cron: Schedule) ->
         return 0
     if args.output == "name":
         print(as_text([content], "name"), flush=True)
-    instant = now()
-    first = cron.next(instant)
-    run = f" It is due first at {moment(first, instant)}." if first and not args.paused else ""
-    print(f"{NON_ADMIN_SCHEDULE.name} {key} created.{run}", file=sys.stderr)
+    print(f"{NON_ADMIN_SCHEDULE.name} {key} created.{await _answer(cluster, key)}", file=sys.stderr)
     return 0
+
+
+async def _answer(cluster: Cluster, key: Key) -> str:
+    """Return what the operator answers to a new schedule; raise its refusal."""
+    until = now() + _PATIENCE
+    while now() < until:
+        schedule = decode(await cluster.read(NON_ADMIN_SCHEDULE, key, msgspec.Raw))
+        accepted = schedule.row.status.condition(ACCEPTED)
+        if accepted is not None and accepted.status == FALSE:
+            problem = f"{NON_ADMIN_SCHEDULE.name} {key} was created, but does not run: {accepted.message}"
+            raise CommandError(problem, next_step(advice_for(accepted.reason), SCHEDULES, key))
+        if schedule.row.paused:
+            return " It is paused."
+        if schedule.next_run is not None:
+            return f" It runs first at {moment(schedule.next_run, now())}."
+        await asyncio.sleep(_PAUSE)
+    command = f"foresail backup schedule explain {key.name} -n {key.namespace}"
+    return f" The operator has not answered yet. See when it runs with {command}"

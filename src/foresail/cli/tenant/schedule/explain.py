@@ -12,11 +12,11 @@ from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment
+from foresail.cli.output.words import in_words
 from foresail.cli.tenant.advice import advice_for, sentence
-from foresail.cli.tenant.schedule.snapshot import TenantSchedule, in_namespace, selected_schedules
+from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, in_namespace, selected_schedules
 from foresail.kube.clock import now
 from foresail.kube.refusals import WRITE_REFUSED
-from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.schedules.rules import DIALECT
 from foresail.selfservice.schedules.status import READY
@@ -50,7 +50,7 @@ def summary(each: TenantSchedule, instant: datetime) -> str:
     """Return in a sentence what becomes of it."""
     reason = reason_of(each)
     if each.refused is not None or each.blocking is not None:
-        return f"blocked by {reason}"
+        return f"blocked: {in_words(reason)}"
     return f"the next run is at {moment(each.next_run, instant)}" if each.next_run else "no run is planned"
 
 
@@ -64,7 +64,7 @@ def reason_of(each: TenantSchedule) -> str:
 
 def advised(each: TenantSchedule) -> str:
     """Return the cause and the next step."""
-    return sentence(advice_for(reason_of(each)), BACKUPS, each.key)
+    return sentence(advice_for(reason_of(each)), SCHEDULES, each.key)
 
 
 def steps_of(each: TenantSchedule, instant: datetime) -> list[Step]:

@@ -18,12 +18,17 @@ from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.cron.tz.zone_name import is_zone
 from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
 from foresail.selfservice.schedules.rules import ZONE
 from foresail.selfservice.schedules.status import READY
 
 T = TypeVar("T")
+
+SCHEDULES = msgspec.structs.replace(BACKUPS, kind=NON_ADMIN_SCHEDULE, word="backup schedule")
+"""What advice about a schedule names."""
+
 _any = msgspec.json.Decoder(dict[str, Any])
 _schedule = msgspec.json.Decoder(Schedule)
 

@@ -1,0 +1,79 @@
+"""What a restore did, for the one who asked for it: a row for each outcome, and the option that would change more."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api.nonadmin import RestoredGroup, RestoredItems
+from foresail.bucket import trusting
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.output.table import aligned
+from foresail.cli.tenant.contents import compare, read_contents
+from foresail.cli.tenant.files import Access
+from foresail.cli.tenant.held import NEW, Change, HeldKind
+from foresail.cli.tenant.selection import read_request
+from foresail.cli.tenant.tenant_request import TenantRequest
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.results.restored import CHANGE_BACK, LEFT, MOST_NAMES, Entry, follows, names_of
+
+_PATIENCE = timedelta(seconds=5)
+_NOT_COUNTED = ("oadp.openshift.io", "velero.io", "foresail.dev", "coordination.k8s.io", "metrics.k8s.io")
+_spec = msgspec.json.Decoder(dict[str, Any])
+
+
+def restored_text(items: RestoredItems, new: RestoredGroup | None = None) -> str:
+    """Return a row for each outcome: how many objects, and the first of them."""
+    groups = [
+        ("created", items.created),
+        ("changed back", items.changed_back),
+        (LEFT, items.left),
+        ("failed", items.failed),
+        ("unchanged since the backup", RestoredGroup(items.unchanged)),
+    ]
+    if new is not None:
+        groups.append(("not in the backup", new))
+    rows = [f"  {words}\t{group.count}\t{names_of(group)}" for words, group in groups]
+    if items.following:
+        rows.append(f"  follow automatically\t{items.following}\tPods, ReplicaSets and the like")
+    return "\n".join(line.rstrip() for line in aligned(rows).splitlines())
+
+
+def follow_up(each: TenantRequest) -> str:
+    """Return how to change back what a restore left as it is; empty if it left nothing."""
+    items, backup, namespace = each.restored, str(each.spec.get("backupName") or "BACKUP"), each.key.namespace
+    if items is None or not items.left.count or each.spec.get("existingResourcePolicy") == "update":
+        return ""
+    number = items.left.count
+    what, them = ("object exists and differs", "it") if number == 1 else ("objects exist and differ", "them")
+    command = f"foresail restore create NAME --from-backup {backup} {CHANGE_BACK} -n {namespace}"
+    return f"{number} {what} from the backup. To change {them} back, if the policy allows it: {command}"
+
+
+async def new_objects(cluster: Cluster, each: TenantRequest) -> RestoredGroup | None:
+    """Return the objects of the namespace that are not in the backup; None if they cannot be told within seconds."""
+    about = Key(each.key.namespace, str(each.spec.get("backupName") or ""))
+    try:
+        async with asyncio.timeout(_PATIENCE.total_seconds()):
+            backup = await read_request(cluster, BACKUPS, about)
+            held = await read_contents(cluster, about, Access(trusting(""), now() + _PATIENCE, is_quiet=True))
+            difference = await compare(cluster, about.namespace, held, _spec.decode(backup.made.spec))
+    except (CommandError, TimeoutError):
+        return None
+    return new_among(difference.changes, held)
+
+
+def new_among(changes: Iterable[Change], held: Iterable[HeldKind]) -> RestoredGroup:
+    """Return the new objects, without requests like this one and without what Kubernetes makes for others."""
+    new = [change for change in changes if change.change == NEW and change.kind.partition(".")[2] not in _NOT_COUNTED]
+    names = {kind.kind: set(kind.names) for kind in held}
+    entries = [Entry(change.kind.partition(".")[0], change.name, NEW) for change in new]
+    for entry in entries:
+        names.setdefault(entry.kind, set()).add(entry.name)
+    own = [str(entry) for entry in entries if not follows(entry, names)]
+    return RestoredGroup(len(own), tuple(own[:MOST_NAMES]))
