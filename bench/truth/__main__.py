@@ -160,6 +160,7 @@ def main() -> int:
                 for fault in faults:
                     with world.failing(fault.name):
                         judge_fault(score, world, fault, (admin, team))
+                    print(f"{fault.name} after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         finally:
             world.close()
     figures = {

@@ -39,29 +39,41 @@ def wait(holds: Callable[[], object], what: str, seconds: float = 180) -> None:
         time.sleep(1)
 
 
+def _namespace(name: str, labels: Body) -> list[Body]:
+    """Return a namespace with something in it, in which the team has the role `edit`."""
+    subject = {"kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io"}
+    role = {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"}
+    bound = {"roleRef": role, "subjects": [subject], "metadata": {"name": "team", "namespace": name}}
+    settings = {"name": "settings", "namespace": name}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": {"a": "b"}},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", **bound},
+    ]
+
+
 class World:
     """A cluster with Velero, both operators, and a namespace for each state."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
-        self.cluster, self.folder = cluster, folder
+        self.cluster = cluster
+        tenants.install(cluster, schedules=True)
         self.team = cluster.user_kubeconfig(USER)
         self.schedules = operators.Operator(cluster, folder)
         self.self_service = operators.Operator(cluster, folder, *operators.SELF_SERVICE)
 
     def build(self, states: tuple[State, ...] = STATES, teams: tuple[TeamState, ...] = TEAMS) -> None:
         """Create all of it."""
-        tenants.install(self.cluster, schedules=True)
         location = self._location()["spec"]
         self.cluster.apply(*surroundings({"provider": location["provider"], "config": location["config"]}))
-        for state in states:
-            self._namespace(state.name, state.labels)
-        for team in teams:
-            self._namespace(team.name, {"truth.example/team": "yes"} if team.has_policy else {})
+        labels = {each.name: {"truth.example/team": "yes"} if each.has_policy else {} for each in teams}
+        labels |= {each.name: each.labels for each in states}
+        self.cluster.apply(*(body for name, marks in labels.items() for body in _namespace(name, marks)))
         began = time.monotonic()
         self.schedules.start()
         self.self_service.start()
-        for state in states:
-            self.cluster.apply(*claims_of(state.name, state.claims), *schedules_of(state))
+        wanted = [body for state in states for body in (*claims_of(state.name, state.claims), *schedules_of(state))]
+        self.cluster.apply(*wanted)
         for team in teams:
             self._begin(team)
         uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in self._listed("schedules.velero.io")}
@@ -71,7 +83,7 @@ class World:
         for state in states:
             if state.is_recreated:
                 self.cluster.kubectl("delete", "namespace", state.name)
-                self._namespace(state.name, state.labels)
+                self.cluster.apply(*_namespace(state.name, state.labels))
             if state.late_claims:
                 self.cluster.apply(*claims_of(state.name, state.late_claims))
         for team in teams:
@@ -82,18 +94,6 @@ class World:
         """End the operators."""
         for each in (self.schedules, self.self_service):
             each.kill()
-
-    def _namespace(self, name: str, labels: Body) -> None:
-        meta = {"name": name, "labels": labels}
-        settings = {"name": "settings", "namespace": name}
-        subject = {"kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io"}
-        role = {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"}
-        bound = {"roleRef": role, "subjects": [subject], "metadata": {"name": "team", "namespace": name}}
-        self.cluster.apply(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": meta},
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": {"a": "b"}},
-            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", **bound},
-        )
 
     def _begin(self, team: TeamState) -> None:
         if team.has_claim:
