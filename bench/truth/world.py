@@ -2,15 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench.truth.states import (
     NFS,
-    STATES,
-    TEAMS,
     VELERO,
     Body,
     State,
@@ -62,7 +60,7 @@ class World:
         self.schedules = operators.Operator(cluster, folder)
         self.self_service = operators.Operator(cluster, folder, *operators.SELF_SERVICE)
 
-    def build(self, states: tuple[State, ...] = STATES, teams: tuple[TeamState, ...] = TEAMS) -> None:
+    def build(self, states: Sequence[State], teams: Sequence[TeamState]) -> None:
         """Create all of it."""
         location = self._location()["spec"]
         self.cluster.apply(*surroundings({"provider": location["provider"], "config": location["config"]}))
@@ -100,18 +98,13 @@ class World:
             self.cluster.apply(*claims_of(team.name, (claim("ledger", source=NFS),)))
         if team.schedule is not None:
             spec = {**team.schedule, "template": {"backupSpec": {}}}
-            self._as_team(team.name, "NonAdminSchedule", "mine", spec, {})
+            self._as_team(team.name, "NonAdminSchedule", "mine", spec)
 
     def _finish(self, team: TeamState) -> None:
-        """Make the backup as a run of the schedule, or by hand, and wait until it has ended."""
+        """Make a backup, and wait until it has ended."""
         if team.backup is None:
             return
-        found = [each for each in self._listed("nonadminschedules", team.name) if not team.is_by_hand]
-        annotations = {"foresail.dev/schedule-uid": found[0]["metadata"]["uid"]} if found else {}
-        self._as_team(team.name, "NonAdminBackup", "copy", {"backupSpec": team.backup}, annotations)
-        if team.is_by_hand:
-            uid = self._listed("nonadminschedules", team.name)[0]["metadata"]["uid"]
-            self._as_team(team.name, "NonAdminBackup", "run", {"backupSpec": {}}, {"foresail.dev/schedule-uid": uid})
+        self._as_team(team.name, "NonAdminBackup", "copy", {"backupSpec": team.backup})
         if team.shown:
             wait(lambda: self._has_ended(team.name), f"the backup of {team.name}")
 
@@ -122,8 +115,8 @@ class World:
         ]
         return all(each.get("Succeeded") == "True" for each in conditions)
 
-    def _as_team(self, namespace: str, kind: str, name: str, spec: Body, annotations: Body) -> None:
-        meta = {"name": name, "namespace": namespace, "annotations": annotations}
+    def _as_team(self, namespace: str, kind: str, name: str, spec: Body) -> None:
+        meta = {"name": name, "namespace": namespace}
         body = {"apiVersion": _OADP, "kind": kind, "metadata": meta, "spec": spec}
         person = tenants.person(self.cluster, USER, namespace)
         person.kubectl("create", "--filename=-", body=body)
