@@ -64,7 +64,6 @@ class TeamState:
     has_policy: bool = True
     schedule: Body | None = field(default_factory=lambda: {"schedule": _DAILY})
     backup: Body | None = field(default_factory=dict)  # its spec; None for no backup
-    is_by_hand: bool = False
     has_claim: bool = False
     shown: str = "Completed"  # what `backup get` must say of the backup
     is_schedule_fine: bool = True
@@ -154,7 +153,6 @@ TEAMS = (
     TeamState("t-no-backup-yet", NOT_SAFE, backup=None),
     TeamState("t-refused", NOT_SAFE, backup={"storageLocation": "nowhere"}, shown=""),
     TeamState("t-no-policy", NOT_SAFE, has_policy=False, shown="", is_schedule_fine=False),
-    TeamState("t-by-hand-too", SAFE, is_by_hand=True),
 )
 
 

@@ -2,15 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench.truth.states import (
     NFS,
-    STATES,
-    TEAMS,
     VELERO,
     Body,
     State,
@@ -39,29 +37,41 @@ def wait(holds: Callable[[], object], what: str, seconds: float = 180) -> None:
         time.sleep(1)
 
 
+def _namespace(name: str, labels: Body) -> list[Body]:
+    """Return a namespace with something in it, in which the team has the role `edit`."""
+    subject = {"kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io"}
+    role = {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"}
+    bound = {"roleRef": role, "subjects": [subject], "metadata": {"name": "team", "namespace": name}}
+    settings = {"name": "settings", "namespace": name}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": {"a": "b"}},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", **bound},
+    ]
+
+
 class World:
     """A cluster with Velero, both operators, and a namespace for each state."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
-        self.cluster, self.folder = cluster, folder
+        self.cluster = cluster
+        tenants.install(cluster, schedules=True)
         self.team = cluster.user_kubeconfig(USER)
         self.schedules = operators.Operator(cluster, folder)
         self.self_service = operators.Operator(cluster, folder, *operators.SELF_SERVICE)
 
-    def build(self, states: tuple[State, ...] = STATES, teams: tuple[TeamState, ...] = TEAMS) -> None:
+    def build(self, states: Sequence[State], teams: Sequence[TeamState]) -> None:
         """Create all of it."""
-        tenants.install(self.cluster, schedules=True)
         location = self._location()["spec"]
         self.cluster.apply(*surroundings({"provider": location["provider"], "config": location["config"]}))
-        for state in states:
-            self._namespace(state.name, state.labels)
-        for team in teams:
-            self._namespace(team.name, {"truth.example/team": "yes"} if team.has_policy else {})
+        labels = {each.name: {"truth.example/team": "yes"} if each.has_policy else {} for each in teams}
+        labels |= {each.name: each.labels for each in states}
+        self.cluster.apply(*(body for name, marks in labels.items() for body in _namespace(name, marks)))
         began = time.monotonic()
         self.schedules.start()
         self.self_service.start()
-        for state in states:
-            self.cluster.apply(*claims_of(state.name, state.claims), *schedules_of(state))
+        wanted = [body for state in states for body in (*claims_of(state.name, state.claims), *schedules_of(state))]
+        self.cluster.apply(*wanted)
         for team in teams:
             self._begin(team)
         uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in self._listed("schedules.velero.io")}
@@ -71,7 +81,7 @@ class World:
         for state in states:
             if state.is_recreated:
                 self.cluster.kubectl("delete", "namespace", state.name)
-                self._namespace(state.name, state.labels)
+                self.cluster.apply(*_namespace(state.name, state.labels))
             if state.late_claims:
                 self.cluster.apply(*claims_of(state.name, state.late_claims))
         for team in teams:
@@ -83,35 +93,18 @@ class World:
         for each in (self.schedules, self.self_service):
             each.kill()
 
-    def _namespace(self, name: str, labels: Body) -> None:
-        meta = {"name": name, "labels": labels}
-        settings = {"name": "settings", "namespace": name}
-        subject = {"kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io"}
-        role = {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"}
-        bound = {"roleRef": role, "subjects": [subject], "metadata": {"name": "team", "namespace": name}}
-        self.cluster.apply(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": meta},
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": {"a": "b"}},
-            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", **bound},
-        )
-
     def _begin(self, team: TeamState) -> None:
         if team.has_claim:
             self.cluster.apply(*claims_of(team.name, (claim("ledger", source=NFS),)))
         if team.schedule is not None:
             spec = {**team.schedule, "template": {"backupSpec": {}}}
-            self._as_team(team.name, "NonAdminSchedule", "mine", spec, {})
+            self._as_team(team.name, "NonAdminSchedule", "mine", spec)
 
     def _finish(self, team: TeamState) -> None:
-        """Make the backup as a run of the schedule, or by hand, and wait until it has ended."""
+        """Make a backup, and wait until it has ended."""
         if team.backup is None:
             return
-        found = [each for each in self._listed("nonadminschedules", team.name) if not team.is_by_hand]
-        annotations = {"foresail.dev/schedule-uid": found[0]["metadata"]["uid"]} if found else {}
-        self._as_team(team.name, "NonAdminBackup", "copy", {"backupSpec": team.backup}, annotations)
-        if team.is_by_hand:
-            uid = self._listed("nonadminschedules", team.name)[0]["metadata"]["uid"]
-            self._as_team(team.name, "NonAdminBackup", "run", {"backupSpec": {}}, {"foresail.dev/schedule-uid": uid})
+        self._as_team(team.name, "NonAdminBackup", "copy", {"backupSpec": team.backup})
         if team.shown:
             wait(lambda: self._has_ended(team.name), f"the backup of {team.name}")
 
@@ -122,8 +115,8 @@ class World:
         ]
         return all(each.get("Succeeded") == "True" for each in conditions)
 
-    def _as_team(self, namespace: str, kind: str, name: str, spec: Body, annotations: Body) -> None:
-        meta = {"name": name, "namespace": namespace, "annotations": annotations}
+    def _as_team(self, namespace: str, kind: str, name: str, spec: Body) -> None:
+        meta = {"name": name, "namespace": namespace}
         body = {"apiVersion": _OADP, "kind": kind, "metadata": meta, "spec": spec}
         person = tenants.person(self.cluster, USER, namespace)
         person.kubectl("create", "--filename=-", body=body)

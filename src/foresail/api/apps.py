@@ -122,10 +122,13 @@ class FieldsWrite(msgspec.Struct, frozen=True):
     time: datetime | None = None
     fields: OwnedFields | None = msgspec.field(default=None, name="fieldsV1")
 
+    subresource: str = ""
+
     @property
     def is_of_replicas(self) -> bool:
-        """Whether the writer owns the number of pods."""
-        return self.fields is not None and self.fields.spec is not None and self.fields.spec.replicas is not None
+        """Whether the writer owns the number of pods, or their count: a second `kubectl scale` changes no time."""
+        is_owner = self.fields is not None and self.fields.spec is not None and self.fields.spec.replicas is not None
+        return is_owner or self.subresource == "status"
 
 
 class DeploymentMetadata(Metadata, frozen=True, rename="camel"):

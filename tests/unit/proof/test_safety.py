@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.api.apps import (
@@ -206,6 +207,14 @@ def test_a_deployment_without_pods_is_down_unless_a_server_has_worked_since(
     found = velero_state([deployment(0, 0, written)], validated, NOW)
     assert bool(found.problem) is is_down
     assert found.unknown == ""
+
+
+def test_a_second_scaling_by_the_same_hand_shows_in_the_status_alone() -> None:
+    stopped = deployment(0, 0, NOW - 9 * MINUTE)
+    writes = (*stopped.metadata.managed_fields, FieldsWrite(NOW - MINUTE, subresource="status"))
+    metadata = msgspec.structs.replace(stopped.metadata, managed_fields=writes)
+    found = velero_state([msgspec.structs.replace(stopped, metadata=metadata)], NOW - 2 * MINUTE, NOW)
+    assert found.problem == "Velero's Deployment velero is scaled to 0 pods"
 
 
 def test_a_server_that_is_not_recognised_runs_if_it_validates_locations() -> None:

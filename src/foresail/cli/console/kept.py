@@ -77,8 +77,12 @@ def _slim(item: msgspec.Raw) -> msgspec.Raw:
     metadata = document.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("finalizers", None)
-        metadata[_WRITES] = [_scaled(each) for each in metadata.get(_WRITES) or () if "f:replicas" in str(each)]
+        metadata[_WRITES] = [_scaled(each) for each in metadata.get(_WRITES) or () if _is_of_pods(each)]
     return msgspec.Raw(msgspec.json.encode(document))
+
+
+def _is_of_pods(write: dict[str, Any]) -> bool:
+    return write.get("subresource") == "status" or "f:replicas" in str(write)
 
 
 def _scaled(write: dict[str, Any]) -> dict[str, Any]:
