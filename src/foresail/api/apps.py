@@ -136,6 +136,7 @@ class _OwnedFields(msgspec.Struct, frozen=True):
 
 class _FieldsWrite(msgspec.Struct, frozen=True, rename="camel"):
     time: datetime | None = None
+    subresource: str = ""
     fields_v1: _OwnedFields = _OwnedFields()
 
 
@@ -146,8 +147,12 @@ class ObservedMetadata(DeploymentMetadata, frozen=True, rename="camel"):
 
     @property
     def scaled(self) -> datetime | None:
-        """When whoever sets the replicas last wrote to it; None if the API server does not tell."""
-        writes = (write for write in self.managed_fields if bytes(write.fields_v1.spec.replicas))
+        """When somebody last set the replicas, at the latest; None if the API server does not tell.
+
+        `kubectl scale` leaves them without an owner, and the controller then writes the status.
+        """
+        owners = [write for write in self.managed_fields if bytes(write.fields_v1.spec.replicas)]
+        writes = owners or [write for write in self.managed_fields if write.subresource == "status"]
         return max((write.time for write in writes if write.time is not None), default=None)
 
 
