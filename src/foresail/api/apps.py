@@ -121,7 +121,6 @@ class FieldsWrite(msgspec.Struct, frozen=True):
 
     time: datetime | None = None
     fields: OwnedFields | None = msgspec.field(default=None, name="fieldsV1")
-
     subresource: str = ""
 
     @property

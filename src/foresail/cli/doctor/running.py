@@ -85,7 +85,7 @@ def elsewhere(work: Workload, validated: datetime | None, now: datetime, window:
     """
     if validated is None or now - validated > window:
         return Elsewhere.DOWN
-    if work.scaled is None:
+    if work.scaled is None or not work.is_processed:
         return Elsewhere.UNKNOWN
     if validated > work.scaled + _ENDS_WITHIN:
         return Elsewhere.WORKS
