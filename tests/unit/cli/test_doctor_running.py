@@ -203,7 +203,7 @@ def test_a_server_outside_its_deployment_is_known_by_what_it_does(
     assert [each.grade for each in found] == [grades[expected]]
 
 
-def test_a_deployment_that_kubectl_has_scaled_has_no_owner_of_its_replicas() -> None:
+def test_a_deployment_was_scaled_when_its_replicas_or_its_status_were_written_last() -> None:
     def scaled(*writes: dict[str, Any]) -> datetime | None:
         wire = {"metadata": {"name": "velero", "managedFields": writes}}
         return msgspec.json.decode(msgspec.json.encode(wire), type=ObservedDeployment).metadata.scaled
@@ -212,7 +212,8 @@ def test_a_deployment_that_kubectl_has_scaled_has_no_owner_of_its_replicas() -> 
     by_controller = {"time": NOW, "subresource": "status", "fieldsV1": {"f:status": {}}}
     owned = {"time": LONG_AGO, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
     assert scaled(created, by_controller) == NOW
-    assert scaled(owned, by_controller) == LONG_AGO
+    assert scaled(owned, by_controller) == NOW
+    assert scaled(owned, created) == LONG_AGO
     assert scaled(created) is None
 
 

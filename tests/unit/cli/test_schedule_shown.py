@@ -337,7 +337,7 @@ NIGHTS = PolicyRow(Key("", "nights"), SchedulePolicySpec(selector=ScheduleSelect
     [
         ("foresail-0", False, "2026-11-16 08:00 UTC"),
         ("", True, "2026-11-16 03:00 UTC"),
-        ("", False, "2026-11-16 08:00 UTC"),
+        ("", False, "n/a"),
     ],
     ids=["Foresail fires", "Velero fires", "nobody fires"],
 )

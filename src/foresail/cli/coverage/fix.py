@@ -46,6 +46,11 @@ class Fix:
         is_ours = tuple(words[:2]) in _CHANGES or tuple(words[:3]) in _CHANGES_OF_TENANTS
         return program == "foresail" and is_ours
 
+    @property
+    def backs_up(self) -> bool:
+        """Whether it makes a backup, which is worth more once the schedules are right."""
+        return tuple(self.words[1:3]) in (("backup", "create"), ("schedule", "run"))
+
 
 def fixes(found: Iterable[NamespaceCoverage], velero_namespace: str, now: datetime, *, is_tenant: bool) -> list[Fix]:
     """Return each command once, with the namespaces whose gaps it is for; those that change something come first."""
@@ -90,14 +95,15 @@ def text_of(listed: Sequence[Fix]) -> str:
 
 def run_fixes(args: argparse.Namespace, listed: Sequence[Fix], first: Sequence[Fix]) -> int:
     """Show what closes the gaps and, confirmed, run it; then offer a first backup of what has none."""
-    closing = [fix for fix in listed if fix.changes]
+    closing = [fix for fix in listed if fix.changes and not fix.backs_up]
     problems = _run_all(args, "close the gaps", closing) if closing else 0
     if not closing:
         print("No gap can be closed by a command.", file=sys.stderr)
-    ran = {fix.command for fix in closing}
-    remaining = [fix for fix in first if fix.command not in ran]
-    if remaining and not problems:
-        problems = _run_all(args, "make a first backup now", remaining)
+    missed = [fix for fix in listed if fix.backs_up]
+    backed_up = {name for fix in missed for name in fix.namespaces}
+    backups = [*missed, *(fix for fix in first if not backed_up.issuperset(fix.namespaces))]
+    if backups and not problems:
+        problems = _run_all(args, "make a backup now", backups)
     return 1 if problems else 0
 
 
