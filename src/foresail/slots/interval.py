@@ -39,12 +39,16 @@ def longest_run_gap(cron: Schedule, slot: datetime, timing: Timing | None) -> ti
     return max((each for each in (gap, _longest_between_runs(cron, slot, timing)) if each is not None), default=None)
 
 
+_FEWEST_FIRES = 24
+"""So many are compared however rare they are: of those in a few months of a year, only some may be on a Sunday."""
+
+
 @lru_cache(20_000)
 def _longest_gap(cron: Schedule, start: datetime) -> timedelta | None:
     fires = list[datetime]()
     for each in islice(fires_after(cron, start), _A_DAY_OF_FIRES):
         fires.append(each)
-        if each - start > COMPARED_AHEAD:  # the gap before it counts, however long it is
+        if each - start > COMPARED_AHEAD and len(fires) >= _FEWEST_FIRES:  # the gap before it counts too
             break
     gaps = [later - earlier for earlier, later in pairwise(fires)]
     if len(fires) == _A_DAY_OF_FIRES:  # the days without a fire may come later

@@ -416,6 +416,7 @@ COUNTS = st.dictionaries(st.sampled_from(FIELDS), st.integers(1, 40), min_size=1
 @settings(deadline=None, max_examples=30)
 @given(EXPRESSIONS, COUNTS, st.none() | st.integers(1, 2_000), st.sampled_from(["UTC", "Europe/Berlin"]))
 @example("0 0,1 1 1 1-5", {"keepLast": 1}, None, "UTC")  # two years without a run
+@example("0 0 1,2 1,7 0", {"yearly": 8}, None, "UTC")  # seventeen years until eight have a run
 def test_velero_deletes_no_backup_that_the_rules_keep(
     text: str, counts: dict[str, int], within: int | None, zone: str
 ) -> None:
@@ -457,7 +458,9 @@ def test_last_good_copies_survive_every_history(
     left = list(rows)
     for _ in rows:  # delete until nothing goes any more
         amid = {each.key.name: LONG_AGO for each in left if each.phase == "Deleting"}
-        of = watched(schedule(last_backup=NOON, annotations=_approved(rules)))
+        asking = seen(*left, policy=rules, row=watched(schedule(last_backup=NOON)), unrequested=amid)
+        listed = approval(asked_for(asking.backups, retained(asking, "")))
+        of = watched(schedule(last_backup=NOON, annotations={RETENTION_APPROVED: listed}))
         made = deletions(seen(*left, policy=rules, row=of, unrequested=amid))
         if not made:
             break
@@ -470,12 +473,6 @@ def test_last_good_copies_survive_every_history(
     assert all(each in left for each in rows if each.phase in ("InProgress", "FailedValidation"))
     ours = [each for each in rows if each.schedule_uid == UID and not (each.is_pinned or each.is_synced)]
     assert not any(each in left for each in ours if each.phase == "Deleting")
-
-
-def _approved(rules: Any) -> dict[str, str]:  # noqa: ANN401
-    found = retention_rules(rules, "UTC")
-    assert found is not None
-    return {RETENTION_APPROVED: digest_of(found)}
 
 
 def test_location_row_of_a_kept_copy_counts_too() -> None:

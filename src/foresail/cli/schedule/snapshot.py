@@ -233,6 +233,8 @@ async def read_policies(cluster: Cluster, unread: list[str] | None = None) -> tu
     missing = unread if unread is not None else []
     try:
         found = await cluster.listed_if_known(SCHEDULE_POLICY)
+    except UnreachableError:
+        raise
     except CommandError as error:
         hint(f"SchedulePolicies are not considered: {error.problem}")
         missing.append(f"the objective that a SchedulePolicy may set: {error.problem}")
