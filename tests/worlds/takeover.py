@@ -236,7 +236,8 @@ def _why_no_request(seen: RequestView | DownloadView | ResultsView | DanglingVie
     if isinstance(seen, DanglingView):
         return "its namespace is there"
     if isinstance(seen, ResultsView):
-        return "nothing to explain" if results.is_over(seen) or seen.answers else ""
+        is_complete = seen.velero is not None and seen.velero.phase not in results.FAILED  # and ended long ago
+        return "nothing to explain" if results.is_over(seen) or seen.answers or is_complete else ""
     if seen.request is None:
         return "deleted"
     if isinstance(seen, DownloadView):
