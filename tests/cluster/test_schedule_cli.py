@@ -244,8 +244,7 @@ def test_get_chooses_by_name_and_label_and_prints_in_every_form(velero_cluster: 
     assert [each["metadata"]["name"] for each in foresail.done("get", "-o", "json").json["items"]] == ["a", "b", "c"]
     table = foresail.done("get").out.splitlines()
     assert table[0].split("   ")[0].strip() == "NAME"
-    assert re.search(r"in \d+[hms]$", table[1])
-    assert re.search(r"03:00 UTC \(in \d+[hms]\)", foresail.done("get", "-o", "wide").out.splitlines()[1])
+    assert table[1].endswith("NobodyRuns"), "Velero's schedule controller is off, and there is no operator"
     assert table[3].endswith("Paused")
     assert "\033[" not in "".join(table)
     missing = foresail("get", "nope")
