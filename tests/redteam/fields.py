@@ -375,12 +375,13 @@ def _handed_over(world: World, tried: list[Attempt]) -> dict[str, Json]:
 
 def _made(world: World) -> dict[str, Json]:
     """Return Velero's objects by the UID of the request that they were made for."""
-    found = {}
+    made: dict[str, Json] = {}
     for plural in ("backups", "restores", "downloadrequests"):
         for each in world.velero(plural):
             uid = each["metadata"].get("annotations", {}).get(marks.REQUEST_UID, "")
-            found[uid or each["metadata"]["name"].removeprefix("nadr-")] = each
-    return found
+            # The operator asks for the results of a restore, too: that is not the object which the restore became.
+            made.setdefault(uid or each["metadata"]["name"].removeprefix("nadr-"), each)
+    return made
 
 
 def outcome(attempt: Attempt, made: Mapping[str, Json], world: World) -> list[str]:
