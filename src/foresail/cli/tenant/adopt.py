@@ -61,6 +61,7 @@ async def _adopt(cluster: Cluster, args: argparse.Namespace) -> int:
 def _propose(listed: Sequence[Adoptable], args: argparse.Namespace) -> None:
     """Print the command that adopts what was listed, and nothing that comes later."""
     selected = adoptable(listed, include_unverified=args.include_unverified)
+    sys.stdout.flush()  # the list comes first, also in a file that takes both
     if selected:
         where = "-A" if args.all_namespaces else f"-n {args.namespace}"
         command = f"foresail backup adopt {where} --approve {list_digest(selected)}"
