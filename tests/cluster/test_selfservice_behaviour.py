@@ -178,7 +178,7 @@ def test_finding_1_8_a_policy_protects_the_last_good_backup(served: Cluster, eve
     time.sleep(1)  # Velero's times are in seconds, and of two in the same one neither is the newer
     gus.back_up("second")
     gus.wait("nonadminbackup/second", "--for=condition=Succeeded")
-    gus.wait("nonadminbackup/first", "--for=condition=Deleting=true", seconds=60)
+    gus.wait("nonadminbackup/first", "--for=delete", seconds=120)
 
 
 def test_an_expired_backup_that_velero_has_not_deleted_neither_counts_nor_is_restored(
