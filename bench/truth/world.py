@@ -21,6 +21,7 @@ from bench.truth.states import (
 )
 from foresail.kube.clock import now
 from testbed import Cluster
+from testbed.velero import revalidate
 from tests.cluster import operators, tenants
 
 USER = "ann"
@@ -143,7 +144,7 @@ class World:
 
     def _revalidate(self, phase: str = "Available") -> None:
         """Let Velero look at the location at once, and wait until it has."""
-        self._patch_location({"status": {"lastValidationTime": None}})
+        revalidate(self.cluster.site)
         wait(lambda: self._is_validated(phase), f"a location that is {phase}")
 
     def _is_validated(self, phase: str) -> bool:
@@ -248,12 +249,17 @@ class World:
         self._arguments(before)
 
     @contextmanager
+    def _without(self, operator: operators.Operator, lease: str) -> Iterator[None]:
+        operator.kill()
+        self.cluster.kubectl("delete", "lease", lease, f"--namespace={VELERO}", "--ignore-not-found")
+        yield
+        operator.start()
+
+    @contextmanager
     def without_schedules(self) -> Iterator[None]:
         """End the operator of Schedules."""
-        self.schedules.kill()
-        self.cluster.kubectl("delete", "lease", "foresail-schedules", f"--namespace={VELERO}", "--ignore-not-found")
-        yield
-        self.schedules.start()
+        with self._without(self.schedules, "foresail-schedules"):
+            yield
 
     @contextmanager
     def with_velero_alone(self) -> Iterator[None]:
@@ -264,10 +270,8 @@ class World:
     @contextmanager
     def without_self_service(self) -> Iterator[None]:
         """End the operator of self-service."""
-        self.self_service.kill()
-        self.cluster.kubectl("delete", "lease", "foresail-self-service", f"--namespace={VELERO}", "--ignore-not-found")
-        yield
-        self.self_service.start()
+        with self._without(self.self_service, "foresail-self-service"):
+            yield
 
     @contextmanager
     def with_location(self, patch: Body, back: Body) -> Iterator[None]:

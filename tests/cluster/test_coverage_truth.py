@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from testbed import Cluster
+from testbed.velero import revalidate
 from tests.cluster.operators import running
 from tests.cluster.schedules import clear
 
@@ -91,10 +92,6 @@ def test_a_velero_without_a_ready_pod_is_a_gap_at_once(
     def scale(number: int) -> None:
         cluster.kubectl("scale", "deployment", "velero", "--namespace=velero", f"--replicas={number}")
 
-    def validate() -> None:
-        patch = '{"status":{"lastValidationTime":null}}'
-        cluster.kubectl("patch", "bsl", "default", "--namespace=velero", "--type=merge", f"--patch={patch}")
-
     with running(cluster, tmp_path):
         eventually(lambda: coverage(cluster, "true-mint")[1]["verdict"] == "Safe", 90)
         try:
@@ -105,7 +102,7 @@ def test_a_velero_without_a_ready_pod_is_a_gap_at_once(
         finally:
             scale(0)
         assert coverage(cluster, "true-mint")[1]["verdict"] == "AtRisk", "nothing has worked since"
-        validate()  # by the server beside the cluster
+        revalidate(cluster.site)  # by the server beside the cluster
         eventually(lambda: coverage(cluster, "true-mint")[1]["verdict"] == "Safe", 90)
 
 
