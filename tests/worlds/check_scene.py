@@ -16,7 +16,6 @@ from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED, CHECK_LABEL, CHECK
 from foresail.api.pod_problems import ObservedPod
 from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.api.restore_check import RESTORE_CHECK
-from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Kind
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.kinds import Served
@@ -28,7 +27,7 @@ from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
-from tests.worlds.process import Moment, Process
+from tests.worlds.process import CALM, Moment, Process
 from tests.worlds.roles import RESTORE_CHECKS, VELERO, Grant, Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
@@ -36,7 +35,6 @@ from tests.worlds.visitor import Visitor
 from tests.worlds.world import Definition, World, done
 
 CHECK = Key(VELERO, "nightly")
-CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 SIGNED, COUNTED, BEGUN, LASTS = 0.05, 0.1, 0.2, 3.0  # seconds
 SERVED = Served({"apps/v1/Deployment": "deployments.apps"})
 USUAL = {

@@ -12,7 +12,6 @@ from foresail.api.core import CLAIM, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import FIRE, PRIMER_LABEL, WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
-from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Note
 from foresail.primers.admission_dry_run import DryRun, no_dry_run
 from foresail.primers.controller import Primers
@@ -23,7 +22,7 @@ from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.kubernetes_stand_in import Kubernetes
-from tests.worlds.process import Moment, Process, Turnover
+from tests.worlds.process import CALM, Moment, Process, Turnover
 from tests.worlds.roles import Grant, Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
@@ -31,7 +30,6 @@ from tests.worlds.visitor import Visitor
 from tests.worlds.world import Definition, World, done
 
 HOME = "reports"
-CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 SETTINGS = Settings(pause_image="pause@sha256:1", hold_image="foresail")
 _WHOLE = (pods.NODE, pods.PRIORITY_CLASS, CLAIM, VOLUME, POD_TEMPLATE)
 

@@ -15,6 +15,9 @@ from tests.worlds.visitor import Visitor
 
 WORKERS = 16
 
+CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
+"""For stories of days in which nobody sets the clock and no watch falls silent."""
+
 
 def _nothing(_: Controller[Any]) -> None:
     pass

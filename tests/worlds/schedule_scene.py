@@ -17,7 +17,7 @@ from foresail.schedules.settings import Settings
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
-from tests.worlds.process import Moment, Process, Turnover
+from tests.worlds.process import CALM, Moment, Process, Turnover
 from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
 from tests.worlds.velero_stand_in import Ending, StandIn, in_a_moment
@@ -27,7 +27,6 @@ from tests.worlds.world import Definition, World, done
 
 HOME = "velero"
 # Nobody sets the clock here and no stream falls silent, so neither has to be looked for each second.
-CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from foresail.selfservice.results.observe import Found, Wanted
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
-from tests.worlds.process import Moment, Process, Turnover
+from tests.worlds.process import CALM, Moment, Process, Turnover
 from tests.worlds.reviews import Reviewer, Reviews
 from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
@@ -66,7 +66,7 @@ class Tenancy:
         window: int = 0,
         restore_window: int = 0,
         also: Sequence[Definition] = (),
-        timing: LoopTiming | None = None,
+        timing: LoopTiming = CALM,
     ) -> None:
         self.timing = timing
         self.limits = Limits(lambda: window, lambda: restore_window)
@@ -77,7 +77,7 @@ class Tenancy:
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_SCHEDULE)]
         policies = Definition(SELF_SERVICE_POLICY), Definition(SCHEDULE_POLICY, status=False)
         self.world = World(self.clock, *requests, *policies, *definitions, *also)
-        self.weather = Weather()
+        self.weather = Weather(bookmark_every=timing.stall / 2)
         self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order
         self.births: dict[str, int] = {}  # how many Velero objects were ever made for each request
         self.deaths = 0
@@ -233,8 +233,11 @@ class Tenancy:
             self._sign(key, found)
 
     async def velero_works(self) -> None:
-        """Let Velero do what it is asked for, each second, until cancelled."""
+        """Let Velero do what it is asked for, at each full second after a change, until cancelled."""
+        news, loop = asyncio.Event(), asyncio.get_running_loop()
+        self.world.history.listeners.append(lambda happening: news.set() if happening.kind in _VELEROS else None)
         while True:
+            news.clear()
             for kind in (velero.BACKUP, velero.RESTORE):
                 for name, found in self.velero_objects(kind).items():
                     phase = found.get("status", {}).get("phase", "")
@@ -243,7 +246,8 @@ class Tenancy:
                         done(self.world.merge(kind, Key(VELERO, name), {"status": self.outcome}, "velero"))
             self.velero_deletes()
             self.velero_answers()
-            await asyncio.sleep(1)
+            await news.wait()
+            await asyncio.sleep(1 - loop.time() % 1)
 
     def now(self) -> str:
         return stamp(self.clock())

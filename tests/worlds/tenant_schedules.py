@@ -14,7 +14,7 @@ from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.history import Happening
-from tests.worlds.process import Moment
+from tests.worlds.process import CALM, Moment
 from tests.worlds.tenancy import Tenancy
 from tests.worlds.world import done
 
@@ -24,7 +24,7 @@ NAS = Key("red", "nightly")
 class TenantScene(Tenancy):
     """A tenancy with NonAdminSchedules, whose policy allows runs as often as a test needs them."""
 
-    def __init__(self, timing: LoopTiming | None = None, **schedules: Any) -> None:  # noqa: ANN401 - JSON
+    def __init__(self, timing: LoopTiming = CALM, **schedules: Any) -> None:  # noqa: ANN401 - JSON
         super().__init__(timing=timing)
         self.runs: list[tuple[Key, str, datetime, datetime]] = []  # name, schedule's UID, slot, created
         self.skips: dict[Key, list[str]] = {}

@@ -22,7 +22,7 @@ from foresail.selfservice.controller import SelfService
 from tests.worlds import primer_scene, schedule_scene, virtual_time
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.primer_scene import PrimerScene
-from tests.worlds.process import Process
+from tests.worlds.process import CALM, Process
 from tests.worlds.schedule_scene import ScheduleScene
 from tests.worlds.tenancy import VELERO, Tenancy
 from tests.worlds.visitor import Visitor
@@ -92,7 +92,7 @@ async def grown(leader: Process, follower: Process, life: Round) -> dict[str, An
 def follower_of(leader: Process, controller: Any) -> Process:  # noqa: ANN401 - any
     visitor = leader.visitor
     own = Visitor(visitor.world, weather=visitor.weather, role=visitor.role)
-    return Process(own, controller, election=Never(), timing=schedule_scene.CALM)
+    return Process(own, controller, election=Never(), timing=CALM)
 
 
 def test_deleted_schedules_and_backups_leave_nothing_in_memory() -> None:

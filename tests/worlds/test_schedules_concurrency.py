@@ -14,9 +14,9 @@ from foresail.schedules.observe import ScheduleView
 from foresail.schedules.velero_server import VeleroView
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
-from tests.worlds.process import Moment, Process, Turnover
+from tests.worlds.process import CALM, Moment, Process, Turnover
 from tests.worlds.roles import Role
-from tests.worlds.schedule_scene import CALM, HOME, ScheduleScene
+from tests.worlds.schedule_scene import HOME, ScheduleScene
 from tests.worlds.virtual_time import BEGINNING
 from tests.worlds.visitor import Visitor
 from tests.worlds.world import done

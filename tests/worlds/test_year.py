@@ -10,7 +10,7 @@ import pytest
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key
 from tests.worlds import virtual_time
-from tests.worlds.process import Process
+from tests.worlds.process import CALM, Process
 from tests.worlds.scene import eventually
 from tests.worlds.streams import Weather
 from tests.worlds.ticking import TICK, TICKER, Ticking, ticker
@@ -22,7 +22,6 @@ DAY = timedelta(days=1)
 YEAR = 365 * DAY
 PERIODS = {"often": timedelta(hours=2), "nightly": DAY, "weekly": 7 * DAY, "odd": timedelta(hours=7, minutes=13)}
 # A year has half a million bookmarks and thirty million looks at the clock: both are spread out, nothing else is.
-FOR_A_YEAR = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 RARE_BOOKMARKS = Weather(bookmark_every=86_400.0)
 
 
@@ -58,7 +57,7 @@ def test_a_year_of_instants_is_handled_each_once_and_none_early_or_late(figure: 
 
     async def live() -> tuple[Ticks, datetime]:
         ticks = Ticks(PERIODS, first)
-        process = ticks.start(RARE_BOOKMARKS, FOR_A_YEAR)
+        process = ticks.start(RARE_BOOKMARKS, CALM)
         await asyncio.sleep(YEAR.total_seconds())
         await process.kill()
         creates = [write for write in process.visitor.writes if write.verb == "create"]
@@ -84,7 +83,7 @@ def test_a_year_with_a_death_each_week_loses_and_repeats_nothing() -> None:
     async def live() -> Ticks:
         ticks = Ticks({"odd": PERIODS["odd"], "nightly": DAY}, first)
         for week in range(52):
-            process = ticks.start(RARE_BOOKMARKS, FOR_A_YEAR)
+            process = ticks.start(RARE_BOOKMARKS, CALM)
             await asyncio.sleep(7 * 86_400.0 - 3600.0 * (week % 5))
             await process.kill()
             await asyncio.sleep(3600.0 * (week % 5))

@@ -15,7 +15,8 @@ from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.schedules.rules import DIALECT, ZONE
 from testbed.oracle import Oracle
 from tests.worlds.documents import Document
-from tests.worlds.schedule_scene import CALM, Record, Run
+from tests.worlds.process import CALM
+from tests.worlds.schedule_scene import Record, Run
 from tests.worlds.streams import Weather
 from tests.worlds.tenant_schedules import TenantScene
 from tests.worlds.velero_stand_in import StandIn
