@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import yaml
 
-from docs.generate import chart
+from docs.generate import chart, metrics
 from docs.generate.__main__ import FOLDER, files, main
 from foresail.api import crds
 from foresail.api.schema import schema
@@ -76,6 +76,18 @@ def test_every_reason_in_the_troubleshooting_page_is_one() -> None:
     named = {word for row in rows for word in re.findall(r"`([A-Z][A-Za-z]+)`", row.split(" | ")[0])}
     assert named
     assert {word for word in named if f"| `{word}` |" not in WRITTEN["reasons.md"]} == set()
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page by the rule of the site: lower case, words joined by hyphens, no other signs."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+def test_the_runbook_of_every_alert_is_a_section_of_the_page_that_it_links_to() -> None:
+    names = {rule["alert"].lower() for rule in metrics.alerts()}
+    assert len(names) > 30
+    assert names - anchors(PAGE.parent / "operations.md") == set()
 
 
 NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s?(%|ms\b|s\b|min\b|kB\b|MiB\b)?")
