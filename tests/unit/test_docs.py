@@ -12,6 +12,8 @@ from docs.generate import chart, metrics
 from docs.generate.__main__ import FOLDER, files, main
 from foresail.api import crds
 from foresail.api.schema import schema
+from foresail.api.specs import BackupSpec
+from foresail.api.velero import ScheduleSpec
 from tests.spec_paths import paths
 
 WRITTEN = files()
@@ -156,13 +158,37 @@ def test_every_path_of_the_requirements_exists() -> None:
     assert [path for path in paths if not any((base / path).exists() for base in bases)] == []
 
 
-MANIFEST = re.compile(r"^```yaml\n(apiVersion: foresail\.dev/.*?)^```$", re.MULTILINE | re.DOTALL)
+MANIFEST = re.compile(
+    r"^```yaml\n(apiVersion: (?:foresail\.dev|oadp\.openshift\.io)/.*?)^```$", re.MULTILINE | re.DOTALL
+)
 TYPES = {each.kind.name: each.type for each in crds.DEFINITIONS}
+EXAMPLES = sorted((PAGE.parents[1] / "examples" / "manifests").iterdir())
 MANIFESTS = [
-    (str(page.relative_to(PAGE.parent)), yaml.safe_load(text))
-    for page in sorted(PAGE.parent.glob("*/*.md"))
-    for text in MANIFEST.findall(page.read_text())
+    *(
+        (str(page.relative_to(PAGE.parent)), yaml.safe_load(text))
+        for page in sorted(PAGE.parent.glob("*/*.md"))
+        for text in MANIFEST.findall(page.read_text())
+    ),
+    *((file.name, yaml.safe_load(file.read_text())) for file in EXAMPLES if file.stem != "schedule"),
 ]
+
+
+def test_every_kind_has_an_example_in_a_file_of_its_name() -> None:
+    kinds = {file.stem: yaml.safe_load(file.read_text())["kind"] for file in EXAMPLES}
+    assert kinds == {name.lower(): name for name in (*TYPES, "Schedule")}
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_an_example_begins_with_what_it_is_for_and_pages_of_users_link_to_it(file: Path) -> None:
+    assert file.read_text().startswith("# ")
+    pages = [page for folder in ("tutorial", "how-to", "concepts") for page in (PAGE.parent / folder).glob("*.md")]
+    assert [page.name for page in pages if f"examples/manifests/{file.name})" in page.read_text()]
+
+
+def test_the_example_of_a_schedule_has_only_fields_of_veleros() -> None:
+    example = yaml.safe_load((EXAMPLES[0].parent / "schedule.yaml").read_text())
+    assert set(example["spec"]) <= {*ScheduleSpec.__struct_encode_fields__}
+    assert set(fields(example["spec"]["template"])) <= set(paths(schema(BackupSpec)))
 
 
 @pytest.mark.parametrize(("page", "manifest"), MANIFESTS)
