@@ -134,7 +134,7 @@ def test_the_summary_of_the_benchmarks_has_the_figures_of_the_sections_that_it_n
             assert figures(f"{what} {figure}") <= found, f"{what}: {figures(f'{what} {figure}') - found}"
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
+@pytest.mark.parametrize("name", sorted(page.name for page in PAGE.parents[1].glob("*.md")))
 def test_links_of_the_pages_outside_of_the_site_lead_somewhere(name: str) -> None:
     root = PAGE.parents[1]
     links = [link for link in LINK.findall((root / name).read_text()) if not link.startswith("https://")]
