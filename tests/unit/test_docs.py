@@ -148,14 +148,29 @@ def test_every_test_that_the_velero_findings_name_exists() -> None:
     assert {name for name in named if f"def {name}(" not in tests} == set()
 
 
+REQUIREMENTS = PAGE.parent / "contributing" / "design" / "requirements.md"
+
+
 def test_every_path_of_the_requirements_exists() -> None:
     root = PAGE.parents[1]
-    text = (root / "docs" / "contributing" / "design" / "requirements.md").read_text()
-    table = "\n".join(line for line in text.splitlines() if line.startswith("| "))
-    paths = re.findall(r"`((?:unit|worlds|cluster|schedules|selfservice|primers|kube|cli)/[\w/.]+)`", table)
+    statements = REQUIREMENTS.read_text().partition("\n## Deviations")[0]
+    rows = [line.strip("| ").split(" | ") for line in statements.splitlines() if line.startswith("| ")]
+    cells = [cell for row in rows for cell in row[1:]]
+    paths = [path for cell in cells for path in re.findall(r"`([^`]+)`", cell) if not path.startswith("make ")]
     bases = (root / "tests", root / "src" / "foresail")
-    assert paths
+    assert len(paths) > 40
     assert [path for path in paths if not any((base / path).exists() for base in bases)] == []
+
+
+def test_every_design_document_of_the_requirements_has_its_title_and_its_address() -> None:
+    documents = re.findall(
+        r"^- \*\*(D\d)\*\* is .*\"(.+)\".*\(https://\S+\.md\)", REQUIREMENTS.read_text(), re.MULTILINE
+    )
+    assert documents == [
+        ("D0", "Schedule Skip Immediately Config"),
+        ("D1", "NonAdminBackup and NonAdminRestore Status Update"),
+        ("D2", "Primed Cronjob Schedules"),
+    ]
 
 
 MANIFEST = re.compile(
