@@ -141,6 +141,27 @@ def test_links_of_the_pages_outside_of_the_site_lead_somewhere(name: str) -> Non
     assert [link for link in links if not (root / link).exists()] == []
 
 
+SHOW_EVIDENCE = {
+    "benchmarks.md",
+    "concepts/self-service.md",  # the threat model, with the test of each attack
+    "index.md",  # its row for contributors
+    "operations.md",  # figures, each with where it was measured
+    "reference/drop-in.md",  # each field, with the test of it
+    "scale.md",
+    "velero-findings.md",
+    "why-not.md",
+}
+"""Pages for users whose subject is evidence, or which send contributors on."""
+
+
+def test_other_pages_for_users_name_no_test_and_do_not_lead_to_pages_for_contributors() -> None:
+    pages = {str(page.relative_to(PAGE.parent)): page.read_text() for page in PAGE.parent.rglob("*.md")}
+    for_users = {name for name in pages if not name.startswith("contributing/")} - SHOW_EVIDENCE
+    assert len(for_users) > 30
+    named = re.compile(r"\btests/[a-z]|\btest_[a-z]\w+|\]\((?:\.\./)*contributing/")
+    assert {name: named.findall(pages[name]) for name in for_users if named.search(pages[name])} == {}
+
+
 def test_every_test_that_the_velero_findings_name_exists() -> None:
     named = set(re.findall(r"`(test_\w+)`", (PAGE.parent / "velero-findings.md").read_text()))
     tests = "".join(file.read_text() for file in (PAGE.parents[1] / "tests").rglob("test_*.py"))
