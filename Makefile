@@ -150,7 +150,7 @@ test-cluster: setup cluster-build ## the tests on a real cluster that they start
 	$(BIN)/pytest tests/cluster
 
 test-part: setup cluster-build ## one part of the tests on real clusters: PART=schedules, tenants, install, checks or runtime: minutes
-	$(BIN)/pytest --timeout=600 $$(.ci/parts $(PART))
+	tests=$$(.ci/parts $(PART)) && $(BIN)/pytest --timeout=600 $$tests
 
 cluster-build: setup ## build the cluster's programs: half an hour once, then cached
 	$(BIN)/python -m testbed build

@@ -35,7 +35,7 @@ def test_a_workflow_has_no_permission_but_those_of_its_jobs_and_no_action_by_a_t
         assert job["permissions"]
         assert job["timeout-minutes"]
     actions = re.findall(r"uses: (.*)", workflow.read_text())
-    assert [each for each in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)] == []
+    assert [action for action in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)] == []
 
 
 def test_each_job_of_a_pull_request_is_one_make_target_that_there_is() -> None:
@@ -57,6 +57,14 @@ def test_every_test_on_a_cluster_is_in_exactly_one_part_of_ci() -> None:
     assert part("runtime") == ["tests/cluster", *(f"--ignore={file}" for file in listed)]
 
 
+@pytest.mark.parametrize("name", ["", "nobodys"])
+def test_a_part_that_there_is_not_is_an_error_and_no_test_runs(name: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        part(name)
+    recipe = MAKEFILE.partition("\ntest-part: ")[2].partition("\n\n")[0]
+    assert "tests=$$(.ci/parts $(PART)) && " in recipe
+
+
 def test_the_hooks_before_a_commit_are_the_commands_of_make_lint() -> None:
     (repository,) = safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     lint = MAKEFILE.partition("\nlint: ")[2].partition("\n\n")[0]
@@ -76,7 +84,7 @@ def test_the_devcontainer_has_the_go_of_the_guide_and_runs_make_setup() -> None:
 
 def test_updates_are_proposed_for_every_file_that_pins_a_version() -> None:
     updates = safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
-    patterns = {each["package-ecosystem"]: each.get("directories") or [each["directory"]] for each in updates}
+    patterns = {update["package-ecosystem"]: update.get("directories") or [update["directory"]] for update in updates}
     assert set(patterns) == {"pip", "gomod", "docker", "github-actions"}
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()  # noqa: S607
     pins = {"gomod": "go.mod", "docker": "Containerfile", "pip": "pyproject.toml"}
@@ -84,7 +92,7 @@ def test_updates_are_proposed_for_every_file_that_pins_a_version() -> None:
         folders = {str("/" / PurePosixPath(file).parent) for file in files if PurePosixPath(file).name == name}
         assert folders
         assert {
-            one for one in folders if not any(PurePosixPath(one).match(each) for each in patterns[ecosystem])
+            one for one in folders if not any(PurePosixPath(one).match(pattern) for pattern in patterns[ecosystem])
         } == set()
 
 

@@ -298,13 +298,13 @@ RUNBOOKS = "https://docs.example.com/operations.html"
 
 
 def alerts_of(options: InstallOptions) -> list[dict[str, Any]]:
-    rules = [each.body for each in operators(options) if each.kind is PROMETHEUS_RULE]
+    rules = [piece.body for piece in operators(options) if piece.kind is PROMETHEUS_RULE]
     return [alert for rule in rules for group in rule["spec"]["groups"] for alert in group["rules"]]
 
 
 def test_every_alert_links_to_its_section_of_the_page_that_the_option_names() -> None:
     options = replace(OPTIONS, capabilities=CAPABILITIES, monitoring=True)
-    assert [each for each in alerts_of(options) if "runbook_url" in each["annotations"]] == []
+    assert [alert for alert in alerts_of(options) if "runbook_url" in alert["annotations"]] == []
     linked = alerts_of(replace(options, runbook_url=RUNBOOKS))
     assert len(linked) > 30
     for alert in linked:

@@ -90,7 +90,7 @@ async def find_installed(cluster: Cluster, namespace: str) -> Installed | None:
     """Return what the Deployments and the rules of an installation tell; None if there is none."""
     keys = [Key(namespace, name) for name in (*LEASES, RETIRED_LEASE)]
     deployments = [one for key in keys if (one := await cluster.if_there(DEPLOYMENT, key, Deployment)) is not None]
-    containers = [each for one in deployments for each in one.spec.template.spec.containers]
+    containers = [container for one in deployments for container in one.spec.template.spec.containers]
     if not containers:
         return None
     rule = await cluster.if_there(PROMETHEUS_RULE, Key(namespace, _RULE), _Rule)
