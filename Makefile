@@ -20,7 +20,7 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init
 IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
+.PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster test-part cluster-build cluster-up cluster-down \
   cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization truth hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
@@ -148,6 +148,9 @@ node-rounds: setup ## bring a cluster with a real node up and down ROUNDS=20 tim
 
 test-cluster: setup cluster-build ## the tests on a real cluster that they start themselves: minutes
 	$(BIN)/pytest tests/cluster
+
+test-part: setup cluster-build ## one part of the tests on real clusters: PART=schedules, tenants, install, checks or runtime: minutes
+	tests=$$(.ci/parts $(PART)) && $(BIN)/pytest --timeout=600 $$tests
 
 cluster-build: setup ## build the cluster's programs: half an hour once, then cached
 	$(BIN)/python -m testbed build

@@ -24,7 +24,7 @@ _TOP = """# Metrics and alerts
 
 On port 8081 under `/metrics`, beside the usual `process_…` ones.
 Those about objects are rebuilt from the cluster at the start, go with the object, and are shown by the replica that leads.
-[Schedules](../../concepts/schedules.md#metrics-and-alerts), [self-service](../self-service.md#metrics-and-alerts) and [the runtime](../../contributing/design/replicas.md#probes-metrics-events-and-logs) say how they are meant; [operations](../../operations.md) what to do when an alert fires.
+[Schedules](../../concepts/schedules.md#metrics-and-alerts) and [self-service](../self-service.md#metrics-and-alerts) say how they are meant; [operations](../../operations.md) what to do when an alert fires.
 """
 _ALERTS = """## Alerts
 

@@ -338,6 +338,7 @@ def random_options() -> list[InstallOptions]:
             skip_immediately=skips,
             monitoring=monitoring,
             monitoring_labels={"release": "prometheus"},
+            runbook_url="https://example.com/operations.html" if len(capabilities) % 2 else "",
             velero_time_zone="Europe/Berlin" if is_abroad else "UTC",
             tenant_locations=has_tenants and locations,
             download_contents=has_tenants and contents,
@@ -379,6 +380,7 @@ def values_of(options: InstallOptions) -> dict[str, str]:
         "schedules.veleroTimeZone": options.velero_time_zone,
         "schedules.withHooks": f"{{{names}}}" if names else "null",
         "selfService.requesterStamp": "Always",
+        "monitoring.runbookUrl": options.runbook_url,
         **{name: str(is_on).lower() for name, is_on in switches.items()},
         **{f"monitoring.labels.{name}": value for name, value in options.monitoring_labels.items()},
     }

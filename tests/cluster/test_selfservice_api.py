@@ -160,6 +160,14 @@ def test_the_api_server_keeps_a_definition_as_it_is(
     figure(f"{name}: {len(text.encode()) / 1024:.0f} KiB")
 
 
+def test_the_api_server_takes_the_example_of_every_kind(installed: Cluster) -> None:
+    examples = [file.read_text() for file in (CHARTS.parent / "examples" / "manifests").iterdir()]
+    text = "---\n".join(examples).replace("namespace: shop\n", f"namespace: {NAMESPACE}\n")
+    answers = installed.kubectl("apply", "--dry-run=server", "--filename=-", text=text).splitlines()
+    assert len(answers) == len(examples)
+    assert [line for line in answers if not line.endswith("created (server dry run)")] == []
+
+
 @pytest.mark.parametrize(
     ("velero", "ours", "field"),
     [("backups", "nonadminbackups", "backupSpec"), ("restores", "nonadminrestores", "restoreSpec")],

@@ -8,10 +8,12 @@ import msgspec
 import pytest
 import yaml
 
-from docs.generate import chart
+from docs.generate import chart, metrics
 from docs.generate.__main__ import FOLDER, files, main
 from foresail.api import crds
 from foresail.api.schema import schema
+from foresail.api.specs import BackupSpec
+from foresail.api.velero import ScheduleSpec
 from tests.spec_paths import paths
 
 WRITTEN = files()
@@ -78,6 +80,18 @@ def test_every_reason_in_the_troubleshooting_page_is_one() -> None:
     assert {word for word in named if f"| `{word}` |" not in WRITTEN["reasons.md"]} == set()
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page by the rule of the site: lower case, words joined by hyphens, no other signs."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+def test_the_runbook_of_every_alert_is_a_section_of_the_page_that_it_links_to() -> None:
+    names = {rule["alert"].lower() for rule in metrics.alerts()}
+    assert len(names) > 30
+    assert names - anchors(PAGE.parent / "operations.md") == set()
+
+
 NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s?(%|ms\b|s\b|min\b|kB\b|MiB\b)?")
 MEASURED = re.compile(r"benchmarks\.md#([\w-]+)")
 
@@ -120,11 +134,32 @@ def test_the_summary_of_the_benchmarks_has_the_figures_of_the_sections_that_it_n
             assert figures(f"{what} {figure}") <= found, f"{what}: {figures(f'{what} {figure}') - found}"
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
+@pytest.mark.parametrize("name", sorted(page.name for page in PAGE.parents[1].glob("*.md")))
 def test_links_of_the_pages_outside_of_the_site_lead_somewhere(name: str) -> None:
     root = PAGE.parents[1]
     links = [link for link in LINK.findall((root / name).read_text()) if not link.startswith("https://")]
     assert [link for link in links if not (root / link).exists()] == []
+
+
+SHOW_EVIDENCE = {
+    "benchmarks.md",
+    "concepts/self-service.md",  # the threat model, with the test of each attack
+    "index.md",  # its row for contributors
+    "operations.md",  # figures, each with where it was measured
+    "reference/drop-in.md",  # each field, with the test of it
+    "scale.md",
+    "velero-findings.md",
+    "why-not.md",
+}
+"""Pages for users whose subject is evidence, or which send contributors on."""
+
+
+def test_other_pages_for_users_name_no_test_and_do_not_lead_to_pages_for_contributors() -> None:
+    pages = {str(page.relative_to(PAGE.parent)): page.read_text() for page in PAGE.parent.rglob("*.md")}
+    for_users = {name for name in pages if not name.startswith("contributing/")} - SHOW_EVIDENCE
+    assert len(for_users) > 30
+    named = re.compile(r"\btests/[a-z]|\btest_[a-z]\w+|\]\((?:\.\./)*contributing/")
+    assert {name: named.findall(pages[name]) for name in for_users if named.search(pages[name])} == {}
 
 
 def test_every_test_that_the_velero_findings_name_exists() -> None:
@@ -134,23 +169,62 @@ def test_every_test_that_the_velero_findings_name_exists() -> None:
     assert {name for name in named if f"def {name}(" not in tests} == set()
 
 
+REQUIREMENTS = PAGE.parent / "contributing" / "design" / "requirements.md"
+
+
 def test_every_path_of_the_requirements_exists() -> None:
     root = PAGE.parents[1]
-    text = (root / "docs" / "contributing" / "design" / "requirements.md").read_text()
-    table = "\n".join(line for line in text.splitlines() if line.startswith("| "))
-    paths = re.findall(r"`((?:unit|worlds|cluster|schedules|selfservice|primers|kube|cli)/[\w/.]+)`", table)
+    statements = REQUIREMENTS.read_text().partition("\n## Deviations")[0]
+    rows = [line.strip("| ").split(" | ") for line in statements.splitlines() if line.startswith("| ")]
+    cells = [cell for row in rows for cell in row[1:]]
+    paths = [path for cell in cells for path in re.findall(r"`([^`]+)`", cell) if not path.startswith("make ")]
     bases = (root / "tests", root / "src" / "foresail")
-    assert paths
+    assert len(paths) > 40
     assert [path for path in paths if not any((base / path).exists() for base in bases)] == []
 
 
-MANIFEST = re.compile(r"^```yaml\n(apiVersion: foresail\.dev/.*?)^```$", re.MULTILINE | re.DOTALL)
+def test_every_design_document_of_the_requirements_has_its_title_and_its_address() -> None:
+    documents = re.findall(
+        r"^- \*\*(D\d)\*\* is .*\"(.+)\".*\(https://\S+\.md\)", REQUIREMENTS.read_text(), re.MULTILINE
+    )
+    assert documents == [
+        ("D0", "Schedule Skip Immediately Config"),
+        ("D1", "NonAdminBackup and NonAdminRestore Status Update"),
+        ("D2", "Primed Cronjob Schedules"),
+    ]
+
+
+MANIFEST = re.compile(
+    r"^```yaml\n(apiVersion: (?:foresail\.dev|oadp\.openshift\.io)/.*?)^```$", re.MULTILINE | re.DOTALL
+)
 TYPES = {each.kind.name: each.type for each in crds.DEFINITIONS}
+EXAMPLES = sorted((PAGE.parents[1] / "examples" / "manifests").iterdir())
 MANIFESTS = [
-    (str(page.relative_to(PAGE.parent)), yaml.safe_load(text))
-    for page in sorted(PAGE.parent.glob("*/*.md"))
-    for text in MANIFEST.findall(page.read_text())
+    *(
+        (str(page.relative_to(PAGE.parent)), yaml.safe_load(text))
+        for page in sorted(PAGE.parent.glob("*/*.md"))
+        for text in MANIFEST.findall(page.read_text())
+    ),
+    *((file.name, yaml.safe_load(file.read_text())) for file in EXAMPLES if file.stem != "schedule"),
 ]
+
+
+def test_every_kind_has_an_example_in_a_file_of_its_name() -> None:
+    kinds = {file.stem: yaml.safe_load(file.read_text())["kind"] for file in EXAMPLES}
+    assert kinds == {name.lower(): name for name in (*TYPES, "Schedule")}
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_an_example_begins_with_what_it_is_for_and_pages_of_users_link_to_it(file: Path) -> None:
+    assert file.read_text().startswith("# ")
+    pages = [page for folder in ("tutorial", "how-to", "concepts") for page in (PAGE.parent / folder).glob("*.md")]
+    assert [page.name for page in pages if f"examples/manifests/{file.name})" in page.read_text()]
+
+
+def test_the_example_of_a_schedule_has_only_fields_of_veleros() -> None:
+    example = yaml.safe_load((EXAMPLES[0].parent / "schedule.yaml").read_text())
+    assert set(example["spec"]) <= {*ScheduleSpec.__struct_encode_fields__}
+    assert set(fields(example["spec"]["template"])) <= set(paths(schema(BackupSpec)))
 
 
 @pytest.mark.parametrize(("page", "manifest"), MANIFESTS)

@@ -201,6 +201,12 @@ def test_program_wheel_charts_manifests_image_and_release_have_one_version() -> 
     assert '"dist/$chart-${TAG#v}.tgz"' in workflow
 
 
+def test_the_change_log_begins_with_this_version_and_each_release_is_short_enough_to_read() -> None:
+    _, newest, *older = (ROOT / "CHANGELOG.md").read_text().split("\n## ")
+    assert newest.startswith(__version__)
+    assert max(len(section.split()) for section in (newest, *older)) <= 1200
+
+
 def test_charts_say_to_artifact_hub_what_they_are() -> None:
     for chart in ("foresail", "foresail-crds"):
         found = safe_load((ROOT / "charts" / chart / "Chart.yaml").read_text())

@@ -54,6 +54,22 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{ merge (include "foresail.labels" . | fromYaml) .root.Values.monitoring.labels | toYaml }}
 {{- end }}
 
+{{/* The alerts of a file, indented; with monitoring.runbookUrl each links to its section of that page. */}}
+{{- define "foresail.rules" -}}
+{{- $text := .root.Files.Get (printf "rules/%s.yaml" .name) }}
+{{- with .root.Values.monitoring.runbookUrl }}
+{{- $page := . }}
+{{- $file := fromYaml $text }}
+{{- range $file.groups }}
+{{- range .rules }}
+{{- $_ := set .annotations "runbook_url" (printf "%s#%s" $page (lower .alert)) }}
+{{- end }}
+{{- end }}
+{{- $text = toYaml $file }}
+{{- end }}
+{{- $text | indent 2 }}
+{{- end }}
+
 {{- define "foresail.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
 {{- end }}

@@ -294,6 +294,36 @@ def test_rules_and_service_monitors_get_the_labels_by_which_a_prometheus_selects
         assert each.body["metadata"]["labels"]["app.kubernetes.io/part-of"] == "foresail"
 
 
+RUNBOOKS = "https://docs.example.com/operations.html"
+
+
+def alerts_of(options: InstallOptions) -> list[dict[str, Any]]:
+    rules = [piece.body for piece in operators(options) if piece.kind is PROMETHEUS_RULE]
+    return [alert for rule in rules for group in rule["spec"]["groups"] for alert in group["rules"]]
+
+
+def test_every_alert_links_to_its_section_of_the_page_that_the_option_names() -> None:
+    options = replace(OPTIONS, capabilities=CAPABILITIES, monitoring=True)
+    assert [alert for alert in alerts_of(options) if "runbook_url" in alert["annotations"]] == []
+    linked = alerts_of(replace(options, runbook_url=RUNBOOKS))
+    assert len(linked) > 30
+    for alert in linked:
+        assert alert["annotations"]["runbook_url"] == f"{RUNBOOKS}#{alert['alert'].lower()}"
+
+
+@pytest.mark.parametrize("url", ["operations.html", f"{RUNBOOKS}#alerts", "https://a b"])
+def test_a_page_of_runbooks_that_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match=r"--runbook-url: .* is no address of a page"):
+        checked(replace(OPTIONS, runbook_url=url))
+
+
+def test_the_page_of_runbooks_stays_as_installed_until_the_option_names_another() -> None:
+    before = Installed(("schedules",), "a", monitoring=True, runbook_url=RUNBOOKS)
+    assert install_options(parsed(), before).runbook_url == RUNBOOKS
+    assert install_options(parsed("--runbook-url=https://b"), before).runbook_url == "https://b"
+    assert install_options(parsed("--runbook-url="), before).runbook_url == ""
+
+
 def test_a_label_that_is_none_is_an_error_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["install", "--image=a", "--dry-run=client", "--monitoring", "--monitoring-label=release"]) == 2
     assert "error: --monitoring-label: 'release' is no label" in capsys.readouterr().err
@@ -613,11 +643,12 @@ def test_what_is_installed_is_read_from_the_deployments_and_a_rule(
 
     where = "/apis/apps/v1/namespaces/velero/deployments"
     rule = "/apis/monitoring.coreos.com/v1/namespaces/velero/prometheusrules/foresail-runtime"
+    alerts = {"rules": [{"alert": "A", "annotations": {"runbook_url": f"{RUNBOOKS}#a"}}]}
     answers = {
         f"{where}/{name}": deployment(name, "--schedules=true"),
         f"{where}/foresail-primers": deployment("foresail-primers", "--schedules=false", "--primers=true"),
         f"{where}/foresail-checks": deployment("foresail-checks", "--schedules=false", "--restore-checks=true"),
-        **({rule: {"metadata": {"labels": {"release": "kps"}}}} if has_rule else {}),
+        **({rule: {"metadata": {"labels": {"release": "kps"}}, "spec": {"groups": [alerts]}}} if has_rule else {}),
     }
     with canned(tmp_path, answers) as server:
         args = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
@@ -625,7 +656,10 @@ def test_what_is_installed_is_read_from_the_deployments_and_a_rule(
         nothing = on_cluster(args, lambda cluster: find_installed(cluster, "elsewhere"))
     labels = {"release": "kps"} if has_rule else {}
     capabilities = ("schedules", "primers", "restore-checks")
-    assert found == Installed(capabilities, "foresail:1", monitoring=has_rule, monitoring_labels=labels)
+    page = RUNBOOKS if has_rule else ""
+    assert found == Installed(
+        capabilities, "foresail:1", monitoring=has_rule, monitoring_labels=labels, runbook_url=page
+    )
     assert nothing is None
 
 

@@ -91,6 +91,12 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
         help="label them, for a Prometheus that selects by labels: release=kube-prometheus-stack; may be repeated"
         " (default: as installed)",
     )
+    one.add_argument(
+        "--runbook-url",
+        metavar="URL",
+        help="where your readers open docs/operations.md; each alert then links to its section (default: as installed,"
+        " at first none)",
+    )
     one.add_argument("--confirm", action="store_true", help="switch a capability off without asking")
 
 

@@ -1,7 +1,7 @@
 """What an installation has now: a new run of the command keeps it, unless an option says otherwise."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -29,8 +29,27 @@ class _Labels(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
 
 
-class _Labelled(msgspec.Struct, frozen=True):
+class _Alert(msgspec.Struct, frozen=True):
+    annotations: dict[str, str] = {}
+
+
+class _Alerts(msgspec.Struct, frozen=True):
+    rules: tuple[_Alert, ...] = ()
+
+
+class _RuleSpec(msgspec.Struct, frozen=True):
+    groups: tuple[_Alerts, ...] = ()
+
+
+class _Rule(msgspec.Struct, frozen=True):
     metadata: _Labels
+    spec: _RuleSpec = _RuleSpec()
+
+    @property
+    def runbook_url(self) -> str:
+        """The page that its alerts link to; empty if they have no link."""
+        links = [alert.annotations.get("runbook_url", "") for group in self.spec.groups for alert in group.rules]
+        return links[0].partition("#")[0] if links else ""
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -61,6 +80,7 @@ class Installed:
     skip_immediately: bool = False
     monitoring: bool = False
     monitoring_labels: Mapping[str, str] = field(default_factory=dict)
+    runbook_url: str = ""
     tenant_locations: bool = False
     download_contents: bool = False
     hooks: bool = False  # of tenants
@@ -69,20 +89,21 @@ class Installed:
 async def find_installed(cluster: Cluster, namespace: str) -> Installed | None:
     """Return what the Deployments and the rules of an installation tell; None if there is none."""
     keys = [Key(namespace, name) for name in (*LEASES, RETIRED_LEASE)]
-    found = [each for key in keys if (each := await cluster.if_there(DEPLOYMENT, key, Deployment)) is not None]
-    containers = [each for one in found for each in one.spec.template.spec.containers]
+    deployments = [one for key in keys if (one := await cluster.if_there(DEPLOYMENT, key, Deployment)) is not None]
+    containers = [container for one in deployments for container in one.spec.template.spec.containers]
     if not containers:
         return None
-    rule = await cluster.if_there(PROMETHEUS_RULE, Key(namespace, _RULE), _Labelled)
+    rule = await cluster.if_there(PROMETHEUS_RULE, Key(namespace, _RULE), _Rule)
     fences = [
         await cluster.if_there(ADMISSION_POLICY, Key("", name), _Fence) for name in (SELF_SERVICE_FENCE, _RETIRED_FENCE)
     ]
-    return installed(
+    options = installed(
         [word for each in containers for word in each.args],
         containers[0].image,
         rule.metadata.labels if rule else None,
         frozenset(name for fence in fences if fence is not None for name in _switched_on(fence)),
     )
+    return replace(options, runbook_url=rule.runbook_url if rule else "")
 
 
 def installed(

@@ -36,6 +36,7 @@ SELF_SERVICE_FENCE = f"{SELF_SERVICE_LEASE}-fence"
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
+_PAGE = re.compile(r"(https?://[^#\s]+)?")
 _CORE, _RBAC, _ADMISSION = "", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 ADMISSION_POLICY = Kind(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)
 ADMISSION_BINDING = Kind(
@@ -81,6 +82,7 @@ class InstallOptions:
     skip_immediately: bool = False
     monitoring: bool = False
     monitoring_labels: Mapping[str, str] = field(default_factory=dict)
+    runbook_url: str = ""
     velero_time_zone: str = "UTC"
     tenant_locations: bool = False
     download_contents: bool = False
@@ -114,6 +116,9 @@ def checked(options: InstallOptions) -> InstallOptions:
     ):
         if not pattern.fullmatch(text):
             raise UsageError(f"{option}: {text!r} is not a valid name", "write it as kubectl shows it")
+    if not _PAGE.fullmatch(options.runbook_url):
+        hint = "pass the page of the alerts, such as https://docs.example.com/operations.html"
+        raise UsageError(f"--runbook-url: {options.runbook_url!r} is no address of a page", hint)
     if not options.capabilities:
         hint = "leave out --schedules=false, or add --self-service, --primers or --restore-checks"
         raise UsageError("no capability is enabled", hint)
@@ -226,6 +231,8 @@ def _composed(body: Mapping[str, Any], options: InstallOptions) -> Iterator[dict
             _set_variables(filled["spec"].get("variables", ()), _variables(options))
         elif kind in (PROMETHEUS_RULE.name, SERVICE_MONITOR.name):  # a Prometheus selects them by labels
             filled["metadata"]["labels"] = {**options.monitoring_labels, **filled["metadata"]["labels"]}
+            if options.runbook_url and kind == PROMETHEUS_RULE.name:
+                _link_runbooks(filled["spec"]["groups"], options.runbook_url)
         yield filled
 
 
@@ -280,6 +287,12 @@ def _variables(options: InstallOptions) -> dict[str, str]:
 def _set_variables(variables: Iterable[dict[str, str]], values: Mapping[str, str]) -> None:
     for variable in variables:
         variable["expression"] = values.get(variable["name"], variable["expression"])
+
+
+def _link_runbooks(groups: Iterable[Mapping[str, Any]], page: str) -> None:
+    """Link each alert to its section of the page, as the chart does."""
+    for rule in (rule for group in groups for rule in group["rules"]):
+        rule["annotations"]["runbook_url"] = f"{page}#{rule['alert'].lower()}"
 
 
 def _text(value: bool | tuple[str, ...]) -> str:  # noqa: FBT001 - a value
