@@ -1,4 +1,4 @@
-"""The real clusters of the tests: each is started once, when the first test asks for it, and is gone at the end."""
+"""The real clusters of the tests: each starts when the first test asks for it, and is gone after the last one."""
 
 import os
 import subprocess
@@ -23,27 +23,47 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+_shared: dict[str, Cluster] = {}
+"""The clusters of the whole session that run, by the name of their fixture."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Remove the clusters that no later test asks for: an idle one costs a tenth of a core."""
+    later = item.session.items[item.session.items.index(item) + 1 :]
+    wanted = {name for test in later if isinstance(test, pytest.Function) for name in test.fixturenames}
+    for name in _shared.keys() - wanted:
+        _shared.pop(name).down()
+
+
+def _shared_cluster(request: pytest.FixtureRequest, kind: str, options: Options) -> Iterator[Cluster]:
+    for cluster in _cluster(kind, options):
+        assert request.fixturename is not None
+        _shared[request.fixturename] = cluster
+        yield cluster
+
+
 def _cluster(kind: str, options: Options) -> Iterator[Cluster]:
     with Cluster.create(f"pytest-{os.getpid()}-{kind}", in_matrix(options), owned=True) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster that no test breaks, with an audit log."""
-    yield from _cluster("plain", Options(audit=True))
+    yield from _shared_cluster(request, "plain", Options(audit=True))
 
 
 @pytest.fixture(scope="session")
-def velero_cluster() -> Iterator[Cluster]:
+def velero_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster with one node, Velero and an S3 server."""
-    yield from _cluster("velero", Options(velero="velero", nodes=1))
+    yield from _shared_cluster(request, "velero", Options(velero="velero", nodes=1))
 
 
 @pytest.fixture(scope="session")
-def schedule_cluster() -> Iterator[Cluster]:
+def schedule_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster with Velero, an S3 server, an audit log, and what the chart installs for the operator."""
-    for cluster in _cluster("schedules", Options(velero="velero", audit=True)):
+    for cluster in _shared_cluster(request, "schedules", Options(velero="velero", audit=True)):
         operators.install(cluster)
         yield cluster
 
@@ -61,15 +81,15 @@ def audited_velero_cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def karpenter_cluster() -> Iterator[Cluster]:
+def karpenter_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster with no node at all, and Karpenter, whose nodes take a while to become ready."""
-    yield from _cluster("karpenter", Options(karpenter=True, node_seconds=20))
+    yield from _shared_cluster(request, "karpenter", Options(karpenter=True, node_seconds=20))
 
 
 @pytest.fixture(scope="session")
-def buffer_cluster() -> Iterator[Cluster]:
+def buffer_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster with no node and an audit log, whose Karpenter acts on CapacityBuffers."""
-    yield from _cluster("buffers", Options(karpenter=True, capacity_buffers=True, audit=True))
+    yield from _shared_cluster(request, "buffers", Options(karpenter=True, capacity_buffers=True, audit=True))
 
 
 @pytest.fixture
