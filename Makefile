@@ -38,11 +38,12 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation -e .
 	touch $@
 
-lint: setup ## style, types and import layers
+lint: setup ## style, types, import layers and complexity
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q tests/unit/test_complexity.py
 
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix

@@ -133,7 +133,18 @@ def decide(
     )
     if circumstances.doubt:
         return msgspec.structs.replace(decision, waits={}, doubt=circumstances.doubt)
-    asks = _asks(oldest_first, going, circumstances, now)
+    return _undoubted(decision, oldest_first, going, circumstances, now)
+
+
+def _undoubted(
+    decision: Decision,
+    backups: Collection[Stored],
+    going: Collection[Stored],
+    circumstances: Circumstances,
+    now: datetime,
+) -> Decision:
+    """Add which backups wait for an approval, and which of the others are marked or deleted now."""
+    asks = _asks(backups, going, circumstances, now)
     free = [backup for backup in going if backup.name not in asks]
     return msgspec.structs.replace(
         decision,

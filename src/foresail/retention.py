@@ -149,8 +149,8 @@ def _by_rule(good: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]
 
 def _partial_by_rule(everything: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]:
     """Yield the names of partial copies that each rule keeps beside the good ones."""
-    restorable = [copy for copy in everything if copy.is_finished and (copy.is_good or copy.is_partial)]
-    partial = {copy.name for copy in restorable if not copy.is_good}
+    restorable = _restorable(everything)
+    partial = {copy.name: copy for copy in restorable if not copy.is_good}
     if not partial:
         return
     good_first = sorted(restorable, key=lambda copy: not copy.is_good)  # stable: of a period, a good copy comes first
@@ -158,14 +158,23 @@ def _partial_by_rule(everything: list[Copy], rules: Rules) -> Iterator[tuple[Rul
     yield Rule.LAST, [copy.name for copy in restorable[: rules.last] if copy.name in partial]
     for rule, count in rules.counts.items():
         if count and rule in _PERIODS:
-            first: dict[tuple[int, ...], str] = {}
-            for copy in good_first:
-                first.setdefault(_PERIODS[rule](walls[copy.name]), copy.name)
-            newest = [first[period] for period in sorted(first, reverse=True)[:count]]
+            newest = _newest_of_periods(good_first, walls, _PERIODS[rule])[:count]
             yield rule, [name for name in _with_oldest(newest, restorable, count) if name in partial]
     if rules.within is not None:
         oldest = restorable[0].started - rules.within
-        yield Rule.WITHIN, [copy.name for copy in restorable if copy.name in partial and copy.started > oldest]
+        yield Rule.WITHIN, [copy.name for copy in partial.values() if copy.started > oldest]
+
+
+def _restorable(copies: list[Copy]) -> list[Copy]:
+    return [copy for copy in copies if copy.is_finished and (copy.is_good or copy.is_partial)]
+
+
+def _newest_of_periods(good_first: list[Copy], walls: Mapping[str, datetime], period: Period) -> list[str]:
+    """Return the first copy of each period that has one, the newest period first."""
+    first: dict[tuple[int, ...], str] = {}
+    for copy in good_first:
+        first.setdefault(period(walls[copy.name]), copy.name)
+    return [first[key] for key in sorted(first, reverse=True)]
 
 
 def _with_oldest(names: list[str], copies: list[Copy], count: int) -> list[str]:

@@ -78,28 +78,33 @@ def kubeconfig_paths(given: str | None) -> str:
 
 def read_context(paths: str, context: str | None) -> Context:
     """Return a context, or the current one; of several files, the first that sets a name or a value wins."""
-    files = [Path(each).expanduser() for each in paths.split(os.pathsep) if each]
-    there = [each for each in files if each.exists()]
-    if not there:
-        raise KubeconfigError(f"there is no kubeconfig at {', '.join(map(str, files))}")
-    contents = [(file, _content(file)) for file in there]
-    where = f"kubeconfig {', '.join(map(str, there))}"
-    current = (str(each["current-context"]) for _, each in contents if each.get("current-context"))
+    files = _existing_files(paths)
+    contents = [(file, _content(file)) for file in files]
+    where = f"kubeconfig {', '.join(map(str, files))}"
+    current = (str(content["current-context"]) for _, content in contents if content.get("current-context"))
     wanted = context or next(current, "")
     if not wanted:
         raise KubeconfigError(f"{where} sets no current context")
     contexts = _entries(contents, "context")
     if wanted not in contexts:
         raise KubeconfigError(f"{where} has no context {wanted!r}; it has: {', '.join(contexts) or 'none'}")
-    found = contexts[wanted]
-    cluster = _entries(contents, "cluster").get(found.text("cluster"))
+    entry = contexts[wanted]
+    cluster = _entries(contents, "cluster").get(entry.text("cluster"))
     if cluster is None:
-        raise found.error(f"its cluster {found.text('cluster')!r} is in no file")
-    user = _entries(contents, "user").get(found.text("user"))
-    if user is None and found.text("user"):
-        raise found.error(f"its user {found.text('user')!r} is in no file")
-    anonymous = Entry("no user", found.file, {})
-    return Context(wanted, found.text("namespace") or "default", cluster, user or anonymous)
+        raise entry.error(f"its cluster {entry.text('cluster')!r} is in no file")
+    user = _entries(contents, "user").get(entry.text("user"))
+    if user is None and entry.text("user"):
+        raise entry.error(f"its user {entry.text('user')!r} is in no file")
+    anonymous = Entry("no user", entry.file, {})
+    return Context(wanted, entry.text("namespace") or "default", cluster, user or anonymous)
+
+
+def _existing_files(paths: str) -> list[Path]:
+    files = [Path(path).expanduser() for path in paths.split(os.pathsep) if path]
+    existing = [file for file in files if file.exists()]
+    if not existing:
+        raise KubeconfigError(f"there is no kubeconfig at {', '.join(map(str, files))}")
+    return existing
 
 
 def _content(file: Path) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Watch(Generic[Wire, Row]):
             self._received = self._received_event = False
             failure = await self._request()
             self.last_failure = failure
-            waits = [each.end_request(failure) for each in self._reflectors]
+            waits = [reflector.end_request(failure) for reflector in self._reflectors]
             wait = any(waits)
             unserved = unserved + 1 if self.reflector.is_unserved(failure) else 0
             if unserved >= (_UNSERVED_LATER if self.reflector.synced else _UNSERVED_AT_FIRST):
@@ -101,11 +101,15 @@ class Watch(Generic[Wire, Row]):
             if self._received_event:
                 pauses.clear()
             if wait or (failure is None and not self._received):
-                cause = failure.cause if failure is not None else None
-                pause = pauses.get(cause, _FIRST_PAUSE)
-                is_initializing = failure is not None and failure.is_initializing
-                pauses[cause] = min(pause * 2, INITIALIZING_SECONDS if is_initializing else _MAX_PAUSE)
-                await asyncio.sleep(pause * (0.75 + 0.5 * self._jitter()))
+                await self._back_off(pauses, failure)
+
+    async def _back_off(self, pauses: dict[Cause | None, float], failure: Failure | None) -> None:
+        """Wait before the next request: longer after each failure of the same cause."""
+        cause = failure.cause if failure is not None else None
+        pause = pauses.get(cause, _FIRST_PAUSE)
+        is_initializing = failure is not None and failure.is_initializing
+        pauses[cause] = min(pause * 2, INITIALIZING_SECONDS if is_initializing else _MAX_PAUSE)
+        await asyncio.sleep(pause * (0.75 + 0.5 * self._jitter()))
 
     async def _request(self) -> Failure | None:
         if self.reflector.phase is Phase.LISTING:

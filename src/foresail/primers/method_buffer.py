@@ -17,7 +17,7 @@ import msgspec
 
 from foresail.api.instants import stamp, whole
 from foresail.api.primer import AUTO, Warming
-from foresail.plan import Action, Level
+from foresail.plan import Action, Create, Level
 from foresail.primers.admission import BACKGROUND_READ_LEAD, are_volumes_located, is_admission_known
 from foresail.primers.buffer_rows import BufferRow, TemplateRow
 from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer, scale_buffer
@@ -147,7 +147,7 @@ def _plan_creation(
     if fire - now < MIN_LEAD or not (is_admission_known(target) and are_volumes_located(target, shape, fire)):
         return steps
     template, buffer = create_buffer(view, target.cron, shape, fire, verdict.count)
-    if any(each.key == buffer.key for each in target.buffers):
+    if any(row.key == buffer.key for row in target.buffers):
         return steps  # released within its own warm-up: once it is deleted, another can have its name
     refused = view.refused.get(buffer.key.name)
     if refused is not None and view.primer.method == AUTO:
@@ -155,10 +155,15 @@ def _plan_creation(
     because = Because(Reason.REFUSED, refused) if refused is not None else too_many(view, target.cron, verdict.count)
     if because is not None:
         return msgspec.structs.replace(steps, because=because)
-    has_template = any(each.key == template.key and not each.is_terminating for each in target.templates)
-    kept = [each for each in steps.actions if each != _deletion(target, template.key.name)]
-    makes = (buffer,) if has_template else (template, buffer)
-    return msgspec.structs.replace(steps, actions=(*kept, *makes), is_warming=True)
+    return _with_creation(steps, target, template, buffer)
+
+
+def _with_creation(steps: Steps, target: Target, template: Create, buffer: Create) -> Steps:
+    """Add the creation of a buffer, and of its PodTemplate unless that exists; it is then not deleted."""
+    has_template = any(row.key == template.key and not row.is_terminating for row in target.templates)
+    kept = [action for action in steps.actions if action != _deletion(target, template.key.name)]
+    creations = (buffer,) if has_template else (template, buffer)
+    return msgspec.structs.replace(steps, actions=(*kept, *creations), is_warming=True)
 
 
 def _refused_by_api_server(steps: Steps, name: str, message: str, now: datetime) -> Steps:

@@ -4,8 +4,10 @@ They are plain objects that work while Foresail is down. Their pods end a moment
 preempt them.
 """
 
+from collections.abc import Container
 from datetime import datetime
 
+from foresail.plan import Delete, Key
 from foresail.primers.admission import are_volumes_located, is_admission_known
 from foresail.primers.build import create_primer_cron_job, delete_primer_cron_job
 from foresail.primers.observe import PrimerView, Target
@@ -17,7 +19,7 @@ from foresail.primers.verdict import Verdict
 
 def release(_seen: PrimerView, target: Target, _now: datetime) -> Steps:
     """Delete the primer CronJobs; their Jobs are deleted with them."""
-    return Steps(tuple(delete_primer_cron_job(each) for each in target.primer_cron_jobs if not each.is_terminating))
+    return Steps(_deletions(target, ()))
 
 
 def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
@@ -27,25 +29,27 @@ def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
         return release(view, target, now)
     if not (is_admission_known(target) and are_volumes_located(target, shape)):
         return Steps(wakes=(fires.upcoming,), warm_nodes=_warm_nodes(view, target))  # the background read has not ended
-    wanted = [create_primer_cron_job(view, target.cron, shape, each, verdict.count) for each in shifted.schedules]
-    names = {each.key for each in wanted}
-    there = {each.key for each in target.primer_cron_jobs}
-    makes = [each for each in wanted if each.key not in there]
-    refused = next((view.refused[each.key.name] for each in makes if each.key.name in view.refused), None)
-    because = Because(Reason.REFUSED, refused) if refused is not None else None
+    wanted = [
+        create_primer_cron_job(view, target.cron, shape, schedule, verdict.count) for schedule in shifted.schedules
+    ]
+    existing = {row.key for row in target.primer_cron_jobs}
+    missing = [creation for creation in wanted if creation.key not in existing]
+    refusals = (view.refused[creation.key.name] for creation in missing if creation.key.name in view.refused)
+    refused = next(refusals, None)
+    deletions = _deletions(target, {creation.key for creation in wanted})
     return Steps(
-        actions=(
-            *(makes if refused is None else ()),
-            *(
-                delete_primer_cron_job(each)
-                for each in target.primer_cron_jobs
-                if each.key not in names and not each.is_terminating
-            ),
-        ),
+        actions=(*missing, *deletions) if refused is None else deletions,
         wakes=(fires.upcoming - view.primer.warm_up, fires.upcoming),
         is_warming=fires.upcoming - view.primer.warm_up <= now < fires.upcoming,
-        because=because,
+        because=Because(Reason.REFUSED, refused) if refused is not None else None,
         warm_nodes=_warm_nodes(view, target),
+    )
+
+
+def _deletions(target: Target, kept: Container[Key]) -> tuple[Delete, ...]:
+    """Return the deletion of the primer CronJobs that are not among the kept ones."""
+    return tuple(
+        delete_primer_cron_job(row) for row in target.primer_cron_jobs if row.key not in kept and not row.is_terminating
     )
 
 

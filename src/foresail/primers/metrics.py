@@ -142,18 +142,22 @@ class PrimerMetrics(Collector):
         is_live = new is not None and new.is_live
         is_scaled = old is not None and new is not None and old.replicas != new.replicas
         if known is not None and (is_scaled or not is_live):
-            self._of(change.key.namespace).held.update(known.seconds())
-            del self._holding[change.key]
-            if not is_live and change.key.namespace not in self._there:  # the last Primer is already deleted
-                self._left.setdefault(change.key.namespace, now())
-        if change.key in self._holding or new is None or new.provisioned is None or not (is_live and is_owned):
+            self._end_buffer(change.key, known, is_live=is_live)
+        if requests is None or new is None or new.provisioned is None:
             return
-        if requests is None:
+        if change.key in self._holding or not (is_live and is_owned):
             return
         # The last process has counted what was before, and the size before this one is counted above.
         since = now() if change.initial or known is not None else new.provisioned
         held = self._of(change.key.namespace).by_series(requests, new.replicas)
         self._holding[change.key] = _Holding(since, held)
+
+    def _end_buffer(self, key: Key, holding: _Holding, *, is_live: bool) -> None:
+        """Add up what a buffer has held until it was scaled or deleted."""
+        self._of(key.namespace).held.update(holding.seconds())
+        del self._holding[key]
+        if not is_live and key.namespace not in self._there:  # the last Primer is already deleted
+            self._left.setdefault(key.namespace, now())
 
     def count_refusal(self, primer: Key, cause: Cause) -> None:
         """Count a creation that the API server refused for what it is."""

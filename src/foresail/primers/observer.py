@@ -1,11 +1,12 @@
 """From the stores to the view of one Primer; it reads, and changes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import msgspec
 
 from foresail.api.primer import AUTO, BY_BUFFER
 from foresail.plan import Key
+from foresail.primers.admission_dry_run import DryRunResult
 from foresail.primers.annotated import annotated_primer
 from foresail.primers.autoscalers import AUTOPILOT, STANDARD
 from foresail.primers.bookkeeping import Bookkeeping
@@ -23,6 +24,14 @@ class _Owned(msgspec.Struct, frozen=True):
     primer_cron_jobs: Sequence[CronJobRow]
     buffers: BufferSet
 
+    def strays(self, uids: Container[str]) -> "_Owned":
+        """Return what is for none of these CronJobs."""
+        return _Owned(
+            [row for row in self.placeholders if row.target_uid not in uids],
+            [row for row in self.primer_cron_jobs if row.target_uid not in uids],
+            self.buffers.strays(uids),
+        )
+
     def __bool__(self) -> bool:
         return bool(self.placeholders or self.primer_cron_jobs or any(self.buffers))
 
@@ -38,8 +47,7 @@ class Observer:
     def view(self, key: Key) -> PrimerView | None:
         """Return the view of a Primer, or of an annotated CronJob; None if there is nothing to decide."""
         state, books, namespace = self._state, self._books, key.namespace
-        cron_job = annotated_cron_job(key)
-        annotated = state.cron_jobs.get(cron_job) if cron_job is not None else None
+        annotated = self._annotated(key)
         primer = annotated_primer(annotated, state.settings) if annotated is not None else state.primers.get(key)
         if primer is None:
             return None
@@ -48,21 +56,21 @@ class Observer:
         if primer.is_withdrawn and not (owned or is_off_unreported or self._is_recorded(annotated)):
             return None
         targets = tuple(self._target(primer, row, owned) for row in state.selected_cron_jobs(primer))
-        uids = {each.cron.uid for each in targets}
-        strays = owned.buffers.strays(uids)
+        uids = {target.cron.uid for target in targets}
+        strays = owned.strays(uids)
         quotas = tuple(state.quotas.by("namespace", namespace))
         return PrimerView(
             primer=primer,
             targets=targets,
-            stray_placeholders=tuple(row for row in owned.placeholders if row.target_uid not in uids),
-            stray_primer_cron_jobs=tuple(row for row in owned.primer_cron_jobs if row.target_uid not in uids),
-            stray_buffers=strays.buffers,
-            stray_templates=strays.templates,
+            stray_placeholders=tuple(strays.placeholders),
+            stray_primer_cron_jobs=tuple(strays.primer_cron_jobs),
+            stray_buffers=strays.buffers.buffers,
+            stray_templates=strays.buffers.templates,
             buffers=state.buffers.support(primer),
             quotas=quotas,
             priorities=tuple(state.priorities.rows()),
             nodes=self._nodes(primer, targets, owned),
-            is_autopilot=bool(state.nodes.count("mode", AUTOPILOT)) and not state.nodes.count("mode", STANDARD),
+            is_autopilot=self._is_autopilot(),
             held_in_namespace=state.held.in_namespace(namespace) + books.expected_by_others(key, namespace),
             held_in_cluster=state.held.in_cluster + books.expected_by_others(key),
             namespace_placeholders=tuple(state.placeholders.by("namespace", namespace)) if quotas else (),
@@ -75,6 +83,15 @@ class Observer:
             settings=self._settings[self._pulls_images(namespace)],
         )
 
+    def _annotated(self, key: Key) -> CronJobRow | None:
+        """Return the annotated CronJob that a key stands for; None if it is that of a Primer."""
+        cron_job = annotated_cron_job(key)
+        return self._state.cron_jobs.get(cron_job) if cron_job is not None else None
+
+    def _is_autopilot(self) -> bool:
+        nodes = self._state.nodes
+        return bool(nodes.count("mode", AUTOPILOT)) and not nodes.count("mode", STANDARD)
+
     def _owned(self, primer: PrimerRow) -> _Owned:
         """Return what was created for a Primer: marks in other namespaces are forged."""
         state, namespace = self._state, primer.key.namespace
@@ -86,13 +103,11 @@ class Observer:
 
     def _target(self, primer: PrimerRow, cron: CronJobRow, owned: _Owned) -> Target:
         state, books = self._state, self._books
-        first = state.primers_for(cron)
         own = tuple(row for row in owned.primer_cron_jobs if row.target_uid == cron.uid)
         buffers = owned.buffers.of_cron_job(cron.uid)
         runs = state.runs(cron)
-        dry_run = books.dry_runs.get(cron.uid)
         resources = primer.requests if primer.method in (AUTO, BY_BUFFER) else ()
-        dry_run = dry_run if dry_run is not None and dry_run.is_about(cron, resources) else None
+        dry_run = self._dry_run(cron, resources)
         primer_jobs = [job for row in own for job in state.jobs_of(row)]
         return Target(
             cron=cron,
@@ -104,7 +119,7 @@ class Observer:
             primer_pods=tuple(pod for job in primer_jobs for pod in state.pods.by("job", job.uid)),
             buffers=buffers.buffers,
             templates=buffers.templates,
-            taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
+            taken_by=self._taken_by(primer, cron),
             admitted=dry_run.admitted if dry_run else None,
             is_dry_run_done=dry_run is not None and dry_run.is_final,
             dry_run_at=dry_run.at if dry_run else None,
@@ -112,6 +127,16 @@ class Observer:
             refused=dry_run.refused if dry_run else "",
             volume_locations=books.volume_locations.get(cron.uid),
         )
+
+    def _dry_run(self, cron: CronJobRow, resources: tuple[tuple[str, str], ...]) -> DryRunResult | None:
+        """Return the last admission dry run, if it was about what the CronJob is now."""
+        dry_run = self._books.dry_runs.get(cron.uid)
+        return dry_run if dry_run is not None and dry_run.is_about(cron, resources) else None
+
+    def _taken_by(self, primer: PrimerRow, cron: CronJobRow) -> str:
+        """Return the Primer that primes a CronJob before this one; empty if none does."""
+        first = next(iter(self._state.primers_for(cron)), None)
+        return first.key.name if first is not None and first.uid != primer.uid else ""
 
     def _nodes(self, primer: PrimerRow, targets: Sequence[Target], owned: _Owned) -> dict[str, NodeRow]:
         """Return the nodes of placeholders and runs, and those of a pool if a cold start is to be explained."""

@@ -35,9 +35,12 @@ def is_covered(target: Target, upcoming: datetime, count: int) -> bool:
     """Whether runs of the CronJob itself hold as many places, and are expected to end before the next fire."""
     runs = runs_of(target)
     active = [(job, pods) for job, pods in runs if not job.is_over]
-    held = [each for _, pods in active for each in pods if not each.is_over and not each.is_terminating]
-    if not active or len(held) < count:
+    if not active or sum(_held_places(pods) for _, pods in active) < count:
         return False
     took = [job.ended - job.started for job, _ in runs if job.started is not None and job.ended is not None]
     begun = [job.started or job.fire for job, _ in active]
     return not (target.cron.policy == "Allow" and took and min(begun) + max(took) > upcoming)
+
+
+def _held_places(pods: list[PodRow]) -> int:
+    return sum(not pod.is_over and not pod.is_terminating for pod in pods)

@@ -10,6 +10,7 @@ import msgspec
 from foresail.api.instants import whole
 from foresail.api.primer import BY_CRON_JOB, Expression, Primed, PrimerStatus, StartDelay
 from foresail.api.requests import Condition
+from foresail.cron.shift import Shifted
 from foresail.primers.durations import minutes
 from foresail.primers.observe import PrimerView
 from foresail.primers.reasons import Reason
@@ -48,28 +49,38 @@ def status_of(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: dat
 
 def primed_of(view: PrimerView, verdict: Verdict, steps: Steps) -> Primed:
     """Return the status entry of one CronJob."""
-    cron, fires, shifted = verdict.target.cron, verdict.fires, verdict.shifted
+    cron, fires = verdict.target.cron, verdict.fires
+    blank = Primed(name=cron.key.name, uid=cron.uid)
+    known = recorded_primed(view, cron.uid) or blank
+    known_buffer = known if verdict.method_because else blank
     because = verdict.because or steps.because
-    known = recorded_primed(view, cron.uid)
-    return Primed(
-        name=cron.key.name,
-        uid=cron.uid,
-        next_fire=fires.upcoming if fires and because is None else None,
-        next_warm_up=fires.upcoming - view.primer.warm_up if fires and because is None else None,
-        shifted=tuple(Expression(each.schedule, each.time_zone) for each in shifted.schedules) if shifted else (),
-        exact=shifted.exact if shifted else True,
-        inexact_because=shifted.reason if shifted and not shifted.exact else None,
-        inexact_dates=tuple(day.isoformat() for day in shifted.inexact_dates[:_DATES]) if shifted else (),
+    upcoming = fires.upcoming if fires and because is None else None
+    primed = msgspec.structs.replace(
+        blank,
+        next_fire=upcoming,
+        next_warm_up=upcoming - view.primer.warm_up if upcoming is not None else None,
         duty_cycle_percent=verdict.duty,
         reason=because.reason.value if because else None,
         message=because.message[:_LONGEST_MESSAGE] if because else None,
         method=verdict.method,
         method_because=verdict.method_because,
-        buffer_unanswered=steps.unanswered or (known.buffer_unanswered if known and verdict.method_because else None),
-        buffer_refused=steps.refused or (known.buffer_refused if known and verdict.method_because else None),
+        buffer_unanswered=steps.unanswered or known_buffer.buffer_unanswered,
+        buffer_refused=steps.refused or known_buffer.buffer_refused,
         early=verdict.early.message if verdict.early and because is None else None,
         warming=steps.warming,
-        start_delays=start_delays(known.start_delays if known else (), verdict, steps),
+        start_delays=start_delays(known.start_delays, verdict, steps),
+    )
+    return _with_shift(primed, verdict.shifted) if verdict.shifted else primed
+
+
+def _with_shift(primed: Primed, shifted: Shifted) -> Primed:
+    """Add the expressions that fire earlier by the warm-up, and when they are not exact."""
+    return msgspec.structs.replace(
+        primed,
+        shifted=tuple(Expression(schedule.schedule, schedule.time_zone) for schedule in shifted.schedules),
+        exact=shifted.exact,
+        inexact_because=None if shifted.exact else shifted.reason,
+        inexact_dates=tuple(day.isoformat() for day in shifted.inexact_dates[:_DATES]),
     )
 
 
@@ -117,36 +128,45 @@ def patch_body(before: PrimerStatus, after: PrimerStatus) -> dict[str, Any]:
 def _conditions(
     view: PrimerView, primed: Sequence[Primed], found: Sequence[tuple[Verdict, Steps]], now: datetime
 ) -> list[Condition]:
+    values = (
+        (READY, _ready(view, primed)),
+        (EXACT, _exact(view.primer, primed)),
+        (WARMING, _warming(found)),
+    )
+    return [_condition(view.primer, kind, value, now) for kind, value in values]
+
+
+def _ready(view: PrimerView, primed: Sequence[Primed]) -> "_ConditionValue":
     primer, targets = view.primer, len(view.targets)
-    blocked = next((each for each in primed if each.reason not in (None, Reason.SUSPENDED.value)), None)
     if len(primed) < targets:
         text = f"{targets} CronJobs match, and a Primer can prime at most {len(primed)}: select fewer."
-        ready: _ConditionValue = ("False", Reason.TOO_MANY, text)
-    elif not primed:
-        ready = ("False", Reason.NO_CRON_JOB, _none(primer))
-    elif primer.suspend:
-        ready = ("False", Reason.SUSPENDED, "spec.suspend is true, so nothing is held.")
-    elif blocked is not None:
-        ready = ("False", Reason(blocked.reason or ""), blocked.message or "")
-    else:
-        count = "One CronJob is" if len(primed) == 1 else f"{len(primed)} CronJobs are"
-        ready = ("True", Reason.READY, f"{count} primed.")
-    inexact = next((each for each in primed if not each.exact), None)
+        return "False", Reason.TOO_MANY, text
+    if not primed:
+        return "False", Reason.NO_CRON_JOB, _none(primer)
+    if primer.suspend:
+        return "False", Reason.SUSPENDED, "spec.suspend is true, so nothing is held."
+    blocked = next((entry for entry in primed if entry.reason not in (None, Reason.SUSPENDED.value)), None)
+    if blocked is not None:
+        return "False", Reason(blocked.reason or ""), blocked.message or ""
+    count = "One CronJob is" if len(primed) == 1 else f"{len(primed)} CronJobs are"
+    return "True", Reason.READY, f"{count} primed."
+
+
+def _exact(primer: PrimerRow, primed: Sequence[Primed]) -> "_ConditionValue":
+    inexact = next((entry for entry in primed if not entry.exact), None)
     if inexact is not None:
         dates = f", first on {', '.join(inexact.inexact_dates[:3])}" if inexact.inexact_dates else ""
-        text = f"CronJob {inexact.name}: {inexact.inexact_because}{dates}."
-        exact: _ConditionValue = ("False", Reason.INEXACT, text)
-    elif primer.method == BY_CRON_JOB:
-        exact = ("True", Reason.EXACT, "The primer CronJobs fire at each fire minus the warm-up, and at no other time.")
-    else:
-        exact = ("True", Reason.INSTANTS, "Each warm-up is at a fire minus the warm-up.")
+        return "False", Reason.INEXACT, f"CronJob {inexact.name}: {inexact.inexact_because}{dates}."
+    if primer.method == BY_CRON_JOB:
+        text = "The primer CronJobs fire at each fire minus the warm-up, and at no other time."
+        return "True", Reason.EXACT, text
+    return "True", Reason.INSTANTS, "Each warm-up is at a fire minus the warm-up."
+
+
+def _warming(found: Sequence[tuple[Verdict, Steps]]) -> "_ConditionValue":
     if any(steps.is_warming for _, steps in found):
-        warming: _ConditionValue = ("True", Reason.WARMING, "Capacity is held, or being created, for the next fire.")
-    else:
-        warming = ("False", Reason.WAITING, "No warm-up has begun.")
-    return [
-        _condition(primer, kind, value, now) for kind, value in ((READY, ready), (EXACT, exact), (WARMING, warming))
-    ]
+        return "True", Reason.WARMING, "Capacity is held, or being created, for the next fire."
+    return "False", Reason.WAITING, "No warm-up has begun."
 
 
 _ConditionValue = tuple[Literal["True", "False"], Reason, str]

@@ -59,29 +59,46 @@ class ClaimJudge:
         saving, left_out = self._saving(data, covering)
         if not saving:
             return ClaimCoverage(claim.name, Method.NONE, (), _left_out(claim, covering, left_out))
-        trusted = [each for each in saving if not each.is_in_tenants_bucket] or saving
-        healthy = [each for each in trusted if not self._health[each.title]]
+        trusted = [row for row in saving if not row.is_in_tenants_bucket] or saving
+        healthy = [row for row in trusted if not self._health[row.title]]
+        savers = _Savers(trusted, healthy)
         objective = self._view.objective or strictest_objective(trusted)
         created = claim.created or namespace.created
         newest = self._newest(data, backups, created, is_trusting=trusted[0].is_in_tenants_bucket)
-        found = [] if healthy else [gap for each in trusted[:SHOWN_REASONS] for gap in self._health[each.title]]
-        if backups and backups[0].row is not newest:
-            found += self._last_run_without(data, claim, backups, created, trusted)
-        if objective is not None and self._now - created > objective:
-            found += self._objective_missed(claim, newest, objective, (healthy or trusted)[0].title)
-        if not found:
-            expected = expected_since(trusted) if objective is None else None
-            found += _unproven(claim, newest, created, expected, (healthy or trusted)[0].title)
+        gaps = self._gaps(data, savers, backups, newest, created, objective)
         return ClaimCoverage(
             claim.name,
-            data.by((healthy or trusted)[0], self._groups)[0],
-            tuple(each.title for each in saving),
-            tuple(_not_repeated(found, reported)),
+            data.by(savers.first, self._groups)[0],
+            tuple(row.title for row in saving),
+            tuple(_not_repeated(gaps, reported)),
             newest,
-            min((each.next_run for each in healthy if each.next_run is not None), default=None),
+            savers.next_run,
             objective,
-            is_saved=not found,
+            is_saved=not gaps,
         )
+
+    def _gaps(
+        self,
+        data: "_Data",
+        savers: "_Savers",
+        backups: Sequence[Candidate],
+        newest: BackupRow | None,
+        created: datetime,
+        objective: timedelta | None,
+    ) -> list[Gap]:
+        """Return why the data of a claim that schedules save is not safe."""
+        trusted, claim, first = savers.trusted, data.claim, savers.first.title
+        gaps: list[Gap] = []
+        if not savers.healthy:
+            gaps += [gap for row in trusted[:SHOWN_REASONS] for gap in self._health[row.title]]
+        if backups and backups[0].row is not newest:
+            gaps += self._last_run_without(data, claim, backups, created, trusted)
+        if objective is not None and self._now - created > objective:
+            gaps += self._objective_missed(claim, newest, objective, first)
+        if gaps:
+            return gaps
+        expected = expected_since(trusted) if objective is None else None
+        return _unproven(claim, newest, created, expected, first)
 
     def _saving(self, data: "_Data", covering: Iterable[ScheduleRow]) -> tuple[list[ScheduleRow], list[str]]:
         """Return the schedules that save the data of a claim, and why each of the others does not."""
@@ -133,11 +150,29 @@ class ClaimJudge:
         return [Gap(Reason.OBJECTIVE_MISSED, text, schedule)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Savers:
+    """The schedules to trust that save the data of a claim, and those of them that are in order."""
+
+    trusted: Sequence[ScheduleRow]
+    healthy: Sequence[ScheduleRow]
+
+    @property
+    def first(self) -> ScheduleRow:
+        """The schedule that gaps name: one in order, if there is any."""
+        return (self.healthy or self.trusted)[0]
+
+    @property
+    def next_run(self) -> datetime | None:
+        """When the next run of one that is in order starts."""
+        return min((row.next_run for row in self.healthy if row.next_run is not None), default=None)
+
+
 class _Data:
     """How specs save the data of one claim: those of one group do it in the same way."""
 
     def __init__(self, view: CoverageView, scopes: Scopes, claim: ClaimRow) -> None:
-        self._server, self._scopes, self._claim = view.server, scopes, claim
+        self._server, self._scopes, self.claim = view.server, scopes, claim
         self.item = _item(CLAIMS, claim.namespace, claim.body)
         self._pods = [_item(PODS, claim.namespace, each) for each in claim.pods]
         self._answers: dict[int, tuple[Method, str]] = {}
@@ -157,7 +192,7 @@ class _Data:
         row = backup.row
         if row.has_snapshots and row.left_out is not None and not row.left_out:
             return False
-        is_named = row.left_out is None or self._claim.name in row.left_out
+        is_named = row.left_out is None or self.claim.name in row.left_out
         method = self._method(backup)
         return (is_named and method is not Method.NONE) or (not row.has_snapshots and method is Method.SNAPSHOT)
 
@@ -170,7 +205,7 @@ class _Data:
         return self._answers[group]
 
     def _judge(self, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
-        scope, claim = self._scopes.of(spec, policies), self._claim
+        scope, claim = self._scopes.of(spec, policies), self.claim
         if not is_covered(scope, self.item, self._pods):
             return Method.NONE, "its filters leave the claim out"
         backed_up = BackedUp(

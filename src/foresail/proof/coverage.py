@@ -1,7 +1,7 @@
 """Judges which namespaces and claims are covered by which schedules, and why one is not."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -123,6 +123,17 @@ def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
     return _Judgement(view, now).of_namespaces()
 
 
+def _groups(schedules: Iterable[ScheduleRow]) -> dict[Part, list[ScheduleRow]]:
+    """Return the schedules that prove the most, by the part of a namespace that they take."""
+    parts = {row.title: part_of(row, row.policies, knows_policies=not row.policy_unread) for row in schedules}
+    rank = min(part.rank for part in parts.values())
+    groups: dict[Part, list[ScheduleRow]] = defaultdict(list)
+    for row in schedules:
+        if parts[row.title].rank is rank:
+            groups[parts[row.title]].append(row)
+    return groups
+
+
 class _Judgement:
     def __init__(self, view: CoverageView, now: datetime) -> None:
         self.view, self.now = view, now
@@ -173,21 +184,21 @@ class _Judgement:
         schedules = tuple(self.view.schedules[place] for place in places)
         if not schedules:
             return _Covering((), (), (_Counted(objective=self.view.objective),))
-        parts = {each.title: part_of(each, each.policies, knows_policies=not each.policy_unread) for each in schedules}
-        rank = min(part.rank for part in parts.values())
-        groups: dict[Part, list[ScheduleRow]] = defaultdict(list)
-        for each in schedules:
-            if parts[each.title].rank is rank:
-                groups[parts[each.title]].append(each)
-        counted = [each for rows in groups.values() for each in rows]
-        unhealthy = [rows for rows in groups.values() if all(self.health[each.title] for each in rows)]
+        groups = _groups(schedules)
+        counted = [row for rows in groups.values() for row in rows]
         return _Covering(
             schedules,
-            tuple(each.title for each in schedules),
+            tuple(row.title for row in schedules),
             tuple(self._counted(part, rows) for part, rows in groups.items()),
-            tuple(gap for rows in unhealthy for each in rows[:SHOWN_REASONS] for gap in self.health[each.title]),
-            min((each.next_run for each in counted if each.next_run is not None and not each.paused), default=None),
+            tuple(gap for rows in groups.values() for gap in self._common_gaps(rows)),
+            min((row.next_run for row in counted if row.next_run is not None and not row.paused), default=None),
         )
+
+    def _common_gaps(self, schedules: Sequence[ScheduleRow]) -> Iterator[Gap]:
+        """Yield why schedules protect nothing at the moment, if none of them does."""
+        if all(self.health[row.title] for row in schedules):
+            for row in schedules[:SHOWN_REASONS]:
+                yield from self.health[row.title]
 
     def _counted(self, part: Part, schedules: Sequence[ScheduleRow]) -> _Counted:
         healthy = [each for each in schedules if not self.health[each.title]]

@@ -1,5 +1,6 @@
 """From the verdict to the Plan: at most one Backup, at most one patch, and the Events."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import msgspec
@@ -7,7 +8,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.deletion import Ledger
-from foresail.plan import Level, Note, Patch, Plan, Subject
+from foresail.plan import Action, Create, Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
 from foresail.schedules.groups import RECHECK, RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
@@ -44,35 +45,54 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         return Plan(subject=subject, verdict=verdict)
     if view.server.runs_schedules:
         return _left_to_velero(view, verdict, subject, now)
-    slot = verdict.fires
-    body = patch_body(schedule, verdict.changes)
-    if body and slot is not None:  # there is a patch anyway
-        body = patch_body(schedule, _recorded(view, verdict, slot, now))
-    made = () if slot is None else (create_backup(schedule, slot, view.settings, lifetime_of(view, verdict)),)
-    repeated = verdict.repeated
-    if repeated is not None:
-        made = (
-            create_backup(schedule, repeated.slot, view.settings, lifetime_of(view, verdict), attempt=repeated.made),
-        )
+    runs = _runs(view, verdict)
     step = Step()
-    if verdict.retained is not None and not made:  # a run comes first
+    if verdict.retained is not None and not runs:  # a run comes first
         step = next_step(view, verdict.retained, last_observed(schedule), now)
-    if step.ledger is not None:
-        body = patch_body(
-            schedule, msgspec.structs.replace(verdict.changes, observed=_charged(view, verdict, step.ledger))
-        )
-    failed = verdict.retained.failed if verdict.retained is not None else None
-    reports = [because for because in (*reasons_to_report(verdict), step.because, failed) if because is not None]
-    status = Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None
-    is_recorded_first = step.ledger is not None and status is not None  # a crash may count a deletion twice, never not
+    actions: tuple[Action, ...] = (*runs, *step.actions)
+    status = _status(view, verdict, step, now)
+    if step.ledger is not None and status is not None:  # a crash may count a deletion twice, never not
+        actions = (status, *actions)
+        status = None
     return Plan(
-        actions=(status, *step.actions) if is_recorded_first and status is not None else (*made, *step.actions),
-        status=None if is_recorded_first else status,
-        notes=tuple(_note(subject, each) for each in reports if not _is_reported(view, verdict, each)),
+        actions=actions,
+        status=status,
+        notes=tuple(_notes(view, verdict, step, subject)),
         wake_at=_wake_at(view, verdict, now),
         subject=subject,
         verdict=verdict,
     )
+
+
+def _runs(view: ScheduleView, verdict: Verdict) -> tuple[Create, ...]:
+    """Return the Backup to create now, for a slot or for a further attempt at one."""
+    schedule, settings = view.schedule, view.settings
+    repeated = verdict.repeated
+    if repeated is not None:
+        ttl = lifetime_of(view, verdict)
+        return (create_backup(schedule, repeated.slot, settings, ttl, attempt=repeated.made),)
+    if verdict.fires is not None:
+        return (create_backup(schedule, verdict.fires, settings, lifetime_of(view, verdict)),)
+    return ()
+
+
+def _status(view: ScheduleView, verdict: Verdict, step: Step, now: datetime) -> Patch | None:
+    """Return the patch of the Schedule; None if nothing differs."""
+    schedule, slot = view.schedule, verdict.fires
+    body = patch_body(schedule, verdict.changes)
+    if step.ledger is not None:
+        changes = msgspec.structs.replace(verdict.changes, observed=_charged(view, verdict, step.ledger))
+        body = patch_body(schedule, changes)
+    elif body and slot is not None:  # there is a patch anyway
+        body = patch_body(schedule, _recorded(view, verdict, slot, now))
+    return Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None
+
+
+def _notes(view: ScheduleView, verdict: Verdict, step: Step, subject: Subject) -> Iterator[Note]:
+    failed = verdict.retained.failed if verdict.retained is not None else None
+    for because in (*reasons_to_report(verdict), step.because, failed):
+        if because is not None and not _is_reported(view, verdict, because):
+            yield _note(subject, because)
 
 
 def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime, now: datetime) -> Changes:

@@ -80,33 +80,49 @@ def retain(view: ScheduleView, observed: Observed | None, now: datetime) -> Reta
     rows = [row for row in view.backups if counts(row, view, now)]
     qualities = judge_quality(in_order(rows))
     copies = [_copy(row, qualities.get(row.name, Quality.UNFINISHED), view) for row in rows]
-    reasons = kept(copies, rules)
-    why = why_not_kept(copies, rules)
-    gives_up = {copy.name: why(copy) for copy in sorted(copies, key=oldest_first) if not reasons[copy.name]}
     stored = [_stored(row, qualities.get(row.name, Quality.UNFINISHED)) for row in rows]
-    digest, doubt = digest_of(rules), next(_doubts(view, now), "")
+    reasons = kept(copies, rules)
+    gives_up = _given_up(copies, rules, reasons)
+    digest = digest_of(rules)
+    doubt = next(_doubts(view, now), "")
+    has_to_decide = bool(gives_up) or any(row.delete_after for row in rows)
     circumstances = Circumstances(
         grace_of(view.policy),
         ledger_of(observed),
         deletion.approved(view.schedule.annotations.get(RETENTION_APPROVED)),
         is_new=observed is None or observed.retention != digest,
-        doubt=doubt if gives_up or any(row.delete_after for row in rows) else "",
+        doubt=doubt if has_to_decide else "",
     )
     decision = deletion.decide(stored, gives_up, circumstances, now)
-    deleting = [row for row in view.backups if row.phase == velero.DELETING and _is_run(row, view, now)]
-    again = tuple(row.name for row in deleting if _is_requested_again(row, view, now))
-    asking = [row for row in stored if row.name in decision.asks]
     retained = Retained(
         digest,
         reasons,
         decision,
         not circumstances.is_new or (not doubt and _may_take_effect(stored, reasons, circumstances, now)),
-        deletion.list_digest(asking) if asking else "",
-        _blocked_by(view, decision, doubt if again else "", len(asking)),
-        tuple(row.name for row in deleting),
-        again,
-        tuple(row for row in view.backups if is_shadow(row) and _is_run(row, view, now)),
-        tuple(_withdrawn(view, reasons)),
+    )
+    return _with_deletions(view, retained, [row for row in stored if row.name in decision.asks], doubt, now)
+
+
+def _given_up(copies: list[Copy], rules: Rules, reasons: Mapping[str, tuple[Rule, ...]]) -> dict[str, str]:
+    """Return why no rule keeps a Backup, by its name, the oldest first."""
+    why = why_not_kept(copies, rules)
+    return {copy.name: why(copy) for copy in sorted(copies, key=oldest_first) if not reasons[copy.name]}
+
+
+def _with_deletions(
+    view: ScheduleView, retained: Retained, asking: list[Stored], doubt: str, now: datetime
+) -> Retained:
+    """Add what blocks the deletions, and what became of the earlier ones."""
+    deleting = [row for row in view.backups if row.phase == velero.DELETING and _is_run(row, view, now)]
+    again = tuple(row.name for row in deleting if _is_requested_again(row, view, now))
+    retained = msgspec.structs.replace(
+        retained,
+        list_digest=deletion.list_digest(asking) if asking else "",
+        blocked_by=_blocked_by(view, retained.decision, doubt if again else "", len(asking)),
+        deleting=tuple(row.name for row in deleting),
+        again=again,
+        shadows=tuple(row for row in view.backups if is_shadow(row) and _is_run(row, view, now)),
+        withdrawn=tuple(_withdrawn(view, retained.kept)),
     )
     return msgspec.structs.replace(retained, failed=_failed_deletion(view, retained, now))
 

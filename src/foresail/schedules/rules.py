@@ -24,8 +24,8 @@ from foresail.schedules.retries import Attempts, attempts_of, ended_slot, repeat
 from foresail.schedules.slots import last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots import rules
-from foresail.slots.due import base_of, missed_before, unrecorded_slot
-from foresail.slots.edits import BeforeEdit
+from foresail.slots.due import base_of, unrecorded_slot
+from foresail.slots.edits import BeforeEdit, dropped_slot, zone_to_compare
 from foresail.slots.expression import too_rare
 from foresail.slots.observed import Observed
 from foresail.slots.policies import closed_text, never_open_text
@@ -33,12 +33,13 @@ from foresail.slots.rules import (
     RARE_RECHECK,
     SETTLING_TIME,
     WINDOW_RECHECK,
+    Evaluation,
     evaluate,
     in_future_text,
     is_edited,
     skip_not_applied_text,
 )
-from foresail.slots.timing import NotRun, Placed, first_start, place, start_of_last
+from foresail.slots.timing import NotRun, Placed, Timing, first_start, missed_slots, place, start_of_last
 from foresail.slots.windows import next_opening
 
 MOST_NAMED = 2  # Backups or Schedules in a message
@@ -140,12 +141,12 @@ def stuck(view: ScheduleView, now: datetime) -> Because | None:
 
 def next_stuck(view: ScheduleView, now: datetime) -> datetime | None:
     """Return when the first unfinished Backup of the Schedule will count as stuck."""
-    limits = (each.created + STUCK_AFTER for each in view.backups if is_unfinished(each, view.schedule, now))
-    return min((each for each in limits if each > now), default=None)
+    limits = (row.created + STUCK_AFTER for row in view.backups if is_unfinished(row, view.schedule, now))
+    return min((limit for limit in limits if limit > now), default=None)
 
 
 def _earliest(*instants: datetime | None) -> datetime | None:
-    return min((each for each in instants if each is not None), default=None)
+    return min((instant for instant in instants if instant is not None), default=None)
 
 
 def outside_window(view: ScheduleView, now: datetime) -> Because | None:
@@ -234,109 +235,187 @@ def is_version_awaited(view: ScheduleView, now: datetime) -> bool:
 
 def judge(view: ScheduleView, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that blocks a run is reported."""
-    schedule, server, zone = view.schedule, view.server, view.settings.zone
+    reading = _read(view, now)
+    placing = _place(view, reading, now)
+    verdict = _record(view, reading, placing, now)
+    cron = placing.cron
+    if isinstance(cron, Because):
+        return _refuse(view, verdict, cron, now)
+    if view.schedule.paused:
+        return verdict
+    return _block(view, verdict, cron, placing, now)
+
+
+class _Reading(msgspec.Struct, frozen=True):
+    """What is read of a Schedule before its slots are placed."""
+
+    previous: Observed | None
+    last: datetime | None  # the last slot that has a Backup
+    zone: str  # of the policy
+    timing: Timing | None
+    cron: Schedule | Because
+    before: BeforeEdit | None
+    evaluation: Evaluation
+    is_refused: bool  # by its name, its template or its policy, whatever the expression is
+
+
+class _Placing(msgspec.Struct, frozen=True):
+    """Where the slots are; `base` counts a Backup that Velero has made itself."""
+
+    cron: Schedule | Because  # or why there is no slot
+    base: datetime
+    placed: Placed = Placed()
+    made: datetime | None = None  # by Velero, for a slot that seemed due
+
+
+def _read(view: ScheduleView, now: datetime) -> _Reading:
+    """Read the expression and what was observed before, and evaluate the rules that all kinds share."""
+    schedule = view.schedule
     previous = last_observed(schedule)
     refused = _name_too_long(schedule) or _fatal_template(schedule) or _policy_problem(view)
-    cron = refused or parse_expression(schedule.text, zone, server.dialect, now)
-    is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
+    cron = refused or parse_expression(schedule.text, view.settings.zone, view.server.dialect, now)
     last = last_slot(view, now)
-    policy_zone = (view.policy.spec.time_zone if view.policy else None) or ""
+    zone = (view.policy.spec.time_zone if view.policy else None) or ""
     timing = timing_of(view)
-    offset = timing.offset if timing is not None else timedelta()
-    before = _before_edit(view, previous, last, policy_zone, now)
-    is_same = before is not None and not isinstance(cron, Because) and before.is_same(schedule, previous, cron, now)
-    found = evaluate(
+    before = _before_edit(view, previous, last, zone, now)
+    readable = None if isinstance(cron, Because) else cron
+    evaluation = evaluate(
         schedule,
         previous,
         last,
         now,
         skips=view.settings.skip_immediately,
-        zone=previous.zone if is_same and previous is not None else policy_zone,
-        offset=offset,
+        zone=zone_to_compare(schedule, previous, before, readable, zone, now),
+        offset=timing.offset if timing is not None else timedelta(),
     )
-    dialect = _dialect(view, previous, now, edited=found.edited)
-    retained = None if refused else retain(view, previous, now)
-    digest = retained.digest if retained and retained.is_in_effect else ""
-    ledger = ledger_of(previous) if retained is not None else Ledger()
-    base = found.base
-    observed = msgspec.structs.replace(
-        found.observed,
-        dialect=dialect,
-        retention=digest,
-        zone=policy_zone,
-        deletions=dict(ledger.deletions),
-        deleted_runs=dict(ledger.runs),
-        deleting=ledger.last,
-        first=previous.first if previous is not None else "",
-    )
-    made, placed = None, Placed()
-    if not isinstance(cron, Because):
-        placed = place(cron, base, now, timing)
-        made = made_by_velero(view, placed.due) if placed.due is not None else None
-        if made is not None:
-            base = max(base, made)
-            placed = place(cron, base, now, timing)
-        if placed.due is None and placed.upcoming is None and not placed.is_undecided:
-            cron = _never_in_window(view) if placed.is_never_open else refusal(too_rare(schedule.text))
-            placed = Placed()
-    attempts = None if refused else attempts_of(view, observed, placed.since or placed.starts, previous, now)
+    return _Reading(previous, last, zone, timing, cron, before, evaluation, is_refused=refused is not None)
+
+
+def _place(view: ScheduleView, reading: _Reading, now: datetime) -> _Placing:
+    """Place the slots; one that Velero has made a Backup for is not due."""
+    cron, base = reading.cron, reading.evaluation.base
+    if isinstance(cron, Because):
+        return _Placing(cron, base)
+    placed = place(cron, base, now, reading.timing)
+    made = made_by_velero(view, placed.due) if placed.due is not None else None
+    if made is not None:
+        base = max(base, made)
+        placed = place(cron, base, now, reading.timing)
+    if not placed.is_without_slots:
+        return _Placing(cron, base, placed, made)
+    never = _never_in_window(view) if placed.is_never_open else refusal(too_rare(view.schedule.text))
+    return _Placing(never, base, made=made)
+
+
+def _record(view: ScheduleView, reading: _Reading, placing: _Placing, now: datetime) -> Verdict:
+    """Return what is remembered and reported, whether a run is due or not."""
+    schedule, previous, evaluation = view.schedule, reading.previous, reading.evaluation
+    retained = None if reading.is_refused else retain(view, previous, now)
+    observed = _observed(view, reading, retained, now)
+    placed = placing.placed
+    attempts = None
+    if not reading.is_refused:
+        attempts = attempts_of(view, observed, placed.since or placed.starts, previous, now)
     ended = ended_slot(attempts, previous, paused=schedule.paused)
     observed = msgspec.structs.replace(observed, ended=ended, repeated=repeated_slot(attempts))
-    if schedule.paused:
-        placed = Placed()
-    not_run, recorded = placed.not_run, made or unrecorded_slot(schedule, last, now)
+    recorded = placing.made or unrecorded_slot(schedule, reading.last, now)
     if retained is not None and recorded is not None:  # there is a write anyway
         observed = with_first_run(observed, view)
-    errors = (cron.message,) if isinstance(cron, Because) and not is_unknown else ()
-    changes = Changes(
-        observed=observed,
-        phase=schedule.phase if is_unknown else velero.FAILED_VALIDATION if errors else velero.ENABLED,
-        errors=schedule.errors if is_unknown else errors,
-        last_backup=recorded,
-        last_skipped=whole(now) if found.skipped else not_run.last if not_run else None,
-        clears_skip=found.skipped and schedule.skip is True,
-        clears=tuple(field for field in ("lastBackup", "lastSkipped") if field in found.future),
-    )
-    verdict = Verdict(
-        changes,
-        base,
-        skipped=found.skipped,
-        edited=found.edited,
+    if schedule.paused:
+        placed = Placed()
+    not_run = placed.not_run
+    is_newly_ignored = observed.ignored and not (previous and previous.ignored)
+    return Verdict(
+        _changes(schedule, evaluation, observed, placing.cron, not_run, recorded, now),
+        placing.base,
+        skipped=evaluation.skipped,
+        edited=evaluation.edited,
         dialect_changed=_dialect_changed(view, previous, now),
-        in_future=_in_future(found.future),
+        in_future=_in_future(evaluation.future),
         retained=retained,
         attempts=attempts,
         not_run=not_run,
         records_first=not_run is not None and not view.is_record_refused,
         wake_at=_earliest(placed.wake_at, next_stuck(view, now)),
         stuck=stuck(view, now),
-        dropped=before.dropped(placed, now) if before is not None and found.edited and not found.skipped else None,
-        ignored=skip_not_applied() if observed.ignored and not (previous and previous.ignored) else None,
+        dropped=dropped_slot(reading.before, evaluation, placed, now),
+        ignored=skip_not_applied() if is_newly_ignored else None,
     )
+
+
+def _observed(view: ScheduleView, reading: _Reading, retained: Retained | None, now: datetime) -> Observed:
+    """Return what the shared rules remember, with what only Velero's Schedules do."""
+    previous, evaluation = reading.previous, reading.evaluation
+    ledger = ledger_of(previous) if retained is not None else Ledger()
+    return msgspec.structs.replace(
+        evaluation.observed,
+        dialect=_dialect(view, previous, now, edited=evaluation.edited),
+        retention=retained.digest if retained is not None and retained.is_in_effect else "",
+        zone=reading.zone,
+        deletions=dict(ledger.deletions),
+        deleted_runs=dict(ledger.runs),
+        deleting=ledger.last,
+        first=previous.first if previous is not None else "",
+    )
+
+
+def _changes(
+    schedule: ScheduleRow,
+    evaluation: Evaluation,
+    observed: Observed,
+    cron: Schedule | Because,
+    not_run: NotRun | None,
+    recorded: datetime | None,
+    now: datetime,
+) -> Changes:
+    """Return the desired state; while the dialect is unknown, whether the Schedule is valid stays as it is."""
+    phase = velero.ENABLED
+    errors: tuple[str, ...] = ()
     if isinstance(cron, Because):
-        if not is_unknown:
-            return msgspec.structs.replace(verdict, refused=cron)
-        blocked_by = None if schedule.paused else cron
-        return msgspec.structs.replace(verdict, blocked_by=blocked_by, is_settling=is_version_awaited(view, now))
-    if schedule.paused:
-        return verdict
+        is_unknown = cron.reason is Reason.DIALECT_UNKNOWN
+        phase = schedule.phase if is_unknown else velero.FAILED_VALIDATION
+        errors = schedule.errors if is_unknown else (cron.message,)
+    last_skipped = not_run.last if not_run is not None else None
+    return Changes(
+        observed=observed,
+        phase=phase,
+        errors=errors,
+        last_backup=recorded,
+        last_skipped=whole(now) if evaluation.skipped else last_skipped,
+        clears_skip=evaluation.skipped and schedule.skip is True,
+        clears=tuple(field for field in ("lastBackup", "lastSkipped") if field in evaluation.future),
+    )
+
+
+def _refuse(view: ScheduleView, verdict: Verdict, problem: Because, now: datetime) -> Verdict:
+    """Refuse a Schedule without slots; while only the dialect is unknown, block it."""
+    if problem.reason is not Reason.DIALECT_UNKNOWN:
+        return msgspec.structs.replace(verdict, refused=problem)
+    blocked_by = None if view.schedule.paused else problem
+    return msgspec.structs.replace(verdict, blocked_by=blocked_by, is_settling=is_version_awaited(view, now))
+
+
+def _block(view: ScheduleView, verdict: Verdict, cron: Schedule, placing: _Placing, now: datetime) -> Verdict:
+    """Add the run or the further attempt that is due, and what blocks it."""
+    placed, attempts = placing.placed, verdict.attempts
     verdict = msgspec.structs.replace(verdict, upcoming=placed.upcoming, starts=placed.starts)
-    due = placed.due
-    repeats = due is None and attempts is not None and attempts.is_due(now)
-    since = _waits_since(view, cron, observed, placed, now) or (attempts.slot if attempts is not None else None)
-    if since is None or (due is None and not repeats):
+    repeats = placed.due is None and attempts is not None and attempts.is_due(now)
+    since = _waits_since(view, cron, verdict.changes.observed, placed, now)
+    if since is None and attempts is not None:
+        since = attempts.slot
+    if since is None or (placed.due is None and not repeats):
         return verdict
     turn = Turn(since, _last_start(view))
+    blockers = (blocker(view, now) for blocker in BLOCKERS)
     return msgspec.structs.replace(
         verdict,
-        due=due,
+        due=placed.due,
         due_since=placed.since,
         turn=turn,
-        missed=missed_before(cron, not_run.last if not_run else base, due) if due is not None else 0,
+        missed=missed_slots(cron, placing.base, placed),
         repeats=repeats,
         wake_at=_earliest(_wake_at(view, placed, now), verdict.wake_at) if repeats else verdict.wake_at,
-        blocked_by=next(filter(None, (blocker(view, now) for blocker in BLOCKERS)), None)
-        or concurrency_limit(view, turn),
+        blocked_by=next(filter(None, blockers), None) or concurrency_limit(view, turn),
         is_settling=is_settling(view, now, placed.since),
     )
 

@@ -10,7 +10,7 @@ from foresail.scope.discovery import CLAIMS, DEFINITIONS, NAMESPACES, SHARED_KIN
 from foresail.scope.kinds import KindFilter, global_kinds, scoped_kinds, uses_old_lists
 from foresail.scope.labels import selector_problem
 from foresail.scope.namespaces import NamespaceFilter, namespace_filter
-from foresail.scope.policies import ObjectFilters, Policies, combined
+from foresail.scope.policies import ObjectFilters, Policies, ResourceFilter, combined
 from foresail.scope.releases import LATEST, Release
 from foresail.scope.validation import crash, problems
 from foresail.scope.volumes import is_unjudged
@@ -197,16 +197,13 @@ def _is_listed(scope: Scope, kind: ResourceKind, item: Item) -> bool:
     across = not kind.namespaced or scope.namespaces.lists_all or "" in scope.namespaces.includes
     place = "" if across else item.key.namespace
     filters = scope.filters.of_namespace(place)
-    chosen = None if filters is None else filters.get(kind.full_name) or filters.get("*")
+    chosen = _filter_for(filters, kind) if filters is not None else None
     if filters is not None and chosen is None:
         return False
     if not kind.namespaced and scope.filters.cluster is not None:
         chosen = scope.filters.cluster.get(kind.full_name)
-    if chosen is not None:
-        selectors = chosen.selectors()
-        if selectors and not any(selects(each, item.labels) for each in selectors):
-            return False
-    elif not _is_selected(scope.spec, item):
+    is_selected = _is_selected_by(chosen, item) if chosen is not None else _is_selected(scope.spec, item)
+    if not is_selected:
         return False
     return not across or not kind.namespaced or _meets_own_filter(scope, kind, item)
 
@@ -216,11 +213,17 @@ def _meets_own_filter(scope: Scope, kind: ResourceKind, item: Item) -> bool:
     filters = scope.filters.of_namespace(item.key.namespace)
     if filters is None:
         return True
-    chosen = filters.get(kind.full_name) or filters.get("*")
-    if chosen is None:
-        return False
-    selectors = chosen.selectors()
-    return not selectors or any(selects(each, item.labels) for each in selectors)
+    chosen = _filter_for(filters, kind)
+    return chosen is not None and _is_selected_by(chosen, item)
+
+
+def _filter_for(filters: Mapping[str, ResourceFilter], kind: ResourceKind) -> ResourceFilter | None:
+    return filters.get(kind.full_name) or filters.get("*")
+
+
+def _is_selected_by(resource_filter: ResourceFilter, item: Item) -> bool:
+    selectors = resource_filter.selectors()
+    return not selectors or any(selects(selector, item.labels) for selector in selectors)
 
 
 def _is_selected(spec: BackupSpec, item: Item) -> bool:

@@ -1,7 +1,7 @@
 """Whether Velero can use a label selector."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from foresail.api.selectors import problem_of
 from foresail.api.specs import LabelSelector
@@ -15,16 +15,20 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 def selector_problem(selector: LabelSelector) -> str | None:
     """Return what makes a selector unusable for Kubernetes; None if nothing does."""
     expressions = selector.match_expressions or ()
-    keys = [*(selector.match_labels or ()), *(each.key for each in expressions)]
-    values = [*(selector.match_labels or {}).values(), *(text for each in expressions for text in each.values or ())]
-    for each in keys:
-        if not _is_key(each):
-            return f"{each!r} is no label key"
-    for each in values:
-        if each and not _NAME.fullmatch(each):
-            return f"{each!r} is no label value"
-    unknown = [each.operator for each in expressions if str(each.operator) not in _OPERATORS]
+    for key in (*(selector.match_labels or ()), *(expression.key for expression in expressions)):
+        if not _is_key(key):
+            return f"{key!r} is no label key"
+    for value in _values(selector):
+        if value and not _NAME.fullmatch(value):
+            return f"{value!r} is no label value"
+    unknown = [expression.operator for expression in expressions if str(expression.operator) not in _OPERATORS]
     return f"{unknown[0]!r} is no operator" if unknown else problem_of(selector)
+
+
+def _values(selector: LabelSelector) -> Iterator[str]:
+    yield from (selector.match_labels or {}).values()
+    for expression in selector.match_expressions or ():
+        yield from expression.values or ()
 
 
 def malformed_alternative(selectors: Iterable[LabelSelector] | None) -> str | None:

@@ -221,17 +221,22 @@ def _problems(policies: Policies) -> Iterator[str]:
         yield from _list_problems(policies.include_exclude_policy)
     if policies.cluster_scoped_filter_policy:
         filters = policies.cluster_scoped_filter_policy.resource_filters
-        if any(each.is_catch_all for each in filters):
+        if any(resource_filter.is_catch_all for resource_filter in filters):
             yield "a filter of clusterScopedFilterPolicy needs kinds"
         yield from _filter_problems(filters)
-    patterns = [pattern for each in policies.namespaced_filter_policies for pattern in each.namespaces]
-    yield from (f"{each!r} is no namespace name or pattern" for each in patterns if not is_glob(each))
+    yield from _namespace_problems(policies)
+
+
+def _namespace_problems(policies: Policies) -> Iterator[str]:
+    entries = policies.namespaced_filter_policies
+    patterns = [pattern for entry in entries for pattern in entry.namespaces]
+    yield from (f"{pattern!r} is no namespace name or pattern" for pattern in patterns if not is_glob(pattern))
     if len(patterns) != len(set(patterns)):
         yield "a namespace is in namespacedFilterPolicies twice"
-    for each in policies.namespaced_filter_policies:
-        if not each.namespaces:
+    for entry in entries:
+        if not entry.namespaces:
             yield "an entry of namespacedFilterPolicies needs namespaces"
-        yield from _filter_problems(each.resource_filters)
+        yield from _filter_problems(entry.resource_filters)
 
 
 def _list_problems(lists: ScopedLists) -> Iterator[str]:
@@ -248,21 +253,30 @@ def _list_problems(lists: ScopedLists) -> Iterator[str]:
 def _filter_problems(filters: Sequence[ResourceFilter]) -> Iterator[str]:
     if not filters:
         yield "resourceFilters is empty"
-    catch_all = [each for each in filters if each.is_catch_all]
-    if len(catch_all) > 1 or any(each.names or each.excluded_names for each in catch_all):
+    catch_all = [resource_filter for resource_filter in filters if resource_filter.is_catch_all]
+    has_names = any(resource_filter.names or resource_filter.excluded_names for resource_filter in catch_all)
+    if len(catch_all) > 1 or has_names:
         yield "only one filter may have no kinds, and it cannot have names"
-    kinds = [kind for each in filters for kind in each.kinds if kind != "*"]
+    kinds = [kind for resource_filter in filters for kind in resource_filter.kinds if kind != "*"]
     if len(kinds) != len(set(kinds)):
         yield "a kind has two resourceFilters"
-    for each in filters:
-        single = each.label_selector
-        if single and (single.match_labels or single.match_expressions) and each.or_label_selectors:
-            yield "labelSelector and orLabelSelectors cannot be combined"
-        selectors = [*([single] if single else []), *each.or_label_selectors]
-        yield from (problem for selector in selectors if (problem := selector_problem(selector)))
-        yield from (
-            f"pattern {name!r} is malformed" for name in (*each.names, *each.excluded_names) if not compiled(name)
-        )
+    for resource_filter in filters:
+        yield from _selection_problems(resource_filter)
+
+
+def _selection_problems(resource_filter: ResourceFilter) -> Iterator[str]:
+    """Yield what is wrong with the selectors and names of one filter."""
+    single = resource_filter.label_selector
+    selectors = resource_filter.or_label_selectors
+    if single and (single.match_labels or single.match_expressions) and selectors:
+        yield "labelSelector and orLabelSelectors cannot be combined"
+    for selector in (single, *selectors) if single else selectors:
+        problem = selector_problem(selector)
+        if problem:
+            yield problem
+    for name in (*resource_filter.names, *resource_filter.excluded_names):
+        if not compiled(name):
+            yield f"pattern {name!r} is malformed"
 
 
 def _is_new(policies: Policies) -> bool:

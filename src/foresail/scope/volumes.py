@@ -1,6 +1,6 @@
 """How a backup saves the data of a claim: by the file system, by a snapshot, or not at all and why."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -79,13 +79,15 @@ def data_backup(
 
     Whether a snapshot succeeds depends on the storage: a snapshot here means that Velero asks for one.
     """
-    spec, backed_up = server.completed(spec), BackedUp(pods) if backed_up is None else backed_up
+    spec = server.completed(spec)
+    if backed_up is None:
+        backed_up = BackedUp(pods)
     action = matched_action(policies, claim, volume)
-    mounted = _all_mounts(pods, claim)
-    if action in ("skip", "custom"):
-        skipped = action == "skip"
-        return DataBackup(Method.NONE, "a volume policy skips it") if skipped else DataBackup(Method.CUSTOM)
-    opted_in = [(pod, name) for pod, name in mounted if action == "fs-backup" or uses_file_system(spec, pod, name)]
+    if action == "skip":
+        return DataBackup(Method.NONE, "a volume policy skips it")
+    if action == "custom":
+        return DataBackup(Method.CUSTOM)
+    opted_in = _opted_in(spec, _all_mounts(pods, claim), action)
     saved = None
     if action == "fs-backup" or (action is None and opted_in):
         saved = _file_system(opted_in, volume, backed_up.pods)
@@ -95,6 +97,11 @@ def data_backup(
     if not reason and volume is not None and not (server.has_csi and _may_be_csi(volume)):
         reason = _why_no_plugin(volume.get("spec") or {}, server.snapshot_providers)
     return (saved or DataBackup(Method.NONE, reason)) if reason else DataBackup(Method.SNAPSHOT)
+
+
+def _opted_in(spec: BackupSpec, mounted: Iterable[tuple[Body, str]], action: str | None) -> list[tuple[Body, str]]:
+    """Return the mounts whose files a volume policy or the pods choose to copy."""
+    return [(pod, name) for pod, name in mounted if action == "fs-backup" or uses_file_system(spec, pod, name)]
 
 
 def why_no_snapshot(
@@ -115,8 +122,7 @@ def why_no_snapshot(
     if volume is None:
         return "it has no volume yet"
     is_csi = has_csi and _may_be_csi(volume)
-    is_skipped = matched_action(policies, claim, volume) == "skip"
-    action = "skip" if is_skipped else matched_action(policies, claim if is_csi else _NO_CLAIM, volume)
+    action = _snapshot_action(policies, claim, volume, is_csi=is_csi)
     if action not in (None, "snapshot"):
         return f"conditions on claims do not hold for its native snapshot, and the next volume policy has {action}"
     mounted = _all_mounts(pods, claim)
@@ -130,21 +136,34 @@ def why_no_snapshot(
     return "" if is_csi or backed_up.volume else "the backup leaves out its PersistentVolume"
 
 
+def _snapshot_action(policies: Policies | None, claim: Body, volume: Body, *, is_csi: bool) -> str | None:
+    """Return what the volume policies say when Velero comes to the snapshot."""
+    action = matched_action(policies, claim, volume)
+    if is_csi or action == "skip":
+        return action
+    return matched_action(policies, _NO_CLAIM, volume)
+
+
 def _why_no_plugin(volume: Body, providers: frozenset[str] | None) -> str:
     """Return why no plugin answers when Velero asks for a native snapshot; Velero reports that in its log only."""
     if providers is not None and not providers:
         return "Velero has no VolumeSnapshotLocation, so it makes no native snapshots"
-    kind = next((each for each in _NEVER_SNAPSHOTTED if each in volume), "")
+    kind = next((kind for kind in _NEVER_SNAPSHOTTED if kind in volume), "")
     if kind:
         return f"no plugin of Velero snapshots {kind} volumes"
-    names = {each.removeprefix("velero.io/") for each in providers or ()}
+    names = {provider.removeprefix("velero.io/") for provider in providers or ()}
     if not names or not names <= _NATIVE.keys():  # another plugin may know it
         return ""
     driver = (volume.get("csi") or {}).get("driver")
-    if any(field in volume or driver == own for field, own in (_NATIVE[each] for each in names)):
+    if _has_plugin(volume, driver, names):
         return ""
     what = f"volumes of the CSI driver {driver}" if driver else "this type of volume"
     return f"the plugin for {', '.join(sorted(names))} does not snapshot {what}"
+
+
+def _has_plugin(volume: Body, driver: str | None, names: Iterable[str]) -> bool:
+    natives = (_NATIVE[name] for name in names)
+    return any(field in volume or driver == own for field, own in natives)
 
 
 def _may_be_csi(volume: Body) -> bool:

@@ -51,7 +51,7 @@ from foresail.selfservice.records.keyring import SECRET, SECRET_NAME, KeySecret,
 from foresail.selfservice.requests import authorization, dangling, garbage, rules
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.decide import decide
-from foresail.selfservice.requests.garbage import GarbageView
+from foresail.selfservice.requests.garbage import GarbageView, is_deleted
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plan_effects import creates
 from foresail.selfservice.results import decide as results
@@ -384,18 +384,19 @@ class SelfService:
         """Release a turn that was not used, and forget the background reads that no decision needs any more."""
         if view is None or (not plan.reads and _needs_no_read(view, plan)):
             self.background_reads.forget(key)
-        if isinstance(view, AdmissionView) and result.outcome is Outcome.DONE:
+        is_done = result.outcome is Outcome.DONE
+        if isinstance(view, AdmissionView) and is_done:
             self.labels.settled(view, plan, now)
         if key.name.startswith(self.schedules.kind.plural):
             verdict = plan.verdict if isinstance(plan.verdict, Verdict) else None
             self.schedules.settled(key, verdict)
-        if isinstance(view, GarbageView) and view.used is None and plan.actions and result.outcome is Outcome.DONE:
+        if isinstance(view, GarbageView) and is_done and is_deleted(view, plan):
             self.metrics.removed(view.kind)
         if key.name.startswith(self.downloads.kind.plural):
             self.downloads.forget_seen(key.namespace, now)
         woken = self._bookkeeping.forget_collected(now)
-        if isinstance(view, DownloadView) and result.outcome is not Outcome.DONE:
-            woken = [*woken, *self.downloads.release(view, plan)]
+        if isinstance(view, DownloadView) and not is_done:
+            return [*woken, *self.downloads.release(view, plan)]
         return woken + self._reservations.release(view, result) if isinstance(view, RequestView) else woken
 
     def start_term(self) -> Iterable[Key]:

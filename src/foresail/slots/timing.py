@@ -4,7 +4,7 @@ The nominal slot stays the identity of a run. What a policy changes is the insta
 edit of a policy never runs a slot twice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 
@@ -12,7 +12,7 @@ import msgspec
 
 from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule, fires_after, outlook
-from foresail.slots.due import due_and_upcoming
+from foresail.slots.due import due_and_upcoming, missed_before
 from foresail.slots.windows import AHEAD, SECOND, Windows, is_open_since, last_inside, next_closing, next_opening
 
 _MOST_COUNTED = 100
@@ -25,6 +25,11 @@ class Timing(msgspec.Struct, frozen=True):
     offset: timedelta = timedelta()
     windows: Windows | None = None
     deadline: timedelta | None = None
+
+    @property
+    def skips_outside(self) -> bool:
+        """Whether a slot outside the windows never runs."""
+        return self.windows is not None and self.windows.skips
 
     def starts(self, slot: datetime) -> datetime | None:
         """Return the first instant at which the run of a slot may start; None if it never may."""
@@ -61,6 +66,11 @@ class Placed(msgspec.Struct, frozen=True):
     is_never_open: bool = False  # no slot has an opening in the time ahead
     is_undecided: bool = False  # slots up to the end of the search are skipped, and later ones are not compared yet
 
+    @property
+    def is_without_slots(self) -> bool:
+        """Whether there is nothing to run, now or later."""
+        return self.due is None and self.upcoming is None and not self.is_undecided
+
 
 def place(cron: Schedule, base: datetime, now: datetime, timing: Timing | None) -> Placed:
     """Return what is due and what comes next, counted from the last slot that was run or skipped."""
@@ -71,31 +81,49 @@ def place(cron: Schedule, base: datetime, now: datetime, timing: Timing | None) 
 
 
 def _place(cron: Schedule, base: datetime, now: datetime, timing: Timing) -> Placed:
-    windows = timing.windows
-    reached = _reached(windows, base + timing.offset, now)
-    last, following = due_and_upcoming(cron, base, (reached or base + timing.offset) - timing.offset)
-    if reached is None:
-        last = None
+    last, following = _last_and_following(cron, base, now, timing)
     since = timing.starts(last) if last is not None else None
-    due = last if since is not None and _may_run(timing, since, now) else None
+    is_due = since is not None and _may_run(timing, since, now)
+    due = last if is_due else None
     upcoming, is_decided = following, True
-    if windows is not None and windows.skips and following is not None:
+    if timing.skips_outside and following is not None:
         upcoming, is_decided = _first_inside(cron, following, now, timing)
     starts = timing.starts(upcoming) if upcoming is not None else None
-    # A slot that is skipped is recorded when it comes, not when the next one runs.
-    wakes = [starts, following + timing.offset if following is not None and windows and windows.skips else None]
-    if due is not None:
-        wakes += _ends_of_waiting(cron, base, timing, now)
+    wakes = [starts, *_ends_of_waiting(cron, base, timing, now)] if is_due else [starts]
+    if timing.skips_outside and following is not None:
+        wakes.append(following + timing.offset)  # a slot that is skipped is recorded when it comes
     return Placed(
         due=due,
-        since=since if due is not None else None,
+        since=since if is_due else None,
         upcoming=upcoming if starts is not None else None,
         starts=starts,
         not_run=_not_run(cron, base, last, due, timing, now) if last is not None else None,
-        wake_at=min((each for each in wakes if each is not None and each > now), default=None),
+        wake_at=_first_after(wakes, now),
         is_never_open=is_decided and following is not None and starts is None,
         is_undecided=not is_decided,
     )
+
+
+def _last_and_following(
+    cron: Schedule, base: datetime, now: datetime, timing: Timing
+) -> tuple[datetime | None, datetime | None]:
+    """Return the last slot that has come, and the one after it."""
+    first = base + timing.offset
+    reached = _reached(timing.windows, first, now)
+    if reached is None:
+        return None, due_and_upcoming(cron, base, base)[1]
+    return due_and_upcoming(cron, base, reached - timing.offset)
+
+
+def _first_after(instants: Iterable[datetime | None], now: datetime) -> datetime | None:
+    return min((instant for instant in instants if instant is not None and instant > now), default=None)
+
+
+def missed_slots(cron: Schedule, base: datetime, placed: Placed) -> int:
+    """Count the slots before the due one that will not run and that no policy leaves out."""
+    if placed.due is None:
+        return 0
+    return missed_before(cron, placed.not_run.last if placed.not_run is not None else base, placed.due)
 
 
 def first_start(cron: Schedule, after: datetime, now: datetime, timing: Timing | None) -> datetime | None:

@@ -18,7 +18,7 @@ from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.schedules.observe import Turn
-from foresail.schedules.reasons import Reason
+from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retries import Attempts
 from foresail.schedules.rules import BLOCKERS, concurrency_limit, skip_not_applied
 
@@ -82,36 +82,47 @@ def chain_of(each: EvaluatedSchedule, instant: datetime) -> list[Step]:
     ]
 
 
-def _steps(each: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
-    schedule, verdict = each.schedule, each.verdict
+def _steps(evaluated: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
+    schedule, verdict = evaluated.schedule, evaluated.verdict
     yield Step("it is not being deleted", NO if schedule.is_terminating else YES)
-    refused = verdict.refused
-    too_long = refused is not None and refused.reason is Reason.NAME_TOO_LONG
-    yield Step("its name fits in a label", NO if too_long else YES, refused.message if refused and too_long else "")
-    unknown = verdict.blocked_by if verdict.blocked_by and verdict.blocked_by.reason is Reason.DIALECT_UNKNOWN else None
-    yield Step(
-        "Velero's cron dialect is known", NO if unknown else YES, unknown.message if unknown else dialect_of(each)
-    )
-    invalid = refused if refused is not None and not too_long else None
-    answer = NOT_CHECKED if too_long or unknown else NO if invalid else YES
-    yield Step("its expression is valid and fires", answer, invalid.message if invalid else repr(schedule.text))
-    since = f"since {each.paused_since}" if schedule.paused and each.paused_since else ""
+    yield from _read_steps(evaluated)
+    since = f"since {evaluated.paused_since}" if schedule.paused and evaluated.paused_since else ""
     yield Step("it is not paused", NO if schedule.paused else YES, since)
-    yield Step("nothing is skipped", YES, _skip(each))
-    yield _due(each, instant)
+    yield Step("nothing is skipped", YES, _skip(evaluated))
+    yield _due(evaluated, instant)
     if verdict.attempts is not None:
         yield _attempts(verdict.attempts, instant)
-    for hold in BLOCKERS:
-        because = hold(each.view, instant)
-        yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
-    if each.view.group is not None:
-        full = concurrency_limit(each.view, verdict.turn or Turn(verdict.starts or instant, instant))
-        running = f"{len(each.view.group.unfinished)} of {each.view.group.most} in {each.view.group.name}"
-        yield Step("its group has room for a Backup", NO if full else YES, full.message if full else running)
-    operator = each.operator
+    for blocker in BLOCKERS:
+        yield _step(_QUESTIONS[blocker.__name__], blocker(evaluated.view, instant))
+    group = evaluated.view.group
+    if group is not None:
+        full = concurrency_limit(evaluated.view, verdict.turn or Turn(verdict.starts or instant, instant))
+        running = f"{len(group.unfinished)} of {group.most} in {group.name}"
+        yield _step("its group has room for a Backup", full, running)
+    operator = evaluated.operator
     yield Step("Foresail's operator runs", YES if operator else NO, operator or "no replica holds its Lease")
-    if each.refused is not None:
-        yield Step("the API server accepts its writes", NO, str(each.refused))
+    if evaluated.refused is not None:
+        yield Step("the API server accepts its writes", NO, str(evaluated.refused))
+
+
+def _step(rule: str, problem: Because | None, detail: str = "") -> Step:
+    """Return a rule that a problem answers with no; the detail is for a yes."""
+    return Step(rule, NO, problem.message) if problem is not None else Step(rule, YES, detail)
+
+
+def _read_steps(evaluated: EvaluatedSchedule) -> Iterator[Step]:
+    """Yield whether the name, the dialect and the expression can be used."""
+    refused = evaluated.verdict.refused
+    blocked_by = evaluated.verdict.blocked_by
+    too_long = refused if refused is not None and refused.reason is Reason.NAME_TOO_LONG else None
+    yield _step("its name fits in a label", too_long)
+    unknown = blocked_by if blocked_by is not None and blocked_by.reason is Reason.DIALECT_UNKNOWN else None
+    yield _step("Velero's cron dialect is known", unknown, dialect_of(evaluated))
+    rule, text = "its expression is valid and fires", repr(evaluated.schedule.text)
+    if too_long is not None or unknown is not None:
+        yield Step(rule, NOT_CHECKED, text)
+    else:
+        yield _step(rule, refused, text)
 
 
 def _due(each: EvaluatedSchedule, instant: datetime) -> Step:

@@ -153,11 +153,7 @@ class _BoxSearch:
         choice = rest
         while True:  # every set of columns with `must` in it, the widest first
             columns = choice | must
-            joinable = [
-                i
-                for i, columns_open in enumerate(open_)
-                if i != at and not columns & ~(columns_open | self._free[i]) and columns & columns_open
-            ]
+            joinable = self._joinable(open_, at, columns)
             for subset in range((1 << len(joinable)) - 1, -1, -1):
                 self._steps += 1
                 if self._steps > _MAX_STEPS:
@@ -173,3 +169,11 @@ class _BoxSearch:
             if not choice:
                 return None
             choice = (choice - 1) & rest
+
+    def _joinable(self, open_: list[int], at: int, columns: int) -> list[int]:
+        """Return the other rows that can have all of these columns in a box, and need some of them."""
+        return [
+            i
+            for i, columns_open in enumerate(open_)
+            if i != at and not columns & ~(columns_open | self._free[i]) and columns & columns_open
+        ]

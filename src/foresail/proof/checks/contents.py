@@ -96,55 +96,91 @@ def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[s
     lists = lists_of(file)
     if lists is None:
         return None
+    if not _has_valid_namespaces(lists):
+        return None
     expected: list[Item] = []
     optional: list[Item] = []
     problems: list[Problem] = []
     not_checked = not_served = 0
     custom: set[str] = set()
-    kinds, excluded = restored(has_data=wanted.has_data), left_out(has_data=wanted.has_data)
-    if any("/" in each and not _NAMESPACE.fullmatch(each.partition("/")[0]) for of in lists.values() for each in of):
-        return None
-    resources = {kind_of(gvk): resource for gvk, resource in served.resources.items()}
-    stems = {_stem(gvk) for gvk in lists if gvk not in served.resources}
-    guessed = _by_stem(stems, set(wanted.custom).difference(served.resources.values()))
-    defined = _by_stem(stems, lists.get(_DEFINITIONS, ()))
+    kinds = _Kinds(lists, wanted, served)
     for gvk, names in sorted(_in_one_version(lists, served).items()):
-        items = [_item(gvk, each) for each in names if "/" in each]
-        own = [each for each in items if not SANDBOX_NAME.fullmatch(each.namespace)]  # of checks during the backup
-        not_checked += len(items) - len(own)
-        items = [each for each in own if not wanted.namespaces or each.namespace in wanted.namespaces]
-        not_checked += sum("/" not in each for each in names)
-        resource = kinds.get(kind_of(gvk)) or served.resources.get(gvk) or resources.get(kind_of(gvk), "")
-        listed = {resource}.intersection(wanted.custom) if resource else guessed.get(_stem(gvk), set())
-        if wanted.has_data and group_of(gvk) in NETWORK_GROUPS:
-            listed = set()
-        is_restored = kind_of(gvk) in kinds or bool(listed)
-        if items and not served.has(gvk) and (listed or _stem(gvk) not in defined):
+        own = _own_items(gvk, names)
+        not_checked += len(names) - len(own)
+        items = [item for item in own if not wanted.namespaces or item.namespace in wanted.namespaces]
+        if items and kinds.is_unserved(gvk):
             problems.append(_not_served(gvk, items))
             not_served += len(items)
-        elif is_restored and resource not in excluded:
+        elif kinds.is_restored(gvk):
             (optional if kind_of(gvk) in COMPLETED_ARE_SKIPPED else expected).extend(items)
-            custom |= listed
+            custom |= kinds.listed(gvk)
         else:
             not_checked += len(items)
     problems += _missing_classes(lists, wanted, classes)
-    found = {each.namespace for each in (*expected, *optional)}
-    problems += [
-        Problem(Reason.NAMESPACE_MISSING, f"the backup has no object of namespace {name}")
-        for name in wanted.namespaces
-        if name not in found
-    ]
-    digest = sha256(file).hexdigest()
+    problems += _missing_namespaces(wanted, {item.namespace for item in (*expected, *optional)})
     return Contents(
         tuple(expected),
         tuple(optional),
         not_checked,
         not_served,
         tuple(problems),
-        digest,
+        sha256(file).hexdigest(),
         tuple(sorted(custom)),
         has_volumes=bool(lists.get(_VOLUMES)),
     )
+
+
+def _has_valid_namespaces(lists: Lists) -> bool:
+    places = (place for names in lists.values() for place in names if "/" in place)
+    return all(_NAMESPACE.fullmatch(place.partition("/")[0]) for place in places)
+
+
+def _own_items(gvk: str, names: Iterable[str]) -> list[Item]:
+    """Return the objects in namespaces, except those in sandboxes of checks that ran during the backup."""
+    items = (_item(gvk, name) for name in names if "/" in name)
+    return [item for item in items if not SANDBOX_NAME.fullmatch(item.namespace)]
+
+
+def _missing_namespaces(wanted: Wanted, namespaces: Container[str]) -> list[Problem]:
+    return [
+        Problem(Reason.NAMESPACE_MISSING, f"the backup has no object of namespace {name}")
+        for name in wanted.namespaces
+        if name not in namespaces
+    ]
+
+
+class _Kinds:
+    """What a check does with the kinds of a backup, by what this cluster serves."""
+
+    def __init__(self, lists: Lists, wanted: Wanted, served: Served) -> None:
+        self._wanted = wanted
+        self._served = served
+        self._restored = restored(has_data=wanted.has_data)
+        self._left_out = left_out(has_data=wanted.has_data)
+        self._resources = {kind_of(gvk): resource for gvk, resource in served.resources.items()}
+        stems = {_stem(gvk) for gvk in lists if gvk not in served.resources}
+        self._guessed = _by_stem(stems, set(wanted.custom).difference(served.resources.values()))
+        self._defined = _by_stem(stems, lists.get(_DEFINITIONS, ()))
+
+    def listed(self, gvk: str) -> set[str]:
+        """Return the custom resources of the check that a kind is, or may be if it is not served."""
+        if self._wanted.has_data and group_of(gvk) in NETWORK_GROUPS:
+            return set()
+        resource = self._resource(gvk)
+        return {resource}.intersection(self._wanted.custom) if resource else self._guessed.get(_stem(gvk), set())
+
+    def is_unserved(self, gvk: str) -> bool:
+        """Whether objects of a kind cannot be restored, because this cluster does not serve it."""
+        return not self._served.has(gvk) and (bool(self.listed(gvk)) or _stem(gvk) not in self._defined)
+
+    def is_restored(self, gvk: str) -> bool:
+        """Whether the sandbox takes objects of a kind."""
+        is_chosen = kind_of(gvk) in self._restored or bool(self.listed(gvk))
+        return is_chosen and self._resource(gvk) not in self._left_out
+
+    def _resource(self, gvk: str) -> str:
+        kind = kind_of(gvk)
+        return self._restored.get(kind) or self._served.resources.get(gvk) or self._resources.get(kind, "")
 
 
 def _in_one_version(lists: Lists, served: Served) -> Lists:

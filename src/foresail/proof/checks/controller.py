@@ -265,9 +265,10 @@ class RestoreChecks:
 
         A tenant's check that cannot be read, or is being deleted, counts as deleted: it keeps no sandbox.
         """
-        check, is_tenants = self.checks.get(key), key.namespace != self.velero_namespace
+        is_tenants = key.namespace != self.velero_namespace
         if key in self.checks.unread and not is_tenants:
             return None
+        check = self.checks.get(key)
         if check is not None and check.is_tenants and check.is_terminating:
             check = None
         owner = Key(key.namespace if is_tenants else "", key.name)
@@ -285,22 +286,33 @@ class RestoreChecks:
             return view if view.sandboxes or view.restores or view.config_maps or view.downloads else None
         if view.tenant is not None and tenants.refusal(check, view.tenant) is not None:
             return view
-        run = check.status.run
-        backup = next(iter(self.backups.by("uid", run.backup_uid)), None) if run is not None else None
+        return self._with_backups(view, check)
+
+    def _with_backups(self, view: CheckView, check: CheckRow) -> CheckView:
+        """Add what a check that may run depends on: Backups, volumes, and what was read in the background."""
+        is_tenants = view.tenant is not None
+        backup = self._backup_in_check(check)
         location = self._location(backup) if backup is not None else None
         return replace(
             view,
             backups=tuple(self._own_backups(check) if is_tenants else self._selected_backups(check)),
             authority=location.authority if location is not None else "",
             environment=self._environment(backup, location),
-            classes=tuple(sorted(each.name for each in self.classes)),
-            taken_volumes=tuple(
-                each.key.name for sandbox in view.sandboxes for each in self.volumes.by("sandbox", sandbox.key.name)
-            ),
-            free_volumes={each.free_class or "": each.key.name for each in self.volumes.by("free", "")},
+            classes=tuple(sorted(row.name for row in self.classes)),
+            taken_volumes=tuple(self._taken_volumes(view)),
+            free_volumes={row.free_class or "": row.key.name for row in self.volumes.by("free", "")},
             data=None if is_tenants else self.data,  # a tenant starts no pods
-            read_result=self.background_reads.result(key),
+            read_result=self.background_reads.result(view.key),
         )
+
+    def _backup_in_check(self, check: CheckRow) -> BackupRow | None:
+        run = check.status.run
+        return next(iter(self.backups.by("uid", run.backup_uid)), None) if run is not None else None
+
+    def _taken_volumes(self, view: CheckView) -> Iterator[str]:
+        for sandbox in view.sandboxes:
+            for row in self.volumes.by("sandbox", sandbox.key.name):
+                yield row.key.name
 
     def _selected_backups(self, check: CheckRow) -> Iterator[BackupRow]:
         """Return the Backups that the check of an administrator selects."""

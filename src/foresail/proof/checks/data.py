@@ -5,7 +5,7 @@
 Pods are read in the sandboxes only, every few seconds while such a check runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -132,20 +132,26 @@ def prove_fence(
     if result.found.problem:
         return _again(result, now)
     name = data_build.canary_name(run.id)
-    rows = {each.key.namespace: each for each in result.found.pods if each.key.name == name}
-    sandboxes = [sandbox for _, sandbox in result.query.sandboxes]
-    missing = [each for each in sandboxes if each not in rows]
+    rows = {row.key.namespace: row for row in result.found.pods if row.key.name == name}
+    missing = [sandbox for _, sandbox in result.query.sandboxes if sandbox not in rows]
     if missing:
-        labels, mark = labels_in_sandbox(check), build.marks(check, run.id)
-        outside = result.query.outside
-        made = [data_build.canary(settings, labels, Key(each, name), outside, mark) for each in missing]
-        return _created(made, result, now)
-    broken = [each for each in rows.values() if each.has_ended and not _is_answer(each)]
-    if broken:
-        return failed(Reason.CANARY_FAILED, f"the canary pod of the sandbox {_how(broken[0])}")
-    if not all(each.has_ended for each in rows.values()):
+        canaries = _canaries(check, run, settings, missing, result.query.outside)
+        return _created(canaries, result, now)
+    broken = next((row for row in rows.values() if row.has_ended and not _is_answer(row)), None)
+    if broken is not None:
+        return failed(Reason.CANARY_FAILED, f"the canary pod of the sandbox {_how(broken)}")
+    if not all(row.has_ended for row in rows.values()):
         return _again(result, now)
-    return _judged(check, run, sorted({each for row in rows.values() for each in _reached(row)}))
+    return _judged(check, run, sorted({target for row in rows.values() for target in _reached(row)}))
+
+
+def _canaries(
+    check: CheckRow, run: CheckRun, settings: DataSettings, sandboxes: Iterable[str], outside: str
+) -> list[Create]:
+    labels = labels_in_sandbox(check)
+    mark = build.marks(check, run.id)
+    name = data_build.canary_name(run.id)
+    return [data_build.canary(settings, labels, Key(sandbox, name), outside, mark) for sandbox in sandboxes]
 
 
 def _judged(check: CheckRow, run: CheckRun, reached: list[str]) -> Verdict | Recorded:
@@ -244,11 +250,11 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
     """Return what a run with depth Data waited for at its deadline; None if for Velero."""
     if run.depth != "Data":
         return None
-    result, within = view.pods_result, f"within {check.spec.deadline}"
+    within = f"within {check.spec.deadline}"
+    result = view.pods_result
     found = result.found if result is not None and result.query.run == run.id else None
     if run.fence is None and found is not None:
-        waits = next((each.waits for each in found.pods if each.waits), "") or found.problem
-        return failed(Reason.CANARY_FAILED, f"the canary pod did not end {within}{_colon(waits)}")
+        return _overdue_canary(found, within)
     restore = rules.restore_of(view, run)
     if restore is not None and restore.phase in _FILLS_VOLUMES:
         text = f"pods of the backup were not ready {within}: Velero was still restoring their volumes"
@@ -256,13 +262,26 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
     if restore is None or restore.phase != COMPLETED:
         return None
     verdict = kept_verdict(view, run) or Verdict()
-    if run.ready_seconds is not None:
-        why = failed(Reason.ASSERTION_FAILED, _overdue_assertion(run, found, within))
-        return msgspec.structs.replace(verdict, problems=why.problems, count=why.count)
+    if run.ready_seconds is None:
+        sandboxes = result.query.sandboxes if result is not None else ()
+        return _overdue_pods(run, found, sandboxes, verdict, within)
+    why = failed(Reason.ASSERTION_FAILED, _overdue_assertion(run, found, within))
+    return msgspec.structs.replace(verdict, problems=why.problems, count=why.count)
+
+
+def _overdue_canary(found: PodsFound, within: str) -> Verdict:
+    waits = next((row.waits for row in found.pods if row.waits), "") or found.problem
+    return failed(Reason.CANARY_FAILED, f"the canary pod did not end {within}{_colon(waits)}")
+
+
+def _overdue_pods(
+    run: CheckRun, found: PodsFound | None, sandboxes: Iterable[tuple[str, str]], verdict: Verdict, within: str
+) -> Verdict:
+    """Return which pods of the backup were not ready at the deadline, by their namespaces in the backup."""
     pods = pods_of_backup(run, found) if found is not None else []
-    late = [each for each in pods if not each.is_ready]
-    sources = {sandbox: source for source, sandbox in result.query.sandboxes} if result is not None else {}
-    shown = [f"{sources.get(each.key.namespace, '')}/{each.key.name}{_waits(each)}" for each in late[:_SHOWN]]
+    late = [row for row in pods if not row.is_ready]
+    sources = {sandbox: source for source, sandbox in sandboxes}
+    shown = [f"{sources.get(row.key.namespace, '')}/{row.key.name}{_waits(row)}" for row in late[:_SHOWN]]
     more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
     text = f"pods of the backup were not ready {within}{_colon(', '.join(shown))}{more}"
     why = failed(Reason.PODS_NOT_READY, text)

@@ -6,7 +6,7 @@ Each step finds what the one before has left, so a crash between any two is only
 check is removed at every reconcile, so no exit path needs a removal of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -23,7 +23,7 @@ from foresail.api.restore_check import (
     RestoreCheckStatus,
 )
 from foresail.api.velero import DOWNLOAD_REQUEST
-from foresail.plan import Action, Level, Note, Patch, Plan, Subject
+from foresail.plan import Action, Level, Note, Patch, Plan, ReadResult, Subject
 from foresail.proof.checks import build, data, data_build, rules, tenants
 from foresail.proof.checks.build import CONTENTS, RESTORED, RESULTS, VOLUMES
 from foresail.proof.checks.contents import Contents, Wanted
@@ -230,7 +230,7 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
     has_passed = not verdict.problems
     restore = rules.restore_of(view, run)
     keeps = rules.length(check.spec.keep_failed)
-    sandboxes = {each.source: each.key.name for each in view.sandboxes if each.run == run.id}
+    sandboxes = {row.source: row.key.name for row in view.sandboxes if row.run == run.id}
     result = CheckResult(
         id=run.id,
         backup=run.backup,
@@ -253,25 +253,12 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
         evidence=build.evidence_key(check, run.id).name,
         kept_until=whole(now) + keeps if keeps and not has_passed else None,
         problems=tuple(
-            CheckProblem(each.reason.value, each.message[:_LONGEST_PROBLEM])
-            for each in verdict.problems[:MOST_IN_STATUS]
+            CheckProblem(problem.reason.value, problem.message[:_LONGEST_PROBLEM])
+            for problem in verdict.problems[:MOST_IN_STATUS]
         ),
     )
-    record = {
-        "format": "foresail.dev/restore-check/v1",
-        "check": {"namespace": check.key.namespace, "name": check.key.name, "uid": check.uid},
-        "depth": run.depth,
-        **({"dataSpec": data_spec(check)} if run.depth == "Data" else {}),
-        "foresail": __version__,
-        "kubernetes": _kubernetes(view),
-        **msgspec.to_builtins(view.environment),
-        "restorePhase": restore.phase if restore is not None else "",
+    record = _evidence(view, check, run, verdict, restore) | {
         "sandboxes": sandboxes,
-        "problemCount": verdict.count,
-        "problems": [
-            msgspec.to_builtins(each) for each in verdict.problems[: MOST_IN_STATUS if check.is_tenants else None]
-        ],
-        "digests": dict(verdict.digests),
         **msgspec.to_builtins(msgspec.structs.replace(result, kept_until=None, problems=())),
     }
     after = msgspec.structs.replace(
@@ -285,6 +272,29 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
     note = Note(RESTORE_CHECK, check.key, check.uid, result.reason, f"Backup {run.backup}: {result.message}", level)
     plan = _report(check, after, (True, Reason.WAITING, "Waiting for the next run"), now)
     return replace(plan, actions=(build.evidence(check, run.id, record),), notes=(note,))
+
+
+def _evidence(
+    view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, restore: RestoreRow | None
+) -> dict[str, object]:
+    """Return what the evidence has beside the result: the circumstances and every problem."""
+    most = MOST_IN_STATUS if check.is_tenants else None
+    record: dict[str, object] = {
+        "format": "foresail.dev/restore-check/v1",
+        "check": {"namespace": check.key.namespace, "name": check.key.name, "uid": check.uid},
+        "depth": run.depth,
+    }
+    if run.depth == "Data":
+        record["dataSpec"] = data_spec(check)
+    return record | {
+        "foresail": __version__,
+        "kubernetes": _kubernetes(view),
+        **msgspec.to_builtins(view.environment),
+        "restorePhase": restore.phase if restore is not None else "",
+        "problemCount": verdict.count,
+        "problems": [msgspec.to_builtins(problem) for problem in verdict.problems[:most]],
+        "digests": dict(verdict.digests),
+    }
 
 
 def data_spec(check: CheckRow) -> dict[str, object]:
@@ -310,26 +320,48 @@ def read(
     view: CheckView, check: CheckRow, run: CheckRun, restore: RestoreRow | None, now: datetime
 ) -> Plan | FilesFound:
     """Return what the files of a run say; a Plan if there is something to do or to wait for before."""
-    names: tuple[str, ...] = (CONTENTS,) if restore is None else (CONTENTS, RESTORED, RESULTS)
-    if restore is None and run.depth == "Data":
-        names += (VOLUMES,)
-    rows = {each.key.name: each for each in view.downloads if each.run == run.id and not each.is_terminating}
-    found = {name: rows[f"check-{run.id}-{name}"] for name in names if f"check-{run.id}-{name}" in rows}
-    query = _files(view, check, run, restore, found) if len(found) == len(names) else None
+    names = _needed_files(run, restore)
+    rows = _download_rows(view, run, names)
+    query = _files(view, check, run, restore, rows) if len(rows) == len(names) else None
     result = view.files_result
     if query is not None and result is not None and result.query == query:
-        if result.found.is_final or not result.found.problem:
-            return result.found
-        again = result.started + PAUSE
-        return Plan(wake_at=again) if now < again else Plan(_replaced(found.values()))
-    stale = [each for each in found.values() if _is_stale(each, run, names, now)]
+        return _answer(result, rows.values(), now)
+    stale = [row for row in rows.values() if _is_stale(row, run, names, now)]
     if stale:
         return Plan(_replaced(stale))
-    if len(found) < len(names):
-        return Plan(tuple(build.download(check, run, each) for each in names if each not in found))
-    if query is None or not all(each.url for each in found.values()):
-        return Plan(wake_at=min((each.created or now) + SILENCE for each in found.values() if not each.url))
+    if query is None:
+        return Plan(_missing_downloads(check, run, names, rows))
+    silent = [row for row in rows.values() if not row.url]
+    if silent:
+        return Plan(wake_at=min((row.created or now) + SILENCE for row in silent))
     return Plan(reads=(query,))
+
+
+def _answer(result: ReadResult[Files, FilesFound], rows: Iterable[DownloadRow], now: datetime) -> Plan | FilesFound:
+    """Return what the files say; after a failure, a pause and new requests."""
+    if result.found.is_final or not result.found.problem:
+        return result.found
+    again = result.started + PAUSE
+    return Plan(wake_at=again) if now < again else Plan(_replaced(rows))
+
+
+def _missing_downloads(
+    check: CheckRow, run: CheckRun, names: Iterable[str], rows: Container[str]
+) -> tuple[Action, ...]:
+    return tuple(build.download(check, run, name) for name in names if name not in rows)
+
+
+def _needed_files(run: CheckRun, restore: RestoreRow | None) -> tuple[str, ...]:
+    """Return the files to read: those of the backup before the restore, and those of the restore after it."""
+    if restore is not None:
+        return (CONTENTS, RESTORED, RESULTS)
+    return (CONTENTS, VOLUMES) if run.depth == "Data" else (CONTENTS,)
+
+
+def _download_rows(view: CheckView, run: CheckRun, names: Iterable[str]) -> dict[str, DownloadRow]:
+    """Return the DownloadRequests of a run by the file that they are for."""
+    rows = {row.key.name: row for row in view.downloads if row.run == run.id and not row.is_terminating}
+    return {name: rows[f"check-{run.id}-{name}"] for name in names if f"check-{run.id}-{name}" in rows}
 
 
 def _files(

@@ -1,7 +1,8 @@
 """How a check ends: what arrived in the sandbox, compared item by item with what the backup has."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import msgspec
@@ -114,34 +115,12 @@ def judge(
     if lists is None or lines is None:
         return None
     errors, warnings = _RestoreMessages(lines[0]), _RestoreMessages(lines[1])
-    actions = _actions(lists)
-    found, expected = 0, contents.not_served
-    not_checked = contents.not_checked
-    refused: list[Problem] = []
-    missing: list[Problem] = []
-    used: set[str] = set()
-    optional = frozenset(contents.optional)
-    for item in (*contents.expected, *contents.optional):
-        sandbox = sandboxes.get(item.namespace, "")
-        action = actions.get((*kind_of(item.gvk), sandbox, item.name), "")
-        said = errors.about(item, sandbox) if action == "failed" else ""
-        used.add(said)
-        if action in _ARRIVED:
-            expected, found = expected + 1, found + 1
-        elif (
-            action == "skipped"
-            or (not action and item in optional)
-            or _is_made_by_cluster(item, sandbox, said, warnings)
-        ):
-            not_checked += 1
-        else:
-            expected += 1
-            (refused if action else missing).append(_problem(item, sandbox, action, said, warnings))
-    rest = [each for each in errors.lines if each not in used]
-    if phase != COMPLETED and (rest or not (refused or missing or contents.problems)):
-        shown = "; ".join(_tidy(each) for each in rest[:_SHOWN]) or "Velero reports no error"
-        refused.append(Problem(Reason.RESTORE_PARTIALLY_FAILED, f"the restore is {phase}: {shown}"))
-    problems = [*contents.problems, *refused, *missing]
+    compared = _compare(contents, sandboxes, _actions(lists), errors, warnings)
+    problems = [*contents.problems, *compared.refused]
+    has_problems = bool(problems or compared.missing)
+    problems += _restore_problem(phase, errors, compared.used, is_explained=has_problems)
+    problems += compared.missing
+    expected = contents.not_served + compared.expected
     if not (expected or problems):
         problems = [Problem(Reason.BACKUP_EMPTY, "the backup has no object that a new namespace does not have anyway")]
     digests = (
@@ -149,7 +128,60 @@ def judge(
         ("restored", sha256(restored or b"").hexdigest()),
         ("results", sha256(results or b"").hexdigest()),
     )
-    return Verdict(tuple(problems[:MOST_IN_EVIDENCE]), len(problems), expected, found, not_checked, digests)
+    not_checked = contents.not_checked + compared.not_checked
+    shown = tuple(problems[:MOST_IN_EVIDENCE])
+    return Verdict(shown, len(problems), expected, compared.found, not_checked, digests)
+
+
+@dataclass(slots=True)
+class _Compared:
+    """What arrived of the objects of a backup, and Velero's lines about those that did not."""
+
+    expected: int = 0
+    found: int = 0
+    not_checked: int = 0
+    refused: list[Problem] = field(default_factory=list)
+    missing: list[Problem] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+
+def _compare(
+    contents: Contents,
+    sandboxes: Mapping[str, str],
+    actions: Mapping[tuple[str, str, str, str], str],
+    errors: "_RestoreMessages",
+    warnings: "_RestoreMessages",
+) -> _Compared:
+    """Compare each object of the backup with what Velero did with it."""
+    compared = _Compared()
+    optional = frozenset(contents.optional)
+    for item in (*contents.expected, *contents.optional):
+        sandbox = sandboxes.get(item.namespace, "")
+        action = actions.get((*kind_of(item.gvk), sandbox, item.name), "")
+        said = errors.about(item, sandbox) if action == "failed" else ""
+        compared.used.add(said)
+        is_skipped = action == "skipped" or (not action and item in optional)
+        if action in _ARRIVED:
+            compared.expected += 1
+            compared.found += 1
+        elif is_skipped or _is_made_by_cluster(item, sandbox, said, warnings):
+            compared.not_checked += 1
+        else:
+            compared.expected += 1
+            problem = _problem(item, sandbox, action, said, warnings)
+            (compared.refused if action else compared.missing).append(problem)
+    return compared
+
+
+def _restore_problem(
+    phase: str, errors: "_RestoreMessages", used: Container[str], *, is_explained: bool
+) -> list[Problem]:
+    """Return the problem of a restore that is not complete, unless the problems of objects explain it."""
+    rest = [line for line in errors.lines if line not in used]
+    if phase == COMPLETED or (is_explained and not rest):
+        return []
+    shown = "; ".join(_tidy(line) for line in rest[:_SHOWN]) or "Velero reports no error"
+    return [Problem(Reason.RESTORE_PARTIALLY_FAILED, f"the restore is {phase}: {shown}")]
 
 
 def failed(reason: Reason, message: str) -> Verdict:

@@ -82,22 +82,32 @@ def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Cont
     """Return the contents of a backup of one namespace; None if the files are not of Velero's shape."""
     lists = raw_lists(resources)
     infos = volume_infos(volumes, _infos) if volumes is not None else []
-    names = names_in(lists[_VOLUMES], MOST_VOLUMES) if lists is not None and _VOLUMES in lists else []
-    if lists is None or infos is None or names is None:
+    if lists is None or infos is None:
         return None
-    claims = (each.pvc_name for each in infos)
-    if _longest(lists) > _LONGEST_KIND or _longest(names) > _LONGEST_NAME or _longest(claims) > _LONGEST_NAME:
+    names = names_in(lists[_VOLUMES], MOST_VOLUMES) if _VOLUMES in lists else []
+    if names is None or _is_too_long(lists, names, infos):
         return None
     here, elsewhere = f'"{namespace}/'.encode(), b"/"
-    found = {_kind(each): bytes(raw) for each, raw in lists.items()}
-    own = sorted((kind, count) for kind, raw in found.items() if (count := raw.count(here)))
+    objects = {_kind(name): bytes(raw) for name, raw in lists.items()}
+    own = sorted((kind, count) for kind, raw in objects.items() if (count := raw.count(here)))
     return Contents(
         kinds=tuple(kind for kind, _ in own),
         counts=tuple(count for _, count in own),
-        cluster_kinds=tuple(sorted(kind for kind, raw in found.items() if elsewhere not in raw)),
+        cluster_kinds=tuple(sorted(kind for kind, raw in objects.items() if elsewhere not in raw)),
         volumes=tuple(sorted(_as_they_were(names, infos))),
-        copied=tuple(sorted({each.pvc_name for each in infos if each.backup_method == _FILES})),
+        copied=_copied_claims(infos),
     )
+
+
+def _copied_claims(infos: list[_VolumeInfo]) -> tuple[str, ...]:
+    """Return the claims whose files are in the backup."""
+    return tuple(sorted({info.pvc_name for info in infos if info.backup_method == _FILES}))
+
+
+def _is_too_long(lists: Iterable[str], volumes: list[str], infos: list[_VolumeInfo]) -> bool:
+    """Whether a kind, a volume or a claim has a name that Kubernetes does not allow."""
+    longest_name = max(_longest(volumes), _longest(info.pvc_name for info in infos))
+    return _longest(lists) > _LONGEST_KIND or longest_name > _LONGEST_NAME
 
 
 def _longest(names: Iterable[str]) -> int:

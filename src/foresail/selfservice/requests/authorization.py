@@ -127,35 +127,39 @@ def is_still_refused(view: RequestView) -> bool:
 def _authorize_backup(
     view: RequestView, policy: PolicyRow, spec: dict[str, Any], now: datetime
 ) -> Authorized | Refused | Waiting:
-    kinds = tuple(spec.get("includedNamespaceScopedResources") or ())
-    secrets = _secrets_checks(view, spec)
+    check = _pod_check(view, policy, spec)
+    if view.access is None or not (check.checks_pods or check.kinds or check.secrets or check.volume_policies):
+        return Authorized(spec)
+    pods = _checked_pods(view.access, check, now)
+    if pods is None:
+        return Waiting(read=check)
+    again = _next_attempt(view.access)
+    if pods.problem and again is not None:
+        text = f"Cannot read the pods of namespace {check.namespace}, the served kinds or the requester's access"
+        message = _retried(text, pods.problem)
+        return Waiting(read=check, message=message) if now >= again else Waiting(wake_at=again, message=message)
+    return _refused_pods(check, pods, policy) or _checked_backup(view, spec, check, pods)
+
+
+def _pod_check(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> PodCheck:
+    """Return what must be known about the namespace of a backup before Velero gets it."""
     refuses_files = file_system.is_refused(policy)
-    check = PodCheck(
+    return PodCheck(
         view.request.key.namespace,
         checks_hooks=annotations.are_refused(policy),
         checks_files=refuses_files and access.holds_pods(spec),
-        kinds=kinds,
-        secrets=secrets,
+        kinds=tuple(spec.get("includedNamespaceScopedResources") or ()),
+        secrets=_secrets_checks(view, spec),
         volume_policies=_administrators_volume_policies(view, spec) if refuses_files else None,
     )
-    if view.access is None or not (check.checks_pods or kinds or secrets or check.volume_policies):
-        return Authorized(spec)
-    read_result = view.access.read_result
-    is_same = read_result is not None and read_result.query == check
-    if (
-        read_result is None
-        or not is_same
-        or not isinstance(read_result.found, PodsChecked)
-        or read_result.started + FRESH < now
-    ):
-        return Waiting(read=check)
-    found = read_result.found
-    again = _next_attempt(view.access)
-    if found.problem and again is not None:
-        text = f"Cannot read the pods of namespace {check.namespace}, the served kinds or the requester's access"
-        message = _retried(text, found.problem)
-        return Waiting(read=check, message=message) if now >= again else Waiting(wake_at=again, message=message)
-    return _refused_pods(check, found, policy) or _checked_backup(view, spec, check, found)
+
+
+def _checked_pods(known: AccessView, check: PodCheck, now: datetime) -> PodsChecked | None:
+    """Return what this very check has found a moment ago; None if it must be made."""
+    result = known.read_result
+    if result is None or result.query != check or result.started + FRESH < now:
+        return None
+    return result.found if isinstance(result.found, PodsChecked) else None
 
 
 def _refused_pods(check: PodCheck, found: PodsChecked, policy: PolicyRow) -> Refused | None:
@@ -230,30 +234,51 @@ def _authorize_restore(
     view: RequestView, policy: PolicyRow, spec: dict[str, Any], now: datetime
 ) -> Authorized | Refused | Waiting:
     options = options_of(view, policy, spec)
-    backup = view.source.velero if view.source is not None else None
-    most = policy.spec.restore.maximum_objects
-    if not options.is_by_requester and not options.checks_volumes and most == NO_MAXIMUM:
+    has_maximum = policy.spec.restore.maximum_objects != NO_MAXIMUM
+    if not (options.is_by_requester or options.checks_volumes or has_maximum):
         copied = view.copied if access.may_restore_pods(options) else ()
         return _refused_files(view, policy, copied, restores_claims=True) or Authorized(spec)
+    backup = view.source.velero if view.source is not None else None
     if backup is None:
         return Waiting()
     known = view.access or AccessView()
-    read_result = known.read_result
-    if read_result is not None and isinstance(read_result.query, Check) and isinstance(read_result.found, Checked):
-        is_same = (read_result.query.backup_uid, read_result.query.options) == (backup.uid, options)
-        if is_same and read_result.found.verdict is not None and now <= read_result.started + FRESH:
-            verdict = read_result.found.verdict
-            copied = (*verdict.copied, *(view.copied if access.PODS in verdict.allowed else ()))
-            refused = _refused_files(view, policy, copied, restores_claims=access.CLAIMS in verdict.allowed)
-            return refused or _within(policy, spec, verdict, options)
-        if is_same and read_result.found.is_too_large:
-            return access.too_large(view.request.source)
-        again = _next_attempt(known)
-        if is_same and read_result.found.problem and again is not None and now < again:
-            text = f"Cannot check access to the contents of backup {view.request.source}"
-            return Waiting(wake_at=again, message=_retried(text, read_result.found.problem))
+    check = _check(known, backup, options)
+    answer = _checked_restore(view, policy, spec, check, now)
+    if answer is not None:
+        return answer
     waiting = None if known.has_contents else _files(view, backup, known, now)
-    return waiting or Waiting(read=_check(known, backup, options))
+    return waiting or Waiting(read=check)
+
+
+def _checked_restore(
+    view: RequestView, policy: PolicyRow, spec: dict[str, Any], check: Check, now: datetime
+) -> Authorized | Refused | Waiting | None:
+    """Return what the last check of the contents comes to; None if there is none that still counts."""
+    known = view.access or AccessView()
+    result = known.read_result
+    if result is None or not isinstance(result.query, Check) or not isinstance(result.found, Checked):
+        return None
+    if (result.query.backup_uid, result.query.options) != (check.backup_uid, check.options):
+        return None
+    checked = result.found
+    if checked.verdict is not None and now <= result.started + FRESH:
+        return _judged_restore(view, policy, spec, checked.verdict, check.options)
+    if checked.is_too_large:
+        return access.too_large(view.request.source)
+    again = _next_attempt(known)
+    if not checked.problem or again is None or now >= again:
+        return None
+    text = f"Cannot check access to the contents of backup {view.request.source}"
+    return Waiting(wake_at=again, message=_retried(text, checked.problem))
+
+
+def _judged_restore(
+    view: RequestView, policy: PolicyRow, spec: dict[str, Any], verdict: access.Verdict, options: Options
+) -> Authorized | Refused:
+    of_pods = view.copied if access.PODS in verdict.allowed else ()
+    copied = (*verdict.copied, *of_pods)
+    refused = _refused_files(view, policy, copied, restores_claims=access.CLAIMS in verdict.allowed)
+    return refused or _within(policy, spec, verdict, options)
 
 
 def _refused_files(

@@ -78,6 +78,11 @@ def decide(view: GarbageView, now: datetime) -> Plan:
     )
 
 
+def is_deleted(view: GarbageView, plan: Plan) -> bool:
+    """Whether a Plan deletes the object, instead of making a location read-only."""
+    return view.used is None and bool(plan.actions)
+
+
 def _suspend(view: GarbageView, row: LocationRow) -> Plan:
     if row.suspended and row.is_read_only:
         return Plan()

@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api.nonadmin import RestoredGroup, RestoredItems
 from foresail.api.velero_files import named_lists
-from foresail.selfservice.results.file import parts
+from foresail.selfservice.results.file import Results, parts
 
 MOST_NAMES = 5
 """Names that the status keeps of each group."""
@@ -50,16 +50,13 @@ class Entry(msgspec.Struct, frozen=True):
 
 def restored_items(namespace: str, listed: bytes, results: bytes = b"{}") -> RestoredItems | None:
     """Return what happened to the objects of a namespace; None if a file is not of Velero's shape."""
-    lists, found = named_lists(listed), parts(results)
-    if lists is None or found is None:
+    lists = named_lists(listed)
+    lines = parts(results)
+    if lists is None or lines is None:
         return None
     entries = sorted(_entries(namespace, lists), key=str)
-    warnings = ((found.warnings and found.warnings.namespaces) or {}).get(namespace) or []
-    existing = {(match["kind"], match["name"]) for match in map(_EXISTS.search, warnings) if match is not None}
-    names: dict[str, set[str]] = {}
-    for entry in entries:
-        names.setdefault(entry.kind, set()).add(entry.name)
-    own = [entry for entry in entries if not follows(entry, names)]
+    existing = _existing(namespace, lines)
+    own = _own(entries)
     rest = [entry for entry in own if entry.action not in (_CREATED, _UPDATED, _SKIPPED)]
     return RestoredItems(
         created=_group(entry for entry in own if entry.action == _CREATED),
@@ -69,6 +66,21 @@ def restored_items(namespace: str, listed: bytes, results: bytes = b"{}") -> Res
         unchanged=sum(entry.action == _SKIPPED for entry in own),
         following=len(entries) - len(own),
     )
+
+
+def _own(entries: list[Entry]) -> list[Entry]:
+    """Return the entries without those that Kubernetes makes for others."""
+    names: dict[str, set[str]] = {}
+    for entry in entries:
+        names.setdefault(entry.kind, set()).add(entry.name)
+    return [entry for entry in entries if not follows(entry, names)]
+
+
+def _existing(namespace: str, results: Results) -> set[tuple[str, str]]:
+    """Return the objects of which Velero warns that they exist, by kind and name."""
+    by_namespace = (results.warnings.namespaces if results.warnings else None) or {}
+    matches = map(_EXISTS.search, by_namespace.get(namespace) or [])
+    return {(match["kind"], match["name"]) for match in matches if match is not None}
 
 
 def follows(entry: Entry, names: Mapping[str, set[str]]) -> bool:

@@ -115,7 +115,10 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
     meta, spec, status = wire.metadata, wire.spec, wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    annotations, is_backup = meta.annotations or {}, family is BACKUPS
+    is_backup = family is BACKUPS
+    annotations = meta.annotations or {}
+    labels = meta.labels or {}
+    of_backup: Mapping[str, str] = annotations if is_backup else {}
     asked = spec.backup_spec if is_backup else spec.restore_spec
     source = None if is_backup else _source.decode(asked).backup_name
     is_oversized = memoryview(asked).nbytes > LARGEST_SPEC
@@ -128,7 +131,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         created=meta.creation_timestamp,
         is_terminating=meta.deletion_timestamp is not None,
         finalizer_index=_index(meta.finalizers, family.finalizer),
-        has_others_finalizers=any(each != family.finalizer for each in meta.finalizers),
+        has_others_finalizers=any(finalizer != family.finalizer for finalizer in meta.finalizers),
         is_to_be_deleted=bool(spec.delete_backup),
         is_to_be_forced=bool(spec.force_delete_backup),
         source=up_to(LONGEST_NAME, source or ""),
@@ -136,17 +139,21 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         status=_status(status, is_backup=is_backup),
         requester=requester,
         requester_groups=groups,
-        restored_by=sys.intern((meta.labels or {}).get(velero.RESTORE_NAME_LABEL, "")),
+        restored_by=sys.intern(labels.get(velero.RESTORE_NAME_LABEL, "")),
         is_oversized=is_oversized,
-        schedule_uid=sys.intern(annotations.get(SCHEDULE_UID, "")) if is_backup else "",
-        slot=instant(annotations[SLOT]) if is_backup and SLOT in annotations else None,
-        delete_after=instant(annotations[DELETE_AFTER]) if is_backup and DELETE_AFTER in annotations else None,
-        waits_for_approval=is_backup and DELETE_REASON in annotations and DELETE_AFTER not in annotations,
-        is_pinned=is_backup and annotations.get(PINNED) == "true",
-        adopted=(meta.labels or {}).get(SYNCED_FROM, "") if is_backup else "",
-        adopted_uid=annotations.get(ADOPTED, "") if is_backup else "",
+        schedule_uid=sys.intern(of_backup.get(SCHEDULE_UID, "")),
+        slot=_instant_in(of_backup, SLOT),
+        delete_after=_instant_in(of_backup, DELETE_AFTER),
+        waits_for_approval=DELETE_REASON in of_backup and DELETE_AFTER not in of_backup,
+        is_pinned=of_backup.get(PINNED) == "true",
+        adopted=labels.get(SYNCED_FROM, "") if is_backup else "",
+        adopted_uid=of_backup.get(ADOPTED, ""),
         edited=None if is_backup else meta.spec_written,
     )
+
+
+def _instant_in(annotations: Mapping[str, str], name: str) -> datetime | None:
+    return instant(annotations[name]) if name in annotations else None
 
 
 def _has_begun(status: nonadmin.RequestStatus, *, is_backup: bool) -> bool:

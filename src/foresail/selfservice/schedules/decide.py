@@ -7,6 +7,7 @@ import msgspec
 
 from foresail.api.instants import stamp, whole
 from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.deletion import Stored
 from foresail.plan import Action, Level, Note, Patch, Plan, Subject
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.status import ACCEPTED, BACKING_OFF, CREATED, FALSE, NEW, TRUE, NewCondition, forward
@@ -38,34 +39,38 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     reconcile records it. skipImmediately is removed from the spec after the status says that it was applied.
     """
     schedule, subject = view.schedule, subject_of(view.schedule)
+    is_cleared = is_to_be_cleared(schedule)
     old = outdated(view, now) if verdict.refused is None else held(schedule.status.observed)
-    gone = old.gone if verdict.fires is None and not is_to_be_cleared(schedule) else None
+    gone = old.gone if verdict.fires is None and not is_cleared else None
     if gone is not None:
         old = msgspec.structs.replace(old, ledger=old.ledger.with_deletion(gone, now))
     after = next_status(view, verdict, old, now)
     body = patch_body(schedule.status, after)
-    actions: list[Action] = []
-    if verdict.fires is not None:
-        actions = [build.create_run(schedule, verdict.fires), *map(build.delete_refused, refused_runs(view))]
-    elif gone is not None:
-        row = next(row for row in view.backups if row.key.name == gone.name)
-        actions = [build.request_deletion(row, now, old.decision.goes[gone.name])]
-    else:
-        actions = list(_marks(view, old, now))
-    if is_to_be_cleared(schedule):
+    actions = _actions(view, verdict, old, gone, now)
+    if is_cleared:
         actions.append(build.remove_skip(schedule))
-    is_written = bool(body) and not is_to_be_cleared(schedule)  # the write before it would make this one stale
+    is_written = bool(body) and not is_cleared  # the write before it would make this one stale
     status = Patch(NON_ADMIN_SCHEDULE, schedule.key, {"status": body}, schedule.version, "status")
     if gone is not None and is_written:  # a crash may count a deletion twice, never not at all
         actions.insert(0, status)
     return Plan(
         actions=tuple(actions),
         status=status if is_written and gone is None else None,
-        notes=tuple(_note(subject, *each) for each in _news(view, verdict, after)),
+        notes=tuple(_note(subject, *report) for report in _news(view, verdict, after)),
         wake_at=next_reconcile(verdict, old.later, now),
         subject=subject,
         verdict=verdict,
     )
+
+
+def _actions(view: ScheduleView, verdict: Verdict, old: Outdated, gone: Stored | None, now: datetime) -> list[Action]:
+    """Return the writes about runs: create one, delete one, or mark some that go."""
+    if verdict.fires is not None:
+        return [build.create_run(view.schedule, verdict.fires), *map(build.delete_refused, refused_runs(view))]
+    if gone is None:
+        return list(_marks(view, old, now))
+    row = next(row for row in view.backups if row.key.name == gone.name)
+    return [build.request_deletion(row, now, old.decision.goes[gone.name])]
 
 
 def _marks(view: ScheduleView, old: Outdated, now: datetime) -> Iterator[Action]:
@@ -162,27 +167,36 @@ def blocked_by(view: ScheduleView, verdict: Verdict) -> Refused | None:
 
 def _news(view: ScheduleView, verdict: Verdict, after: ScheduleStatus) -> Iterator[tuple[Reason, str, Level]]:
     """Return what to report as Events: conditions with another status or reason, and what happened to slots."""
-    before, found = view.schedule.status, verdict.found
-    old = {each.type: (each.status, each.reason) for each in before.conditions}
-    for each in after.conditions:
-        is_twice = each.type == READY and verdict.refused is not None
-        if old.get(each.type) != (each.status, each.reason) and each.reason != Reason.SCHEDULED and not is_twice:
-            warns = each.status == FALSE and each.reason not in (Reason.PAUSED, Reason.OUTSIDE_WINDOW)
-            yield Reason(each.reason), each.message, Level.WARNING if warns else Level.NORMAL
-    if found.future:
-        yield Reason.TIME_IN_FUTURE, in_future_text(found.future), Level.WARNING
-    if found.observed.ignored and not (before.observed and before.observed.ignored):
+    before, evaluation = view.schedule.status, verdict.found
+    yield from _new_conditions(verdict, before, after)
+    if evaluation.future:
+        yield Reason.TIME_IN_FUTURE, in_future_text(evaluation.future), Level.WARNING
+    if evaluation.observed.ignored and not (before.observed and before.observed.ignored):
         yield Reason.SKIP_NOT_APPLIED, skip_not_applied_text(NON_ADMIN_SCHEDULE.name), Level.NORMAL
-    if found.skipped:
-        yield Reason.SKIPPED, skipped_text(found.base, verdict.upcoming), Level.NORMAL
+    if evaluation.skipped:
+        yield Reason.SKIPPED, skipped_text(evaluation.base, verdict.upcoming), Level.NORMAL
     if verdict.dropped is not None:
         yield Reason.SKIPPED, dropped_text(verdict.dropped, verdict.due or verdict.upcoming), Level.NORMAL
     if verdict.not_run is not None:
         is_late = verdict.not_run.expired > 0
         reason, level = (Reason.DEADLINE_EXCEEDED, Level.WARNING) if is_late else (Reason.OUTSIDE_WINDOW, Level.NORMAL)
-        yield reason, not_run_text(verdict.not_run, found.base), level
+        yield reason, not_run_text(verdict.not_run, evaluation.base), level
     if verdict.fires is not None and verdict.missed:
-        yield Reason.MISSED, missed_text(verdict.missed, found.base, verdict.fires), Level.WARNING
+        yield Reason.MISSED, missed_text(verdict.missed, evaluation.base, verdict.fires), Level.WARNING
+
+
+def _new_conditions(
+    verdict: Verdict, before: ScheduleStatus, after: ScheduleStatus
+) -> Iterator[tuple[Reason, str, Level]]:
+    """Yield the conditions with another status or reason, except those that an Event of their own reports."""
+    old = {condition.type: (condition.status, condition.reason) for condition in before.conditions}
+    for condition in after.conditions:
+        is_same = old.get(condition.type) == (condition.status, condition.reason)
+        is_twice = condition.type == READY and verdict.refused is not None
+        if is_same or is_twice or condition.reason == Reason.SCHEDULED:
+            continue
+        warns = condition.status == FALSE and condition.reason not in (Reason.PAUSED, Reason.OUTSIDE_WINDOW)
+        yield Reason(condition.reason), condition.message, Level.WARNING if warns else Level.NORMAL
 
 
 def subject_of(schedule: ScheduleRow) -> Subject:

@@ -4,7 +4,7 @@ A run counts only if its Velero Backup exists. If the quota is reached and a run
 delete after that run goes before it, one backup at a time: otherwise no run could ever start.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -49,36 +49,78 @@ def outdated(view: ScheduleView, now: datetime) -> Outdated:
     if policy is None or policy.spec.schedules.keep_last is None:
         return Outdated(ledger=ledger_of(observed))
     rules = rules_of(policy)
-    stored, rows = list(stored_runs(view)), {row.key.name: row for row in view.backups}
+    stored = list(stored_runs(view))
+    rows = {row.key.name: row for row in view.backups}
     copies = [_copy(row, rows[row.name], view) for row in stored]
-    reasons, why = kept(copies, rules), why_not_kept(copies, rules)
+    reasons = kept(copies, rules)
     opens = {row.name: rows[row.name].created + minimum_age(policy) for row in stored}  # when it may be deleted
-    gives_up = {copy.name: why(copy) for copy in copies if not reasons[copy.name] and opens[copy.name] <= now}
+    gives_up = _given_up(copies, rules, reasons, opens, now)
     if view.is_full and not any(map(_is_on_its_way, view.backups)):
         stored, gives_up = _make_room(view, stored, copies, gives_up, now)
-    digest, ledger = f"keepLast {rules.last}", ledger_of(observed)
-    is_edited = observed is not None and observed.retention != digest
-    doubt = next(_doubts(view, now), "") if gives_up or any(map(is_marked, view.backups)) else ""
-    grace = length_of(policy.spec.schedules.grace_period) or timedelta()
-    circumstances = Circumstances(
-        grace, ledger, deletion.approved(view.schedule.approved), is_edited=is_edited, doubt=doubt
-    )
+    circumstances = _circumstances(view, policy, gives_up, now)
     decision = deletion.decide(stored, gives_up, circumstances, now)
     going = [row for row in stored if _UNDECIDED.issuperset(reasons[row.name])]
-    is_settled = not (doubt or view.restored) and deletion.may_take_effect(going, stored, circumstances, now)
+    is_blocked = bool(circumstances.doubt or view.restored)
+    is_settled = not is_blocked and deletion.may_take_effect(going, stored, circumstances, now)
     instants = [*opens.values(), decision.next_at]
-    if doubt or view.restored:
+    if is_blocked:
         instants.append(now + RECHECK)
-    gone = next(iter(decision.deletes), None)
     return Outdated(
         decision,
-        digest if not is_edited or is_settled else observed.retention if observed is not None else "",
-        ledger,
+        _digest_in_effect(rules, observed, is_settled=is_settled),
+        circumstances.ledger,
         _blocked_by(view, decision),
-        grace,
-        min((instant for instant in instants if instant is not None and instant > now), default=None),
-        next((row for row in stored if row.name == gone), None),
+        circumstances.grace,
+        _first_after(instants, now),
+        _first_to_go(stored, decision),
     )
+
+
+def _given_up(
+    copies: list[Copy],
+    rules: Rules,
+    reasons: Mapping[str, tuple[Rule, ...]],
+    opens: Mapping[str, datetime],
+    now: datetime,
+) -> dict[str, str]:
+    """Return why no rule keeps a run that is old enough to be deleted, by its name."""
+    why = why_not_kept(copies, rules)
+    return {copy.name: why(copy) for copy in copies if not reasons[copy.name] and opens[copy.name] <= now}
+
+
+def _circumstances(view: ScheduleView, policy: PolicyRow, gives_up: dict[str, str], now: datetime) -> Circumstances:
+    """Return what the decision about deletions depends on, beside the runs."""
+    observed = view.schedule.status.observed
+    doubt = ""
+    if gives_up or any(map(is_marked, view.backups)):
+        doubt = next(_doubts(view, now), "")
+    return Circumstances(
+        length_of(policy.spec.schedules.grace_period) or timedelta(),
+        ledger_of(observed),
+        deletion.approved(view.schedule.approved),
+        is_edited=observed is not None and observed.retention != _digest(rules_of(policy)),
+        doubt=doubt,
+    )
+
+
+def _digest(rules: Rules) -> str:
+    return f"keepLast {rules.last}"
+
+
+def _digest_in_effect(rules: Rules, observed: Observed | None, *, is_settled: bool) -> str:
+    """Return the digest to remember: after an edit the former one, until few enough runs go."""
+    if observed is None or is_settled:
+        return _digest(rules)
+    return observed.retention
+
+
+def _first_after(instants: Iterable[datetime | None], now: datetime) -> datetime | None:
+    return min((instant for instant in instants if instant is not None and instant > now), default=None)
+
+
+def _first_to_go(stored: list[Stored], decision: Decision) -> Stored | None:
+    name = next(iter(decision.deletes), None)
+    return next((row for row in stored if row.name == name), None)
 
 
 def held(observed: Observed | None) -> Outdated:

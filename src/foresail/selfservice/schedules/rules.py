@@ -28,13 +28,13 @@ from foresail.selfservice.rows.schedules import ScheduleRow
 from foresail.selfservice.rows.velero import glimpse
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.specs.build import backup_spec
-from foresail.slots.due import base_of, last_slot, missed_before, unrecorded_slot
-from foresail.slots.edits import BeforeEdit
+from foresail.slots.due import base_of, last_slot, unrecorded_slot
+from foresail.slots.edits import BeforeEdit, dropped_slot, zone_to_compare
 from foresail.slots.expression import Unusable, read_expression, too_rare
 from foresail.slots.interval import shortest_gap, stable_delay
 from foresail.slots.policies import closed_text, never_open_text, timing_problem, timing_under
 from foresail.slots.rules import RARE_RECHECK, WINDOW_RECHECK, Evaluation, evaluate, is_edited, is_settling
-from foresail.slots.timing import NotRun, Placed, Timing, place, start_of_last
+from foresail.slots.timing import NotRun, Placed, Timing, missed_slots, place, start_of_last
 from foresail.tenancy.policies import PolicyRow
 
 DIALECT = Dialect.ROBFIG
@@ -73,70 +73,93 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def judge(view: ScheduleView, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that refuses the schedule or blocks a run is reported."""
-    schedule, delay = view.schedule, delay_of(view)
-    last = last_slot((*(each.slot for each in view.backups), view.deleted), now)
-    timing, zone, previous = timing_of(view), zone_of(view), schedule.status.observed
-    cron, delayed = read_expression(schedule.text, zone or ZONE, DIALECT), _delayed(schedule, delay)
-    before = _before_edit(delayed, last, zone, now)
-    is_same = (
-        before is not None
-        and not isinstance(cron, Unusable)
-        and before.slots.is_same(delayed, previous, cron, now - delay)
-    )
-    found = evaluate(
-        delayed,
-        previous,
-        last,
-        now,
-        skips=False,
-        zone=previous.zone if is_same and previous is not None else zone,
-        offset=timing.offset if timing is not None else timedelta(),
-    )
-    found = msgspec.structs.replace(found, observed=msgspec.structs.replace(found.observed, zone=zone))
-    verdict = Verdict(found, last=unrecorded_slot(schedule, last, now))
-    if isinstance(cron, Unusable):
-        never_fires, invalid = cron.never_fires, invalid_schedule(cron.message)
-        return msgspec.structs.replace(verdict, refused=is_held(view) or invalid, never_fires=never_fires)
+    reading = _read(view, now)
+    verdict = Verdict(reading.evaluation, last=unrecorded_slot(view.schedule, reading.last, now))
+    cron = reading.cron
     held = is_held(view)
+    if isinstance(cron, Unusable):
+        invalid = invalid_schedule(cron.message)
+        return msgspec.structs.replace(verdict, refused=held or invalid, never_fires=cron.never_fires)
     if held is not None:  # before the windows are searched: a tenant may have any number that are held
         return msgspec.structs.replace(verdict, refused=held)
-    placed = place(cron, found.base - delay, now - delay, timing)
-    if placed.due is None and placed.upcoming is None and not placed.is_undecided:
-        never = never_in_window(view) if placed.is_never_open else invalid_schedule(too_rare(schedule.text).message)
-        return msgspec.structs.replace(verdict, refused=never, never_fires=not placed.is_never_open)
-    refused = problem(view, cron, now)
+    placed = place(cron, reading.base, now - reading.delay, reading.timing)
+    refused = _without_slots(view, placed) or problem(view, cron, now)
     if refused is not None:
-        return msgspec.structs.replace(verdict, refused=refused)
-    due, not_run = placed.due, None if schedule.paused else placed.not_run
-    verdict = msgspec.structs.replace(
-        verdict,
-        upcoming=placed.starts + delay if placed.starts is not None else None,
-        not_run=not_run,
-        wake_at=placed.wake_at + delay if placed.wake_at is not None else None,
-        dropped=before.dropped(placed, now) if before is not None and found.edited and not found.skipped else None,
-    )
-    if schedule.paused or due is None:
+        never_fires = placed.is_without_slots and not placed.is_never_open
+        return msgspec.structs.replace(verdict, refused=refused, never_fires=never_fires)
+    verdict = _record(view, verdict, reading, placed, now)
+    if view.schedule.paused or placed.due is None:
         return verdict
+    slot = placed.due + reading.delay
+    blockers = (blocker(view, slot) for blocker in BLOCKERS)
     return msgspec.structs.replace(
         verdict,
-        due=due + delay,
-        missed=missed_before(cron, not_run.last if not_run else found.base - delay, due),
-        blocked_by=next(filter(None, (blocker(view, due + delay) for blocker in BLOCKERS)), None)
-        or outside_window(view, now),
+        due=slot,
+        missed=missed_slots(cron, reading.base, placed),
+        blocked_by=next(filter(None, blockers), None) or outside_window(view, now),
         is_settling=_is_settling(view, now, placed.since),
     )
 
 
-class _Before(msgspec.Struct, frozen=True):
-    slots: BeforeEdit
+class _Reading(msgspec.Struct, frozen=True):
+    """What is read of a schedule before its slots are placed."""
+
+    last: datetime | None  # the last slot that has a backup
     delay: timedelta
+    timing: Timing | None
+    cron: Schedule | Unusable
+    before: BeforeEdit | None
+    evaluation: Evaluation
 
-    def dropped(self, placed: Placed, now: datetime) -> datetime | None:
-        slot = self.slots.dropped(placed, now - self.delay)
-        return slot + self.delay if slot is not None else None
+    @property
+    def base(self) -> datetime:
+        """The instant from which slots count, which do not include the delay."""
+        return self.evaluation.base - self.delay
 
 
-def _before_edit(schedule: ScheduleRow, last: datetime | None, zone: str, now: datetime) -> _Before | None:
+def _read(view: ScheduleView, now: datetime) -> _Reading:
+    """Read the expression and what was observed before, and evaluate the rules that all kinds share."""
+    delay = delay_of(view)
+    schedule = _delayed(view.schedule, delay)
+    previous = schedule.status.observed
+    zone = zone_of(view)
+    timing = timing_of(view)
+    cron = read_expression(view.schedule.text, zone or ZONE, DIALECT)
+    last = last_slot((*(backup.slot for backup in view.backups), view.deleted), now)
+    before = _before_edit(schedule, last, zone, now)
+    readable = None if isinstance(cron, Unusable) else cron
+    evaluation = evaluate(
+        schedule,
+        previous,
+        last,
+        now,
+        skips=False,
+        zone=zone_to_compare(schedule, previous, before, readable, zone, now),
+        offset=timing.offset if timing is not None else timedelta(),
+    )
+    observed = msgspec.structs.replace(evaluation.observed, zone=zone)
+    return _Reading(last, delay, timing, cron, before, msgspec.structs.replace(evaluation, observed=observed))
+
+
+def _without_slots(view: ScheduleView, placed: Placed) -> Refused | None:
+    if not placed.is_without_slots:
+        return None
+    return never_in_window(view) if placed.is_never_open else invalid_schedule(too_rare(view.schedule.text).message)
+
+
+def _record(view: ScheduleView, verdict: Verdict, reading: _Reading, placed: Placed, now: datetime) -> Verdict:
+    """Add what is reported whether a run is due or not; what the clock decides includes the delay."""
+    delay = reading.delay
+    return msgspec.structs.replace(
+        verdict,
+        upcoming=placed.starts + delay if placed.starts is not None else None,
+        not_run=None if view.schedule.paused else placed.not_run,
+        wake_at=placed.wake_at + delay if placed.wake_at is not None else None,
+        dropped=dropped_slot(reading.before, reading.evaluation, placed, now),
+    )
+
+
+def _before_edit(schedule: ScheduleRow, last: datetime | None, zone: str, now: datetime) -> BeforeEdit | None:
     """Return what an edit of an accepted schedule replaces; None if nothing was edited.
 
     The schedule is one with its delay in the text.
@@ -151,7 +174,7 @@ def _before_edit(schedule: ScheduleRow, last: datetime | None, zone: str, now: d
     cron = read_expression(_DELAY.sub("", previous.schedule), previous.zone or ZONE, DIALECT)
     if isinstance(cron, Unusable):
         return None
-    return _Before(BeforeEdit(cron, base_of(schedule, previous, last, now) - delay), delay)
+    return BeforeEdit(cron, base_of(schedule, previous, last, now) - delay, delay)
 
 
 def _delayed(schedule: ScheduleRow, delay: timedelta) -> ScheduleRow:

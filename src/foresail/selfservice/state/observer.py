@@ -55,44 +55,72 @@ class Observer:
         request = family.requests.get(key)
         if request is None:
             return None
-        name, cluster = nacuuid(request), self._cluster
-        at, namespace = family.velero_key(name), cluster.namespace(key.namespace)
+        name = nacuuid(request)
+        cluster = self._cluster
+        at = family.velero_key(name)
+        namespace = cluster.namespace(key.namespace)
         uid = namespace.uid if namespace is not None else ""
+        row = family.velero.get(at)
         transfers, copies = family.movements.values()
-        is_backup, row = family is cluster.backups, family.velero.get(at)
-        locations = cluster.location_rows(key.namespace) if is_backup and _needs_locations(request) else ()
+        needs_policy = _needs_policy(request) or _waits_in_velero(family, row)
         view = RequestView(
             family=family.family,
             request=request,
             velero_namespace=cluster.velero_namespace,
             namespace=namespace,
-            policy=cluster.policy(key.namespace) if _needs_policy(request) or _waits_in_velero(family, row) else None,
+            policy=cluster.policy(key.namespace) if needs_policy else None,
             velero=row,
-            deletion=cluster.deletions.get(at) if is_backup else None,
-            source=None if is_backup else cluster.source(request),
-            source_location=None if is_backup else cluster.source_location(request),
             stored=family.ledger.stored(uid, key.namespace, name),
             active=family.ledger.active(uid, key.namespace, name),
-            expirations=self._expirations(request, uid) if is_backup else (),
-            history=None if is_backup else self._history(request),
-            good=self._good_backups(request, uid) if is_backup else (),
-            location=cluster.location(location_of(row)) if is_backup and request.is_to_be_deleted else None,
-            locations=locations,
-            owners=cluster.owners(locations),
             keyring=cluster.keyring,
             transfers=movements(transfers.by("of", name)),
             volumes=movements(copies.by("of", name)),
             position=_reported_position(family, request, at, now),
         )
+        view = self._of_backup(view, at, uid) if family is cluster.backups else self._of_restore(view)
         view = self._with_turn(family, name, view, now)
-        is_pending = request.status.phase not in (CREATED, DELETING)
-        if is_pending or _waits_in_velero(family, row):
-            view = msgspec.structs.replace(view, access=self._access_to(family.key(key), view.source))
-        if is_pending:
-            missing = missing_label(namespace, cluster.admission_labels(key.namespace, namespace)) if namespace else ""
+        view = self._with_access(family, view)
+        if family is cluster.backups and data_incomplete.is_newly_complete(view):
+            return self._with_claims(family, view)
+        return view
+
+    def _of_backup(self, view: RequestView, at: Key, namespace_uid: str) -> RequestView:
+        """Add what concerns a backup only: its deletion, its location, and what its namespace keeps."""
+        cluster, request = self._cluster, view.request
+        locations = cluster.location_rows(request.key.namespace) if _needs_locations(request) else ()
+        return msgspec.structs.replace(
+            view,
+            deletion=cluster.deletions.get(at),
+            expirations=self._expirations(request, namespace_uid),
+            good=self._good_backups(request, namespace_uid),
+            location=cluster.location(location_of(view.velero)) if request.is_to_be_deleted else None,
+            locations=locations,
+            owners=cluster.owners(locations),
+        )
+
+    def _of_restore(self, view: RequestView) -> RequestView:
+        """Add what concerns a restore only: its backup, where that is, and how many restores are kept."""
+        request = view.request
+        return msgspec.structs.replace(
+            view,
+            source=self._cluster.source(request),
+            source_location=self._cluster.source_location(request),
+            history=self._history(request),
+        )
+
+    def _with_access(self, family: FamilyState, view: RequestView) -> RequestView:
+        """Add what is known about access, and what a request that Velero does not have yet depends on."""
+        key, namespace = view.request.key, view.namespace
+        is_pending = view.request.status.phase not in (CREATED, DELETING)
+        if not is_pending and not _waits_in_velero(family, view.velero):
+            return view
+        view = msgspec.structs.replace(view, access=self._access_to(family.key(key), view.source))
+        if not is_pending:
+            return view
+        if namespace is not None:
+            missing = missing_label(namespace, self._cluster.admission_labels(key.namespace, namespace))
             view = msgspec.structs.replace(view, missing_label=missing)
-            view = view if is_backup else self._with_copies(view)
-        return self._with_claims(family, view) if is_backup and data_incomplete.is_newly_complete(view) else view
+        return self._with_copies(view) if family is not self._cluster.backups else view
 
     def _with_turn(self, family: FamilyState, name: str, view: RequestView, now: datetime) -> RequestView:
         """Add whether a request may be handed over now, and since when its Velero object may exist unobserved."""
