@@ -14,7 +14,7 @@ from foresail.cli.coverage.show import summary
 from foresail.cli.main import main
 from foresail.kube.clock import now
 from foresail.proof.coverage import NamespaceCoverage
-from foresail.proof.reasons import Gap, Reason
+from foresail.proof.reasons import Gap, Reason, Remedy
 from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
@@ -196,7 +196,8 @@ def test_a_tenant_gets_commands_of_the_own_namespace() -> None:
     assert create.changes
     (backup,) = first_backups([bare], "velero", now(), is_tenant=True)
     assert backup.command.startswith("foresail backup create first-")
-    left_out = Gap(Reason.VOLUME_LEFT_OUT, "no VolumeSnapshotLocation", "shop/nightly")
+    text = "no VolumeSnapshotLocation"
+    left_out = Gap(Reason.VOLUME_LEFT_OUT, text, "shop/nightly", remedy=Remedy.FILE_SYSTEM)
     (patch,) = fixes([NamespaceCoverage("shop", gaps=(left_out,))], "velero", now(), is_tenant=True)
     fields = '{"spec":{"template":{"backupSpec":{"defaultVolumesToFsBackup":true}}}}'
     assert patch.words[2:8] == ["nonadminschedules", "nightly", "--type", "merge", "-p", fields]

@@ -21,7 +21,7 @@ from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.coverage.kinds import read_kinds
 from foresail.cli.coverage.resource_policies import read_resource_policies, with_policies
-from foresail.cli.coverage.tenant_schedules import read_rules, spec_of, tenant_schedules
+from foresail.cli.coverage.tenant_schedules import allows_files, read_rules, spec_of, tenant_schedules
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.cli.schedule.runner import is_without_its_policy, nobody_runs, runner_unknown, velero_down
@@ -120,7 +120,8 @@ async def read_view_and_schedules(
     rows = tuple(map(_namespace_row, namespaces))
     of_tenants = await cluster.listed_if_known(NON_ADMIN_SCHEDULE)
     rules = await read_rules(cluster, rows, unknown_volumes) if of_tenants else {}
-    tenants = list(tenant_schedules(of_tenants, rules, now))
+    with_files = {each.name for each in rows if allows_files(each.labels)}
+    tenants = list(tenant_schedules(of_tenants, rules, with_files, now))
     has_requests = bool(tenants) or any(REQUEST_UID in (each.metadata.annotations or {}) for each in backups)
     listed = await cluster.listed_if_known(NON_ADMIN_BACKUP) if has_requests else []
     requests = [_request.decode(each) for each in listed]
