@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
-from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment, ObservedDeployment, server_words
+from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment, ObservedDeployment
 from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION, NAMESPACE
 from foresail.api.marks import (
@@ -43,13 +43,12 @@ from foresail.cli.doctor.workloads import Workload, is_agent, read_agent, read_d
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.recovery_key.keys import read_keyring
 from foresail.cli.tenant.adoptable import Adoptable, Scope, read_adoptable
-from foresail.cron.duration import length_of
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
+from foresail.proof.velero_pods import VALIDATES_EVERY, validates_every
 from foresail.schedules.observe import ScheduleRow, Unread, schedule_row
 from foresail.schedules.velero_server import DeploymentRow, deployment_row
-from foresail.scope.server import flag_value
 from foresail.selfservice.records.keyring import SECRET_NAME
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
@@ -59,10 +58,6 @@ _CHECK = Kind(
     _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
 )
 _REQUESTER = Key("", "foresail-requester")
-VALIDATES_EVERY = timedelta(minutes=1)
-"""How often Velero validates its locations, unless a flag of the server or the location says otherwise."""
-
-_VALIDATION = "--store-validation-frequency"
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
 
@@ -297,10 +292,7 @@ class _Deployed:
     @property
     def validates_every(self) -> timedelta:
         """How often Velero validates a location that does not say it itself."""
-        containers = (each for one in self.of_velero for each in one.spec.template.spec.containers)
-        words = next(filter(None, map(server_words, containers)), [])
-        every = length_of(flag_value(words, _VALIDATION))
-        return VALIDATES_EVERY if every is None else every
+        return validates_every(self.of_velero)
 
 
 class _Reader:
