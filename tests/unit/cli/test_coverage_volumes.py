@@ -113,12 +113,12 @@ def test_an_administrator_does_not_stop_the_schedule_of_a_team_either(
     path = "/apis/oadp.openshift.io/v1alpha1/nonadminschedules"
     (mine,) = found[path]["items"]
     mine["spec"]["template"]["backupSpec"] = template
-    volume = {"awsElasticBlockStore": {}} if "snapshotVolumes" in str((template, backup)) else {"nfs": {}}
+    kind = "awsElasticBlockStore" if "snapshotVolumes" in str((template, backup)) else "nfs"
     policies = {"foresail-skip-volumes": "skip", "foresail-snapshot-volumes": "snapshot"}
     found |= {
         "/api/v1/namespaces": listed(labelled(files)),
         "/api/v1/persistentvolumeclaims": listed(named("data", "lab", spec={"volumeName": "pv"})),
-        "/api/v1/persistentvolumes": listed(named("pv", spec=volume)),
+        "/api/v1/persistentvolumes": listed(named("pv", spec={kind: {}})),
         "/api/v1/pods": listed(mounting("lab")),
         "/apis/apps/v1/namespaces/velero/deployments": listed(deployment()),
         "/apis/foresail.dev/v1alpha1/selfservicepolicies": listed(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from foresail.selfservice.requests.data_incomplete import claims_left_out, volumes_left_out
-from foresail.selfservice.requests.status import Status, set_condition
+from foresail.selfservice.requests.status import set_condition
 from foresail.selfservice.rows.claims import ClaimRow
+from foresail.selfservice.rows.requests import Status
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
