@@ -141,7 +141,7 @@ def _wait_after_changes(site: Site) -> None:
     while time.monotonic() < until:
         written = kubectl(site, "get", *deployment, "--show-managed-fields", times).split()
         clock = time.time()  # noqa: TID251 - the API server writes the time of day
-        ages = (clock - datetime.fromisoformat(each).timestamp() for each in written)
+        ages = (clock - datetime.fromisoformat(text).timestamp() for text in written)
         if min(ages, default=_UNCHANGED_FOR) >= _UNCHANGED_FOR:
             return
         time.sleep(1)

@@ -121,7 +121,7 @@ class ClaimJudge:
         if last is None or last.started < created or not data.is_lacking(last):
             return []
         what = f"the last run of {last.schedule}, {last.row.name}, has no snapshot of claim {claim.name}"
-        schedule = next(each for each in saving if each.title == last.schedule)
+        schedule = next(row for row in saving if row.title == last.schedule)
         remedy = remedy_for(schedule, data.method_with, has_failed=True)
         text = f"{what}, although Velero should have made one"
         return [Gap(Reason.VOLUME_LEFT_OUT, text, last.schedule, remedy=remedy)]

@@ -63,21 +63,21 @@ def server_pods(deployments: Iterable[Deployment]) -> list[ServerPods]:
     """Return the pods of the Deployments that have a Velero server."""
     return [
         ServerPods(
-            each.metadata.name,
-            each.spec.replicas,
-            each.status.ready_replicas,
-            each.status.observed_generation >= each.metadata.generation,
-            each.metadata.creation_timestamp,
-            each.metadata.scaled,
+            deployment.metadata.name,
+            deployment.spec.replicas,
+            deployment.status.ready_replicas,
+            deployment.status.observed_generation >= deployment.metadata.generation,
+            deployment.metadata.creation_timestamp,
+            deployment.metadata.scaled,
         )
-        for each in deployments
-        if any(map(is_server, each.spec.template.spec.containers))
+        for deployment in deployments
+        if any(map(is_server, deployment.spec.template.spec.containers))
     ]
 
 
 def validates_every(deployments: Iterable[Deployment]) -> timedelta:
     """Return how often Velero validates a location that does not say it itself; zero if never."""
-    containers = (container for each in deployments for container in each.spec.template.spec.containers)
+    containers = (container for deployment in deployments for container in deployment.spec.template.spec.containers)
     words = next(filter(None, map(server_words, containers)), [])
     every = length_of(flag_value(words, _VALIDATION))
     return VALIDATES_EVERY if every is None else every
@@ -97,18 +97,18 @@ def validation_window(every: timedelta) -> timedelta:
 
 def last_validation(locations: Iterable[velero.Location], default: timedelta) -> Validation | None:
     """Return the last validation of any location; None if Velero has validated none, or never does."""
-    timed = ((each.status.last_validation_time, validation_frequency(each, default)) for each in locations)
+    timed = ((location.status.last_validation_time, validation_frequency(location, default)) for location in locations)
     known = [Validation(at, every) for at, every in timed if at is not None and every]
-    return max(known, key=lambda each: each.at, default=None)
+    return max(known, key=lambda validation: validation.at, default=None)
 
 
 def velero_state(servers: Sequence[ServerPods], validation: Validation | None, now: datetime) -> VeleroState:
     """Return why no Velero server runs, or that this is unknown."""
-    if any(each.ready for each in servers):
+    if any(server.ready for server in servers):
         return RUNS
-    desired = sum(each.desired for each in servers)
+    desired = sum(server.desired for server in servers)
     if desired:
-        names = ", ".join(each.name for each in servers)
+        names = ", ".join(server.name for server in servers)
         return VeleroState(f"0 of {desired} pods of Velero's Deployment {names} are ready")
     if servers:
         return _outside(servers, validation, now)
@@ -127,7 +127,7 @@ def _outside(servers: Sequence[ServerPods], validation: Validation | None, now: 
     )
     if validation is None or not _is_timely(validation, now):
         return down
-    answers = [_has_validated_since(each, validation) for each in servers]
+    answers = [_has_validated_since(server, validation) for server in servers]
     if False in answers:
         return down
     return RUNS if all(answers) and _is_fresh(validation, now) else unknown

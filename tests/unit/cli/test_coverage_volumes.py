@@ -109,13 +109,13 @@ def test_a_team_gets_only_a_patch_that_the_policy_is_known_to_allow(
 def test_an_administrator_does_not_stop_the_schedule_of_a_team_either(
     tmp_path: Path, backup: dict[str, Any], template: dict[str, Any], files: str, patch: dict[str, Any] | None
 ) -> None:
-    found = answers()
+    cluster = answers()
     path = "/apis/oadp.openshift.io/v1alpha1/nonadminschedules"
-    (mine,) = found[path]["items"]
+    (mine,) = cluster[path]["items"]
     mine["spec"]["template"]["backupSpec"] = template
     kind = "awsElasticBlockStore" if "snapshotVolumes" in str((template, backup)) else "nfs"
     policies = {"foresail-skip-volumes": "skip", "foresail-snapshot-volumes": "snapshot"}
-    found |= {
+    cluster |= {
         "/api/v1/namespaces": listed(labelled(files)),
         "/api/v1/persistentvolumeclaims": listed(named("data", "lab", spec={"volumeName": "pv"})),
         "/api/v1/persistentvolumes": listed(named("pv", spec={kind: {}})),
@@ -132,7 +132,7 @@ def test_an_administrator_does_not_stop_the_schedule_of_a_team_either(
             for name, action in policies.items()
         },
     }
-    assert fixed(tmp_path, found) == patch
+    assert fixed(tmp_path, cluster) == patch
 
 
 def _always(action: str) -> dict[str, Any]:

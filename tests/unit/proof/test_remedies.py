@@ -27,8 +27,8 @@ def gap(row: ClaimRow, by: ScheduleRow, *, has_run: bool = False) -> Gap:
     runs = (replace(run(by, 1), has_snapshots=False),) if has_run else ()
     server = ServerFlags(snapshot_providers=frozenset({"aws", "other"}))
     view = CoverageView(namespaces("shop"), (row,), (by,), runs, server=server)
-    (found,) = [each for each in judged(view)["shop"].all_gaps() if each.reason is Reason.VOLUME_LEFT_OUT]
-    return found
+    (left_out,) = [gap for gap in judged(view)["shop"].all_gaps() if gap.reason is Reason.VOLUME_LEFT_OUT]
+    return left_out
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,8 @@ async def read_view_and_schedules(
             for each in judged
         ),
         tuple(
-            _with_bucket(each, locations, is_of_tenant=True)
-            for each in _backup_rows(backups, tenants, (each.schedule.uid for each in evaluated))
+            _with_bucket(row, locations, is_of_tenant=True)
+            for row in _backup_rows(backups, tenants, (each.schedule.uid for each in evaluated))
         ),
         objective,
         release,
@@ -170,11 +170,11 @@ async def _read_tenants(
     """Read the schedules of tenants, and their requests if there are any."""
     listed = await cluster.listed_if_known(NON_ADMIN_SCHEDULE)
     rules = await read_rules(cluster, rows, unknown) if listed else {}
-    with_files = {each.name for each in rows if allows_files(each.labels)}
+    with_files = {row.name for row in rows if allows_files(row.labels)}
     schedules = list(tenant_schedules(listed, rules, with_files, now))
-    has_requests = bool(schedules) or any(REQUEST_UID in (each.metadata.annotations or {}) for each in backups)
+    has_requests = bool(schedules) or any(REQUEST_UID in (backup.metadata.annotations or {}) for backup in backups)
     requests = await cluster.listed_if_known(NON_ADMIN_BACKUP) if has_requests else []
-    return _Tenants(schedules, [_request.decode(each) for each in requests])
+    return _Tenants(schedules, [_request.decode(request) for request in requests])
 
 
 def _tenant_rows(tenants: _Tenants, known: NamespaceSnapshot) -> Iterator[ScheduleRow]:
@@ -189,10 +189,10 @@ def _tenant_rows(tenants: _Tenants, known: NamespaceSnapshot) -> Iterator[Schedu
 def _backup_rows(backups: Iterable[_Backup], tenants: _Tenants, schedules: Iterable[str]) -> Iterator[BackupRow]:
     """Yield the Backups as coverage sees them; `schedules` are the UIDs of the Schedules."""
     requests = tenants.requests
-    uids = {*schedules, *(each.metadata.uid for each in requests)}
+    uids = {*schedules, *(request.metadata.uid for request in requests)}
     runs = tenant_runs([schedule for schedule, _ in tenants.schedules], requests)
-    left_out = {each.metadata.uid: claims_not_in(each.status.conditions) for each in requests}
-    return (backup_row(each, runs, uids, left_out) for each in backups)
+    left_out = {request.metadata.uid: claims_not_in(request.status.conditions) for request in requests}
+    return (backup_row(backup, runs, uids, left_out) for backup in backups)
 
 
 def _with_bucket(row: _Row, locations: Mapping[str, LocationRow], *, is_of_tenant: bool = False) -> _Row:

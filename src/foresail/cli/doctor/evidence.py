@@ -260,7 +260,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
 
 async def _present(readings: Iterable[asyncio.Task[T | None]]) -> list[T]:
     """Return what was there."""
-    return [value for each in readings if (value := await each) is not None]
+    return [value for reading in readings if (value := await reading) is not None]
 
 
 class _Deployed:

@@ -20,8 +20,8 @@ def restore_checks(seen: Evidence) -> Iterator[Finding]:
 
 def _results(seen: Evidence, *, is_attended: bool) -> Iterator[Finding]:
     """Report the checks that failed last, or that all have passed; tenants see to theirs."""
-    own = [each for each in seen.checks if each.metadata.namespace == seen.namespace]
-    ended = [(each.metadata.name, each.status.last) for each in own if each.status.last is not None]
+    own = [check for check in seen.checks if check.metadata.namespace == seen.namespace]
+    ended = [(check.metadata.name, check.status.last) for check in own if check.status.last is not None]
     failed = [(name, last) for name, last in ended if last.result == "Fail"]
     if failed:
         names = some([name for name, _ in failed])
@@ -34,9 +34,9 @@ def _results(seen: Evidence, *, is_attended: bool) -> Iterator[Finding]:
 def _left_behind(seen: Evidence) -> Iterator[Finding]:
     """Report the sandboxes that no check needs, and that nobody deletes."""
     now = seen.server_time or seen.instant
-    in_use = {each.metadata.uid for each in seen.checks if _needs_sandbox(each, now)}
-    staying = [each.metadata for each in seen.sandboxes if each.metadata.deletion_timestamp is None]
-    left = [each.name for each in staying if (each.labels or {}).get(CHECK_LABEL) not in in_use]
+    in_use = {check.metadata.uid for check in seen.checks if _needs_sandbox(check, now)}
+    staying = [sandbox.metadata for sandbox in seen.sandboxes if sandbox.metadata.deletion_timestamp is None]
+    left = [metadata.name for metadata in staying if (metadata.labels or {}).get(CHECK_LABEL) not in in_use]
     if left:
         fix = f"start the operator with restore checks, or kubectl delete namespace {left[0]}"
         yield warning("restores", f"sandboxes that no RestoreCheck needs: {some(left)}", fix)

@@ -131,11 +131,12 @@ def _service(seen: TeamEvidence) -> Finding:
 
 def _unserved(seen: TeamEvidence) -> str:
     """Return which requests or runs no operator serves, although they are due; empty if there are none."""
-    late = [each for each in seen.requests if not each.phase and _age(each, seen.instant) > PROCESSED_WITHIN]
+    new = [request for request in seen.requests if not request.phase]
+    late = [request for request in new if _age(request, seen.instant) > PROCESSED_WITHIN]
     if late:
-        age = minutes(max(_age(each, seen.instant) for each in late))
+        age = minutes(max(_age(request, seen.instant) for request in late))
         return f"no operator has processed {_names(late)} for up to {age}"
-    overdue = [each.key.name for each in seen.schedules if _is_overdue(each, seen.instant)]
+    overdue = [schedule.key.name for schedule in seen.schedules if _is_overdue(schedule, seen.instant)]
     return f"the last planned run of schedule {some(overdue)} has not started" if overdue else ""
 
 

@@ -87,7 +87,7 @@ def _unattended(seen: Evidence) -> Finding:
     )
     count = len(seen.schedules)
     those = "the only Schedule" if count == 1 else f"the {count} Schedules" if count else "new Schedules"
-    why = next((why_down(seen, each) for each in seen.operators if each.schedules), "")
+    why = next((why_down(seen, operator) for operator in seen.operators if operator.schedules), "")
     return problem("schedules", f"nothing runs {those}: Velero's controller and the operator are off{why}", fix)
 
 
@@ -248,8 +248,8 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
     """Say which Backups Velero does not begin, and which it will never finish by its known bugs."""
     now = seen.server_time or seen.instant
     running = [each for each in seen.backups if each.status.phase == "InProgress"]
-    ready = [each for each in seen.backups if each.status.phase == "ReadyToStart"]
-    forgotten = [each for each in ready if _still(each, now) > _STARTS_WITHIN]
+    ready = [backup for backup in seen.backups if backup.status.phase == "ReadyToStart"]
+    forgotten = [backup for backup in ready if _still(backup, now) > _STARTS_WITHIN]
     for each in forgotten:
         name = each.metadata.name
         yield problem(
@@ -268,10 +268,10 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
 
 def _idle_queue(seen: Evidence, now: datetime) -> Iterator[Finding]:
     """Report that Backups wait while Velero, which runs none, has begun none for a while."""
-    still = now - max(filter(None, (_last_step(each, now) for each in seen.backups)), default=now)
-    pending = [each for each in seen.backups if each.status.phase in velero.WAITING]
-    waiting = [each for each in pending if _age(each, now) > _STARTS_WITHIN]
-    queued = [each for each in waiting if each.status.phase == "Queued"]
+    still = now - max(filter(None, (_last_step(backup, now) for backup in seen.backups)), default=now)
+    pending = [backup for backup in seen.backups if backup.status.phase in velero.WAITING]
+    waiting = [backup for backup in pending if _age(backup, now) > _STARTS_WITHIN]
+    queued = [backup for backup in waiting if backup.status.phase == "Queued"]
     if still <= _STARTS_WITHIN:
         return
     if queued:

@@ -100,10 +100,10 @@ def _taken(step: re.Match[str], each: Any) -> list[Any]:  # noqa: ANN401
     return [one for one in items if (wanted in [_shown(value) for value in _found(step["path"], one)]) is is_equal]
 
 
-def _all_of(each: Any) -> list[Any]:  # noqa: ANN401
-    if isinstance(each, dict):
-        return list(each.values())
-    return list(each) if isinstance(each, list) else []
+def _all_of(value: Any) -> list[Any]:  # noqa: ANN401
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list) else []
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401

@@ -87,8 +87,8 @@ def _in_files(args: argparse.Namespace) -> _Present:
 
 
 def _in_cluster(args: argparse.Namespace, given: list[SelfServicePolicy]) -> _Present:
-    found, listed, known, operators = _of_cluster(args, given)
-    namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
+    live, listed, known, operators = _of_cluster(args, given)
+    namespaces, held = _namespaces("the cluster", live), _policies("the cluster", listed)
     return _Present(namespaces, held, frozenset({args.velero_namespace, *operators}), known)
 
 

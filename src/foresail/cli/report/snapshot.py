@@ -57,7 +57,7 @@ def _covering(
     """Return the checks of the schedules with these titles and a namespace's own; None if none may be listed."""
     if checks is None and own is None:
         return None
-    covering = (each for each in checks or () if each.schedule in titles)
+    covering = (check for check in checks or () if check.schedule in titles)
     return failed_first((*covering, *(own or ())))
 
 

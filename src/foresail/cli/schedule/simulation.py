@@ -223,7 +223,7 @@ class _Group:
 
 def _started(verdict: Verdict, slot: datetime, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
     """Yield the slots that a run replaces, and the run."""
-    yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot))
+    yield from (Fate(missed, Outcome.MISSED) for missed in span.slots(cron, verdict.base, slot))
     if at >= span.since:  # the run is in the span, even if its slot was before
         started = verdict.due_since or slot
         yield Fate(slot, Outcome.LATE if at - started >= timedelta(seconds=1) else Outcome.RUNS, at)

@@ -54,10 +54,10 @@ async def _delete(cluster: Cluster, family: Family, args: argparse.Namespace) ->
     return 0
 
 
-async def _wait_for_all(cluster: Cluster, found: Iterable[TenantRequest], until: datetime | None) -> None:
-    for each in found:
-        await wait_until_deleted(cluster, each, until)
-        print(f"{each.family.kind.name} {each.key} is deleted.", file=sys.stderr)
+async def _wait_for_all(cluster: Cluster, requests: Iterable[TenantRequest], until: datetime | None) -> None:
+    for request in requests:
+        await wait_until_deleted(cluster, request, until)
+        print(f"{request.family.kind.name} {request.key} is deleted.", file=sys.stderr)
 
 
 def request_for(each: TenantRequest, *, force: bool) -> Request:

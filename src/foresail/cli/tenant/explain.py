@@ -154,9 +154,9 @@ def _created(word: str, queued: Condition | None) -> Step:
     return Step(created.rule, WAITS, created.because) if is_queued else created
 
 
-def _started(each: TenantRequest, succeeded: Condition | None) -> Step:
+def _started(request: TenantRequest, succeeded: Condition | None) -> Step:
     waits = succeeded is None or (succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING)
-    position = f"position {each.position} in the queue" if each.position else ""
+    position = f"position {request.position} in the queue" if request.position else ""
     return Step("Velero has started it", WAITS if waits else YES, position)
 
 

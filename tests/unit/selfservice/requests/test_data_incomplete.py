@@ -45,7 +45,7 @@ def reported(names: list[str], snapshots: int = 0, more: str = "") -> str:
 @pytest.mark.parametrize("number", range(1, 8))
 def test_what_the_operator_writes_is_what_coverage_reads(number: int, more: str) -> None:
     """The sentence has no other form: a status field would be pruned by older definitions of the kind."""
-    longest = [f"{chr(ord('a') + each)}{'.x' * 126}" for each in range(number)]
+    longest = [f"{chr(ord('a') + index)}{'.x' * 126}" for index in range(number)]
     for names in (longest, [name[:1] for name in longest]):
         read = claims_left_out(reported(names, more=more))
         assert read == (frozenset(names) if number <= 5 else None), "all of them, or none is trusted"
