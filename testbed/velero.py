@@ -2,6 +2,8 @@
 
 import json
 import secrets
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ _IN_PODS = (
     "--node-agent-pod-mem-request=64Mi",
 )
 _POD_SECONDS = 180
+_CHANGES_SECONDS = 60
+_UNCHANGED_FOR = 12.0  # seconds
 
 
 def s3(site: Site) -> Program:
@@ -121,10 +125,26 @@ def switch_off(site: Site, controllers: tuple[str, ...]) -> None:
 def revalidate(site: Site) -> None:
     """Let the server validate its location at once, as evidence that it runs: without a kubelet it has no pods.
 
-    It validates once a minute, and until then a Deployment that has changed seems to be down.
+    It validates once a minute, and until then a Deployment that has changed seems to be down. For some seconds after a
+    change, a validation could be by a pod that was scaled away, and is no evidence.
     """
+    _wait_after_changes(site)
     unchecked = '{"status":{"lastValidationTime":null}}'
     kubectl(site, "patch", "bsl", "default", f"--namespace={NAMESPACE}", "--type=merge", f"--patch={unchecked}")
+
+
+def _wait_after_changes(site: Site) -> None:
+    """Wait until Velero's Deployment, if there is one, has not changed for some seconds."""
+    deployment = ("deployment", VELERO, f"--namespace={NAMESPACE}", "--ignore-not-found")
+    times = "--output=jsonpath={.metadata.managedFields[*].time}"
+    until = time.monotonic() + _CHANGES_SECONDS
+    while time.monotonic() < until:
+        written = kubectl(site, "get", *deployment, "--show-managed-fields", times).split()
+        clock = time.time()  # noqa: TID251 - the API server writes the time of day
+        ages = (clock - datetime.fromisoformat(text).timestamp() for text in written)
+        if min(ages, default=_UNCHANGED_FOR) >= _UNCHANGED_FOR:
+            return
+        time.sleep(1)
 
 
 def _installation(site: Site) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from foresail.api.specs import BackupSpec
 from foresail.proof.candidates import Candidate
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Gap, Reason, is_late
+from foresail.proof.remedies import remedy_for
 from foresail.proof.scopes import Scopes
 from foresail.scope.coverage import is_covered, is_excluded
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES
@@ -58,7 +59,7 @@ class ClaimJudge:
             return ClaimCoverage(claim.name, Method.NONE, (), is_wanted=False)
         saving, left_out = self._saving(data, covering)
         if not saving:
-            return ClaimCoverage(claim.name, Method.NONE, (), _left_out(claim, covering, left_out))
+            return ClaimCoverage(claim.name, Method.NONE, (), _left_out(claim, covering, left_out, data))
         trusted = [row for row in saving if not row.is_in_tenants_bucket] or saving
         healthy = [row for row in trusted if not self._health[row.title]]
         savers = _Savers(trusted, healthy)
@@ -137,7 +138,10 @@ class ClaimJudge:
         if last is None or last.started < created or not data.is_lacking(last):
             return []
         what = f"the last run of {last.schedule}, {last.row.name}, has no snapshot of claim {claim.name}"
-        return [Gap(Reason.VOLUME_LEFT_OUT, f"{what}, although Velero should have made one", last.schedule)]
+        schedule = next(row for row in saving if row.title == last.schedule)
+        remedy = remedy_for(schedule, data.method_with, has_failed=True)
+        text = f"{what}, although Velero should have made one"
+        return [Gap(Reason.VOLUME_LEFT_OUT, text, last.schedule, remedy=remedy)]
 
     def _objective_missed(
         self, claim: ClaimRow, newest: BackupRow | None, objective: timedelta, schedule: str
@@ -199,6 +203,10 @@ class _Data:
     def _method(self, backup: Candidate) -> Method:
         return self._saved(backup.group, backup.row.spec, backup.policies)[0]
 
+    def method_with(self, spec: BackupSpec, policies: Policies | None) -> Method:
+        """Return how a spec that no schedule has would save it."""
+        return self._judge(spec, policies)[0]
+
     def _saved(self, group: int, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
         if group not in self._answers:
             self._answers[group] = self._judge(spec, policies)
@@ -223,7 +231,7 @@ def strictest_objective(schedules: Iterable[ScheduleRow]) -> timedelta | None:
     return min((each.objective for each in running if each.objective), default=None)
 
 
-def _left_out(claim: ClaimRow, covering: Sequence[ScheduleRow], causes: Sequence[str]) -> tuple[Gap, ...]:
+def _left_out(claim: ClaimRow, covering: Sequence[ScheduleRow], causes: Sequence[str], data: _Data) -> tuple[Gap, ...]:
     """Return the gap of a claim whose data no schedule saves, as far as their resource policies could be read."""
     if not covering:
         return ()
@@ -232,7 +240,8 @@ def _left_out(claim: ClaimRow, covering: Sequence[ScheduleRow], causes: Sequence
         text = f"whether {unread.title} saves the data of claim {claim.name} is unknown: {unread.policy_unread}"
         return (Gap(Reason.POLICY_UNREAD, text, unread.title),)
     text = f"no schedule saves the data of claim {claim.name}: {'; '.join(causes[:SHOWN_REASONS])}"
-    return (Gap(Reason.VOLUME_LEFT_OUT, text, covering[0].title),)
+    remedy = remedy_for(covering[0], data.method_with)
+    return (Gap(Reason.VOLUME_LEFT_OUT, text, covering[0].title, remedy=remedy),)
 
 
 def expected_since(schedules: Iterable[ScheduleRow]) -> datetime | None:

@@ -9,6 +9,7 @@ import msgspec
 
 from foresail.api.specs import BackupSpec
 from foresail.origin import Origin
+from foresail.proof.reasons import Remedy
 from foresail.scope.discovery import Discovery
 from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
@@ -76,6 +77,9 @@ class ScheduleRow:
 
     is_in_tenants_bucket: bool = False
     """Whether its backups are in a bucket that the tenant can empty."""
+
+    refused: frozenset[Remedy] = frozenset()
+    """The fields that a SelfServicePolicy does not let its owner set, or is not known to."""
 
     @property
     def title(self) -> str:

@@ -95,6 +95,18 @@ class Reason(StrEnum):
     """
 
 
+class Remedy(StrEnum):
+    """What would save the data of a claim that is left out; two are fields of a template to set to true."""
+
+    SNAPSHOTS = "snapshotVolumes"
+    FILE_SYSTEM = "defaultVolumesToFsBackup"
+    TEMPLATE = "Template"
+    """Nothing but another template, or another pod: a filter or a volume policy leaves the claim out."""
+
+    ADMINISTRATOR = "Administrator"
+    """Nothing that the owner of the schedule may set: snapshots of the storage, or leave to copy files."""
+
+
 class Gap(msgspec.Struct, frozen=True):
     """Something that is not covered: a word for programs and a sentence for people."""
 
@@ -105,6 +117,9 @@ class Gap(msgspec.Struct, frozen=True):
 
     backup: str = ""
     """The name of the backup that the gap is about; empty if it is about none."""
+
+    remedy: Remedy = Remedy.TEMPLATE
+    """Of a claim that is left out: what would save its data."""
 
 
 def is_late(gaps: Iterable[Gap]) -> bool:

@@ -1,13 +1,28 @@
-"""Whether the Velero server runs: by the pods of its Deployment, or by the locations that it validates each minute."""
+"""Whether a Velero server runs: the one rule for coverage, verdicts, metrics, `schedule get` and the doctor.
 
-from collections.abc import Iterable
+A Deployment with a ready pod runs; a rolling update keeps one. Without a Deployment that wants pods, a server may work
+outside of it: Velero validates storage locations all the time. Where that proves too little, the answer is unknown.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from foresail.api.apps import Deployment, is_server
+from foresail.api import velero
+from foresail.api.apps import Deployment, is_server, server_words
+from foresail.cron.duration import length_of
+from foresail.scope.server import flag_value
 
+VALIDATES_EVERY = timedelta(minutes=1)
+"""How often Velero validates its locations, unless a flag of the server or the location says otherwise."""
+
+_VALIDATION = "--store-validation-frequency"
+_SLACK = timedelta(minutes=1)
 _FRESH = timedelta(minutes=5)
-"""Velero validates each location every minute; one that was validated this recently shows that a server runs."""
+"""No older validation proves that a server runs now, and no clock is further ahead than this."""
+
+ENDS_WITHIN = timedelta(seconds=10)
+"""How long a pod that is scaled away may still validate locations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +36,117 @@ class VeleroState:
 RUNS = VeleroState()
 
 
-def velero_state(deployments: Iterable[Deployment], validated: datetime | None, now: datetime) -> VeleroState:
-    """Return why no Velero server runs, or that this is unknown; `validated` is when one last validated a location."""
-    servers = [each for each in deployments if any(map(is_server, each.spec.template.spec.containers))]
-    if any(each.status.ready_replicas for each in servers):
+@dataclass(frozen=True, slots=True)
+class ServerPods:
+    """The pods of a Deployment with a Velero server, and what tells when it got none."""
+
+    name: str
+    desired: int
+    ready: int
+    is_processed: bool = True
+    """Whether its controller has seen its last change."""
+
+    created: datetime | None = None
+    scaled: datetime | None = None
+    """When somebody last set the replicas, if the API server tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """When Velero last validated a location, and how often it does."""
+
+    at: datetime
+    every: timedelta
+
+
+def server_pods(deployments: Iterable[Deployment]) -> list[ServerPods]:
+    """Return the pods of the Deployments that have a Velero server."""
+    return [
+        ServerPods(
+            deployment.metadata.name,
+            deployment.spec.replicas,
+            deployment.status.ready_replicas,
+            deployment.status.observed_generation >= deployment.metadata.generation,
+            deployment.metadata.creation_timestamp,
+            deployment.metadata.scaled,
+        )
+        for deployment in deployments
+        if any(map(is_server, deployment.spec.template.spec.containers))
+    ]
+
+
+def validates_every(deployments: Iterable[Deployment]) -> timedelta:
+    """Return how often Velero validates a location that does not say it itself; zero if never."""
+    containers = (container for deployment in deployments for container in deployment.spec.template.spec.containers)
+    words = next(filter(None, map(server_words, containers)), [])
+    every = length_of(flag_value(words, _VALIDATION))
+    return VALIDATES_EVERY if every is None else every
+
+
+def validation_frequency(location: velero.Location, default: timedelta) -> timedelta:
+    """Return how often Velero validates a location; zero if never."""
+    own = location.spec.validation_frequency
+    every = length_of(own) if own else None
+    return default if every is None else every
+
+
+def validation_window(every: timedelta) -> timedelta:
+    """Return within which time a server that works has validated a location again."""
+    return 2 * every + _SLACK
+
+
+def last_validation(locations: Iterable[velero.Location], default: timedelta) -> Validation | None:
+    """Return the last validation of any location; None if Velero has validated none, or never does."""
+    timed = ((location.status.last_validation_time, validation_frequency(location, default)) for location in locations)
+    known = [Validation(at, every) for at, every in timed if at is not None and every]
+    return max(known, key=lambda validation: validation.at, default=None)
+
+
+def velero_state(servers: Sequence[ServerPods], validation: Validation | None, now: datetime) -> VeleroState:
+    """Return why no Velero server runs, or that this is unknown."""
+    if any(server.ready for server in servers):
         return RUNS
-    wanted = sum(each.spec.replicas for each in servers)
-    if wanted:
-        names = ", ".join(each.metadata.name for each in servers)
-        return VeleroState(f"0 of {wanted} pods of Velero's Deployment {names} are ready")
-    if _is_validating(servers, validated, now):
-        return RUNS
+    desired = sum(server.desired for server in servers)
+    if desired:
+        names = ", ".join(server.name for server in servers)
+        return VeleroState(f"0 of {desired} pods of Velero's Deployment {names} are ready")
     if servers:
-        return VeleroState(f"Velero's Deployment {servers[0].metadata.name} is scaled to 0 pods")
-    text = "whether Velero runs: no Deployment has its server, and no storage location was validated for five minutes"
+        return _outside(servers, validation, now)
+    if validation is not None and _is_timely(validation, now) and _is_fresh(validation, now):
+        return RUNS
+    text = "whether Velero runs: no Deployment has its server, and no storage location was validated lately"
     return VeleroState(unknown=text)
 
 
-def _is_validating(servers: Iterable[Deployment], validated: datetime | None, now: datetime) -> bool:
-    """Whether a server outside of these Deployments, which have no pod, works: it has validated a location since."""
-    scaled = [each.metadata.scaled or each.metadata.creation_timestamp for each in servers]
-    since = max((each for each in scaled if each is not None), default=None)
-    if validated is None or abs(now - validated) > _FRESH:
-        return False
-    return since is None or validated > since
+def _outside(servers: Sequence[ServerPods], validation: Validation | None, now: datetime) -> VeleroState:
+    """Return whether a server works outside of Deployments with 0 replicas: it validates after they were scaled."""
+    down = VeleroState(f"Velero's Deployment {servers[0].name} is scaled to 0 pods")
+    unknown = VeleroState(
+        unknown=f"whether Velero runs: its Deployment {servers[0].name} has 0 replicas, and no validation of a storage"
+        " location proves yet that a server works outside of it"
+    )
+    if validation is None or not _is_timely(validation, now):
+        return down
+    answers = [_has_validated_since(server, validation) for server in servers]
+    if False in answers:
+        return down
+    return RUNS if all(answers) and _is_fresh(validation, now) else unknown
+
+
+def _has_validated_since(server: ServerPods, validation: Validation) -> bool | None:
+    """Whether a validation is by another server than the one that was scaled away; None if that is unknown."""
+    if server.scaled is None:
+        return None
+    if validation.at > server.scaled + ENDS_WITHIN:
+        return True if server.is_processed else None
+    was_created_so = server.created is not None and server.scaled - server.created < ENDS_WITHIN
+    return None if was_created_so else False
+
+
+def _is_timely(validation: Validation, now: datetime) -> bool:
+    """Whether the next validation is not overdue."""
+    return -_FRESH <= now - validation.at <= validation_window(validation.every)
+
+
+def _is_fresh(validation: Validation, now: datetime) -> bool:
+    return now - validation.at <= _FRESH

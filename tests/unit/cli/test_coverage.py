@@ -14,7 +14,7 @@ from foresail.cli.coverage.show import summary
 from foresail.cli.main import main
 from foresail.kube.clock import now
 from foresail.proof.coverage import NamespaceCoverage
-from foresail.proof.reasons import Gap, Reason
+from foresail.proof.reasons import Gap, Reason, Remedy
 from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
@@ -196,7 +196,8 @@ def test_a_tenant_gets_commands_of_the_own_namespace() -> None:
     assert create.changes
     (backup,) = first_backups([bare], "velero", now(), is_tenant=True)
     assert backup.command.startswith("foresail backup create first-")
-    left_out = Gap(Reason.VOLUME_LEFT_OUT, "no VolumeSnapshotLocation", "shop/nightly")
+    text = "no VolumeSnapshotLocation"
+    left_out = Gap(Reason.VOLUME_LEFT_OUT, text, "shop/nightly", remedy=Remedy.FILE_SYSTEM)
     (patch,) = fixes([NamespaceCoverage("shop", gaps=(left_out,))], "velero", now(), is_tenant=True)
     fields = '{"spec":{"template":{"backupSpec":{"defaultVolumesToFsBackup":true}}}}'
     assert patch.words[2:8] == ["nonadminschedules", "nightly", "--type", "merge", "-p", fields]
@@ -702,18 +703,21 @@ def test_without_a_pod_of_velero_nothing_is_safe(
     assert 'foresail_namespace_safety{namespace="lab",verdict="AtRisk"} 1' in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("age", "verdict"), [(40, "Safe"), (240, "AtRisk")])
 def test_a_server_outside_of_its_deployment_shows_by_its_locations_that_it_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], age: int, verdict: str
 ) -> None:
     beside = deployment() | {"status": {}}
     beside["spec"]["replicas"] = 0
-    status = {"phase": "Available", "lastValidationTime": (now() - timedelta(seconds=40)).isoformat()}
+    scaled = {"time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    beside["metadata"]["managedFields"] = [scaled]
+    status = {"phase": "Available", "lastValidationTime": (now() - timedelta(seconds=age)).isoformat()}
     location = named("default", "velero", spec={"default": True}, status=status)
     found = answers() | {
         "/apis/apps/v1/namespaces/velero/deployments": listed(beside),
         f"{VELERO}/backupstoragelocations": listed(location),
     }
-    assert verdicts(tmp_path, capsys, found)["lab"]["verdict"] == "Safe"
+    assert verdicts(tmp_path, capsys, found)["lab"]["verdict"] == verdict
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from foresail.cli.access.lease import Lease, LeaseSpec
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.requests import Request, unprocessed
-from foresail.cli.doctor.running import Elsewhere, elsewhere
+from foresail.cli.doctor.running import server_state
 from foresail.cli.doctor.workloads import Workload, agent_workload, deployment_workload, trouble
 from foresail.plan import Key
+from foresail.proof.velero_pods import ServerPods, last_validation, velero_state
 from tests.unit.cli.test_doctor import HEALTHY, LOCATION, NOW, OPERATOR, SERVER, wrong
 
 MINUTE = timedelta(minutes=1)
@@ -171,36 +172,33 @@ SECONDS = timedelta(seconds=1)
 @pytest.mark.parametrize(
     ("scaled", "created", "validated", "expected"),
     [
-        pytest.param(30 * SECONDS, LONG_AGO, 40 * SECONDS, Elsewhere.DOWN, id="scaled down a moment ago"),
-        pytest.param(LONG_AGO, LONG_AGO, 40 * SECONDS, Elsewhere.WORKS, id="a server outside it works"),
-        pytest.param(LONG_AGO, LONG_AGO, 9 * MINUTE, Elsewhere.DOWN, id="nothing works"),
-        pytest.param(LONG_AGO, LONG_AGO, None, Elsewhere.DOWN, id="nothing has ever worked"),
-        pytest.param(30 * SECONDS, 32 * SECONDS, 29 * SECONDS, Elsewhere.UNKNOWN, id="created so a moment ago"),
-        pytest.param(None, LONG_AGO, 29 * SECONDS, Elsewhere.UNKNOWN, id="nobody tells when it was scaled"),
+        pytest.param(30 * SECONDS, LONG_AGO, 40 * SECONDS, Grade.PROBLEM, id="scaled down a moment ago"),
+        pytest.param(40 * SECONDS, LONG_AGO, 35 * SECONDS, Grade.PROBLEM, id="validated by a pod that ends"),
+        pytest.param(LONG_AGO, LONG_AGO, 40 * SECONDS, Grade.GOOD, id="a server outside it works"),
+        pytest.param(LONG_AGO, LONG_AGO, 4 * MINUTE, Grade.PROBLEM, id="nothing works any more"),
+        pytest.param(LONG_AGO, LONG_AGO, 9 * MINUTE, Grade.PROBLEM, id="nothing works"),
+        pytest.param(LONG_AGO, LONG_AGO, -9 * MINUTE, Grade.PROBLEM, id="no clock is so far ahead"),
+        pytest.param(LONG_AGO, LONG_AGO, None, Grade.PROBLEM, id="nothing has ever worked"),
+        pytest.param(30 * SECONDS, 32 * SECONDS, 29 * SECONDS, Grade.WARNING, id="created so a moment ago"),
+        pytest.param(None, LONG_AGO, 29 * SECONDS, Grade.WARNING, id="nobody tells when it was scaled"),
     ],
 )
-def test_a_server_outside_its_deployment_is_known_by_what_it_does(
+def test_the_doctor_and_coverage_know_a_server_outside_its_deployment_by_what_it_does(
     scaled: datetime | timedelta | None,
     created: datetime | timedelta,
     validated: timedelta | None,
-    expected: Elsewhere,
+    expected: Grade,
 ) -> None:
     def at(value: datetime | timedelta | None) -> datetime | None:
         return NOW - value if isinstance(value, timedelta) else value
 
     work = replace(deployment(SERVER.key, replicas=0), scaled=at(scaled), created=at(created))
-    assert elsewhere(work, at(validated), NOW, 3 * MINUTE) is expected
-    found = [
-        each
-        for each in findings(replace(HEALTHY, workloads=(work,), locations=located(validated)))
-        if each.about == "velero"
-    ]
-    grades = {
-        Elsewhere.DOWN: Grade.PROBLEM,
-        Elsewhere.WORKS: Grade.GOOD,
-        Elsewhere.UNKNOWN: Grade.WARNING,
-    }
-    assert [each.grade for each in found] == [grades[expected]]
+    seen = replace(HEALTHY, workloads=(work,), locations=located(validated))
+    assert [each.grade for each in findings(seen) if each.about == "velero"] == [expected]
+    pods = ServerPods("velero", 0, 0, created=work.created, scaled=work.scaled)
+    state = velero_state([pods], last_validation(seen.locations, MINUTE), NOW)
+    assert state == server_state(seen, NOW), "coverage asks the same rule"
+    assert (bool(state.problem), bool(state.unknown)) == (expected is Grade.PROBLEM, expected is Grade.WARNING)
 
 
 def test_a_deployment_was_scaled_when_its_replicas_or_its_status_were_written_last() -> None:

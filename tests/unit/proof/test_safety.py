@@ -24,7 +24,7 @@ from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.safety import Safety, Verdict, safety_of
-from foresail.proof.velero_pods import velero_state
+from foresail.proof.velero_pods import RUNS, Validation, VeleroState, server_pods, velero_state
 from tests.unit.proof.test_coverage import NOW, OLD, claim, namespaces, run, schedule
 
 DAY = timedelta(hours=26)
@@ -178,16 +178,22 @@ def deployment(
     )
 
 
-MINUTE = timedelta(minutes=1)
+MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
+
+
+def state(deployments: list[Deployment], validated: datetime | None, every: timedelta = MINUTE) -> VeleroState:
+    validation = Validation(validated, every) if validated is not None else None
+    return velero_state(server_pods(deployments), validation, NOW)
 
 
 def test_a_ready_pod_of_velero_is_enough() -> None:
-    assert velero_state([deployment(1, 2)], None, NOW).problem == ""
-    assert velero_state([deployment(0), deployment(1)], None, NOW).problem == "", "one of two servers works"
+    assert state([deployment(1, 2)], None) == RUNS
+    assert state([deployment(0), deployment(1)], None) == RUNS, "one of two servers works"
+    assert state([deployment(0, 0, NOW), deployment(1)], None) == RUNS, "the other one is scaled away"
 
 
 def test_pods_that_are_not_ready_are_a_problem_although_a_location_was_validated_a_moment_ago() -> None:
-    found = velero_state([deployment()], NOW - MINUTE, NOW)
+    found = state([deployment()], NOW - MINUTE)
     assert found.problem == "0 of 1 pods of Velero's Deployment velero are ready"
 
 
@@ -195,8 +201,10 @@ def test_pods_that_are_not_ready_are_a_problem_although_a_location_was_validated
     ("written", "validated", "is_down"),
     [
         (NOW - MINUTE, NOW - 2 * MINUTE, True),  # validated by the server that was stopped
+        (NOW - 60 * SECOND, NOW - 55 * SECOND, True),  # while it was stopped
         (NOW - 9 * MINUTE, NOW - MINUTE, False),  # a server beside the cluster works
         (NOW - 90 * MINUTE, NOW - 60 * MINUTE, True),
+        (OLD, NOW - 4 * MINUTE, True),  # it validates each minute
         (OLD, None, True),
         (OLD, NOW + 10 * MINUTE, True),  # no clock is so far ahead
     ],
@@ -204,20 +212,33 @@ def test_pods_that_are_not_ready_are_a_problem_although_a_location_was_validated
 def test_a_deployment_without_pods_is_down_unless_a_server_has_worked_since(
     written: datetime, validated: datetime | None, is_down: bool
 ) -> None:
-    found = velero_state([deployment(0, 0, written)], validated, NOW)
+    found = state([deployment(0, 0, written)], validated)
     assert bool(found.problem) is is_down
     assert found.unknown == ""
+
+
+def test_what_a_validation_does_not_prove_is_unknown() -> None:
+    stopped = deployment(0, 0)
+    rarely = state([stopped], NOW - 9 * MINUTE, timedelta(hours=1))
+    untold = msgspec.structs.replace(stopped, metadata=DeploymentMetadata("velero", "velero"))
+    pending = msgspec.structs.replace(
+        stopped, metadata=msgspec.structs.replace(stopped.metadata, generation=2), status=DeploymentStatus(1)
+    )
+    for found in (rarely, state([untold], NOW - MINUTE), state([pending], NOW - MINUTE)):
+        assert found.problem == ""
+        assert found.unknown.startswith("whether Velero runs: its Deployment velero has 0 replicas")
 
 
 def test_a_second_scaling_by_the_same_hand_shows_in_the_status_alone() -> None:
     stopped = deployment(0, 0, NOW - 9 * MINUTE)
     writes = (*stopped.metadata.managed_fields, FieldsWrite(NOW - MINUTE, subresource="status"))
     metadata = msgspec.structs.replace(stopped.metadata, managed_fields=writes)
-    found = velero_state([msgspec.structs.replace(stopped, metadata=metadata)], NOW - 2 * MINUTE, NOW)
+    found = state([msgspec.structs.replace(stopped, metadata=metadata)], NOW - 2 * MINUTE)
     assert found.problem == "Velero's Deployment velero is scaled to 0 pods"
 
 
 def test_a_server_that_is_not_recognised_runs_if_it_validates_locations() -> None:
     other = deployment(1, image="registry.example/backup:1")
-    assert velero_state([other], NOW - MINUTE, NOW) == velero_state([deployment(1)], None, NOW)
-    assert velero_state([], None, NOW).unknown.startswith("whether Velero runs")
+    assert state([other], NOW - MINUTE) == RUNS
+    assert state([], None).unknown.startswith("whether Velero runs")
+    assert state([], NOW - 4 * MINUTE).unknown.startswith("whether Velero runs")

@@ -85,14 +85,19 @@ async def wait_for_result(
         if step.has_ended or (own and run != own):
             is_own = last.get("id") == own if own else _is_since(last, request) and last.get("id") not in earlier
             return report_result(key, last if is_own else {})
-        if step.text and step.text != said:
-            print(step.text, file=sys.stderr)
+        _report_wait(key, step, said, until)
         said = step.text
-        if until is not None and now() >= until:
-            state = "running" if step.has_begun else "not started"
-            hint = f"see foresail check explain {key.name} -n {key.namespace}"
-            raise CommandError(f"check {key}: timed out; it is {state}", hint)
         await asyncio.sleep(_PAUSE)
+
+
+def _report_wait(key: Key, step: Progress, said: str, until: datetime | None) -> None:
+    """Print why a check has not begun yet, once; raise that the time is over."""
+    if step.text and step.text != said:
+        print(step.text, file=sys.stderr)
+    if until is not None and now() >= until:
+        state = "running" if step.has_begun else "not started"
+        hint = f"see foresail check explain {key.name} -n {key.namespace}"
+        raise CommandError(f"check {key}: timed out; it is {state}", hint)
 
 
 def _is_since(last: Mapping[str, Any], request: str) -> bool:

@@ -1,4 +1,4 @@
-"""The command that closes a gap, or shows its cause, ready to be copied into a shell."""
+"""The command that closes a gap, or shows its cause, ready to be copied into a shell; a comment if nothing does."""
 
 import json
 from datetime import datetime
@@ -6,15 +6,18 @@ from functools import lru_cache
 from hashlib import sha256
 from shlex import join, quote
 
-from foresail.proof.reasons import Gap, Reason
+from foresail.proof.reasons import Gap, Reason, Remedy
 
 _NIGHT = 6 * 60  # minutes after midnight UTC among which runs are spread
-_FILES = "defaultVolumesToFsBackup"
+_ASK = (
+    "ask a cluster administrator for snapshots of the storage of its volumes, or for backup.fileSystem: Allowed in the"
+    " SelfServicePolicy"
+)
 _REMEMBERED = 1000  # a schedule that does not run is a gap of each of its namespaces
 
 
 def closing_command(namespace: str, gap: Gap, velero_namespace: str, now: datetime, *, is_tenant: bool) -> str:
-    """Return what to run; a tenant's commands need no rights in Velero's namespace."""
+    """Return what to run, or a comment that names whom to ask; a tenant's commands need no rights elsewhere."""
     if gap.reason is Reason.LOCATION_UNAVAILABLE and not (gap.schedule or is_tenant):
         return join(["velero", "backup-location", "get", "-n", velero_namespace])
     if not gap.schedule:
@@ -41,11 +44,12 @@ def nightly(namespace: str) -> str:
     return f"{minute % 60} {minute // 60} * * *"
 
 
-def _patch(plural: str, name: str, gap: Gap, *fields: str) -> list[str]:
-    """Return the words that include the data of volumes in the runs of a schedule: its snapshots, or its files."""
-    option = "snapshotVolumes" if "snapshotVolumes is false" in gap.message else _FILES
+def _include_data(plural: str, name: str, remedy: Remedy, *fields: str) -> list[str]:
+    """Return the words that include the data of volumes in the runs of a schedule, or open its template."""
+    if remedy not in (Remedy.SNAPSHOTS, Remedy.FILE_SYSTEM):
+        return ["kubectl", "edit", plural, name]
     value: object = True
-    for field in reversed(("spec", "template", *fields, option)):
+    for field in reversed(("spec", "template", *fields, remedy.value)):
         value = {field: value}
     return ["kubectl", "patch", plural, name, "--type", "merge", "-p", json.dumps(value, separators=(",", ":"))]
 
@@ -67,8 +71,10 @@ def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
             words = ["foresail", "schedule", "run", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["velero", "backup", "describe", gap.backup, "--details"]
+        case Reason.VOLUME_LEFT_OUT if gap.remedy is Remedy.ADMINISTRATOR:
+            words = ["foresail", "doctor"]
         case Reason.VOLUME_LEFT_OUT:
-            words = _patch("schedules.velero.io", name, gap)
+            words = _include_data("schedules.velero.io", name, gap.remedy)
         case _:
             words = ["kubectl", "edit", "schedules.velero.io", name]
     return join([*words, "-n", velero_namespace])
@@ -90,8 +96,10 @@ def _of_tenant(namespace: str, name: str, gap: Gap, now: datetime) -> str:
             words = ["foresail", "backup", "schedule", "explain", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["foresail", "backup", "explain", gap.backup]
+        case Reason.VOLUME_LEFT_OUT if gap.remedy is Remedy.ADMINISTRATOR:
+            return f"# NonAdminSchedule {namespace}/{name}: {_ASK}"
         case Reason.VOLUME_LEFT_OUT:
-            words = _patch("nonadminschedules", name, gap, "backupSpec")
+            words = _include_data("nonadminschedules", name, gap.remedy, "backupSpec")
         case _:
             words = ["kubectl", "edit", "nonadminschedules", name]
     return join([*words, "-n", namespace])

@@ -38,8 +38,15 @@ class Fix:
         return split(self.command)
 
     @property
+    def is_advice(self) -> bool:
+        """Whether it is a comment: no command closes the gap."""
+        return self.command.startswith("#")
+
+    @property
     def changes(self) -> bool:
         """Whether it closes a gap; others only show the cause."""
+        if self.is_advice:
+            return False
         program, *words = self.words
         if program == "kubectl":
             return words[0] == "patch"
@@ -49,7 +56,7 @@ class Fix:
     @property
     def backs_up(self) -> bool:
         """Whether it makes a backup, which is worth more once the schedules are right."""
-        return tuple(self.words[1:3]) in (("backup", "create"), ("schedule", "run"))
+        return not self.is_advice and tuple(self.words[1:3]) in (("backup", "create"), ("schedule", "run"))
 
 
 def fixes(found: Iterable[NamespaceCoverage], velero_namespace: str, now: datetime, *, is_tenant: bool) -> list[Fix]:
@@ -99,12 +106,20 @@ def run_fixes(args: argparse.Namespace, listed: Sequence[Fix], first: Sequence[F
     problems = _run_all(args, "close the gaps", closing) if closing else 0
     if not closing:
         print("No gap can be closed by a command.", file=sys.stderr)
+    _print_advice(listed)
     missed = [fix for fix in listed if fix.backs_up]
     backed_up = {name for fix in missed for name in fix.namespaces}
     backups = [*missed, *(fix for fix in first if not backed_up.issuperset(fix.namespaces))]
     if backups and not problems:
         problems = _run_all(args, "make a backup now", backups)
     return 1 if problems else 0
+
+
+def _print_advice(listed: Iterable[Fix]) -> None:
+    """Say what no command can close, and whom to ask."""
+    for fix in listed:
+        if fix.is_advice:
+            print(fix.command, file=sys.stderr)
 
 
 def _run_all(args: argparse.Namespace, purpose: str, listed: Sequence[Fix]) -> int:

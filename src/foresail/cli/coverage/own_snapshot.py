@@ -17,7 +17,7 @@ from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.coverage.snapshot import claim_rows, claims_not_in, failure_of
-from foresail.cli.coverage.tenant_schedules import lists_of_kinds, tenant_schedules
+from foresail.cli.coverage.tenant_schedules import allows_files, lists_of_kinds, tenant_schedules
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.lease import LEASE
@@ -47,13 +47,15 @@ def not_all_namespaces(velero_namespace: str) -> CommandError:
 
 async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None, now: datetime) -> CoverageView:
     """Read the namespace, its claims, and the tenant's own schedules and backups."""
-    created = _ALWAYS
+    created, labels = _ALWAYS, dict[str, str]()
     if await may(cluster, "get", NAMESPACE, namespace):
         found = await cluster.read(NAMESPACE, Key("", namespace), dict[str, Any])
         created = datetime.fromisoformat(found["metadata"]["creationTimestamp"])
+        labels = found["metadata"].get("labels") or {}
     schedules = await cluster.listed(NON_ADMIN_SCHEDULE, namespace)
     titles = {each.get("uid", ""): f"{namespace}/{each.get('name')}" for each in map(_metadata, schedules)}
     backups = [decode_request(BACKUPS, each) for each in await cluster.listed(BACKUPS.kind, namespace)]
+    with_files = (namespace,) if allows_files(labels) else ()
     unread = list[str]()
     claims, pods = [await _listed_if_allowed(cluster, kind, namespace, unread) for kind in (CLAIM, POD)]
     # A tenant may not read PersistentVolumes: a claim that names one has it.
@@ -61,7 +63,7 @@ async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta |
     return CoverageView(
         (NamespaceRow(namespace, created),),
         claim_rows(claims, [{"metadata": {"name": each}} for each in names], pods),
-        tuple(row for _, row in tenant_schedules(schedules, {}, now)),
+        tuple(row for _, row in tenant_schedules(schedules, {}, with_files, now)),
         tuple(own_backup_row(each, titles) for each in backups),
         objective,
         is_own=True,

@@ -2,8 +2,8 @@
 
 import argparse
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -21,11 +21,18 @@ from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.coverage.kinds import read_kinds
 from foresail.cli.coverage.resource_policies import read_resource_policies, with_policies
-from foresail.cli.coverage.tenant_schedules import read_rules, spec_of, tenant_schedules
+from foresail.cli.coverage.tenant_schedules import allows_files, read_rules, spec_of, tenant_schedules
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.cli.schedule.runner import is_without_its_policy, nobody_runs, runner_unknown, velero_down
-from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate, read_namespace, read_policies, row_of
+from foresail.cli.schedule.snapshot import (
+    EvaluatedSchedule,
+    NamespaceSnapshot,
+    evaluate,
+    read_namespace,
+    read_policies,
+    row_of,
+)
 from foresail.origin import Origin, origin_of
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.schedules.expression import parse_expression
@@ -118,33 +125,16 @@ async def read_view_and_schedules(
     unknown += filter(None, [known.velero.unknown])
     evaluated = [evaluate(row_of(each), _any.decode(each), known, now) for each in schedules]
     rows = tuple(map(_namespace_row, namespaces))
-    of_tenants = await cluster.listed_if_known(NON_ADMIN_SCHEDULE)
-    rules = await read_rules(cluster, rows, unknown_volumes) if of_tenants else {}
-    tenants = list(tenant_schedules(of_tenants, rules, now))
-    has_requests = bool(tenants) or any(REQUEST_UID in (each.metadata.annotations or {}) for each in backups)
-    listed = await cluster.listed_if_known(NON_ADMIN_BACKUP) if has_requests else []
-    requests = [_request.decode(each) for each in listed]
+    tenants = await _read_tenants(cluster, rows, backups, unknown_volumes, now)
     release = release_of(known.server.version)
-    locations = {each.key.name: each for each in known.locations}
-    nobody = "" if known.self_service else "no replica of Foresail's operator runs"
-    down = known.velero.problem
-    default = location_problem("", location_of("", known.locations))
-    of_requests = (
-        replace(
-            row, nobody_runs=nobody, velero_down=down, location_problem="" if row.spec.storage_location else default
-        )
-        for _, row in tenants
-    )
-    judged = [*(schedule_row(each, now) for each in evaluated), *of_requests]
-    uids = {each.schedule.uid for each in evaluated} | {each.metadata.uid for each in requests}
+    judged = [*(schedule_row(each, now) for each in evaluated), *_tenant_rows(tenants, known)]
     flags = replace(
         _flags(known.deployments, velero_namespace, unknown_volumes),
         snapshot_providers=await _snapshot_providers(cluster, velero_namespace, unknown_volumes),
     )
     specs = [each.spec for each in judged]
     policies = await read_resource_policies(cluster, velero_namespace, specs, release, flags.global_policies)
-    runs = tenant_runs([schedule for schedule, _ in tenants], requests)
-    left_out = {each.metadata.uid: claims_not_in(each.status.conditions) for each in requests}
+    locations = {each.key.name: each for each in known.locations}
     view = CoverageView(
         rows,
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
@@ -152,7 +142,10 @@ async def read_view_and_schedules(
             _with_bucket(with_policies(each, policies), locations, is_of_tenant=each.kind != "Schedule")
             for each in judged
         ),
-        tuple(_with_bucket(backup_row(each, runs, uids, left_out), locations, is_of_tenant=True) for each in backups),
+        tuple(
+            _with_bucket(row, locations, is_of_tenant=True)
+            for row in _backup_rows(backups, tenants, (each.schedule.uid for each in evaluated))
+        ),
         objective,
         release,
         await read_kinds(cluster, [*specs, *(each.spec for each in backups)], unknown),
@@ -161,6 +154,45 @@ async def read_view_and_schedules(
         unknown_volumes=tuple(unknown_volumes),
     )
     return view, evaluated
+
+
+@dataclass(frozen=True, slots=True)
+class _Tenants:
+    """The NonAdminSchedules with their rows, and the NonAdminBackups."""
+
+    schedules: list[tuple[nonadmin.Schedule, ScheduleRow]]
+    requests: list[_Request]
+
+
+async def _read_tenants(
+    cluster: Cluster, rows: Collection[NamespaceRow], backups: Iterable[_Backup], unknown: list[str], now: datetime
+) -> _Tenants:
+    """Read the schedules of tenants, and their requests if there are any."""
+    listed = await cluster.listed_if_known(NON_ADMIN_SCHEDULE)
+    rules = await read_rules(cluster, rows, unknown) if listed else {}
+    with_files = {row.name for row in rows if allows_files(row.labels)}
+    schedules = list(tenant_schedules(listed, rules, with_files, now))
+    has_requests = bool(schedules) or any(REQUEST_UID in (backup.metadata.annotations or {}) for backup in backups)
+    requests = await cluster.listed_if_known(NON_ADMIN_BACKUP) if has_requests else []
+    return _Tenants(schedules, [_request.decode(request) for request in requests])
+
+
+def _tenant_rows(tenants: _Tenants, known: NamespaceSnapshot) -> Iterator[ScheduleRow]:
+    """Yield the schedules of tenants with what keeps all of them from running."""
+    nobody = "" if known.self_service else "no replica of Foresail's operator runs"
+    default = location_problem("", location_of("", known.locations))
+    for _, row in tenants.schedules:
+        problem = "" if row.spec.storage_location else default
+        yield replace(row, nobody_runs=nobody, velero_down=known.velero.problem, location_problem=problem)
+
+
+def _backup_rows(backups: Iterable[_Backup], tenants: _Tenants, schedules: Iterable[str]) -> Iterator[BackupRow]:
+    """Yield the Backups as coverage sees them; `schedules` are the UIDs of the Schedules."""
+    requests = tenants.requests
+    uids = {*schedules, *(request.metadata.uid for request in requests)}
+    runs = tenant_runs([schedule for schedule, _ in tenants.schedules], requests)
+    left_out = {request.metadata.uid: claims_not_in(request.status.conditions) for request in requests}
+    return (backup_row(backup, runs, uids, left_out) for backup in backups)
 
 
 def _with_bucket(row: _Row, locations: Mapping[str, LocationRow], *, is_of_tenant: bool = False) -> _Row:

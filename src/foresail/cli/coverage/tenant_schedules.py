@@ -1,6 +1,7 @@
 """NonAdminSchedules as coverage sees them: with the spec that the operator gives to their Backups."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -8,12 +9,14 @@ import msgspec
 
 from foresail.api import nonadmin
 from foresail.api.instants import instant
+from foresail.api.marks import FILE_SYSTEM_LABEL
 from foresail.api.policy import SELF_SERVICE_POLICY, BackupPolicy, SelfServicePolicy
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.proof.observe import NamespaceRow, ScheduleRow
+from foresail.proof.reasons import Remedy
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.schedules.rules import DIALECT, ZONE
 from foresail.selfservice.specs.file_system import left_out
@@ -21,7 +24,7 @@ from foresail.selfservice.specs.kinds import backed_up
 from foresail.selfservice.specs.values import Refusal
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.interval import third_last_fire
-from foresail.tenancy.policies import PolicyRow, policy_for, policy_row
+from foresail.tenancy.policies import ALLOWED, PolicyRow, policy_for, policy_row
 
 _DECIDING_DATA = ("snapshot_volumes", "default_volumes_to_fs_backup", "resource_policy")
 _UNKNOWN = BackupPolicy(file_system="Allowed")
@@ -58,14 +61,25 @@ def _policies(found: Iterable[msgspec.Raw]) -> Iterator[PolicyRow]:
             hint(f"SelfServicePolicy {name} cannot be decoded and is not considered: {error}")
 
 
+def allows_files(labels: Mapping[str, str]) -> bool:
+    """Whether Velero may copy files from the pods of a namespace, by the label that the operator sets there."""
+    return labels.get(FILE_SYSTEM_LABEL) == ALLOWED
+
+
 def tenant_schedules(
-    found: Iterable[msgspec.Raw], rules: Mapping[str, BackupPolicy], now: datetime
+    found: Iterable[msgspec.Raw], rules: Mapping[str, BackupPolicy], with_files: Container[str], now: datetime
 ) -> Iterator[tuple[nonadmin.Schedule, ScheduleRow]]:
-    """Yield the NonAdminSchedules with their rows; one that cannot be decoded covers nothing, and hides no other."""
+    """Yield the NonAdminSchedules with their rows; one that cannot be decoded covers nothing, and hides no other.
+
+    `with_files` are the namespaces that are known to allow file-system backup.
+    """
     for each in found:
         try:
             schedule = _tenant.decode(each)
-            yield schedule, tenant_row(schedule, rules.get(schedule.metadata.namespace, _UNKNOWN), now)
+            namespace = schedule.metadata.namespace
+            policy = rules.get(namespace, _UNKNOWN)
+            refused = frozenset(_refused(policy, allows_files=namespace in with_files))
+            yield schedule, replace(tenant_row(schedule, policy, now), refused=refused)
         except (msgspec.DecodeError, CommandError) as error:
             metadata = _any.decode(each).get("metadata") or {}
             name = f"{metadata.get('namespace')}/{metadata.get('name')}"
@@ -89,6 +103,15 @@ def tenant_row(each: nonadmin.Schedule, rules: BackupPolicy, now: datetime) -> S
         not_running=_not_running(each.status),
         expected=_expected(each, now),
     )
+
+
+def _refused(rules: BackupPolicy, *, allows_files: bool) -> Iterator[Remedy]:
+    """Yield what the policy refuses to a tenant who sets it; a required value is refused as any other."""
+    if rules.required.snapshot_volumes is False:
+        yield Remedy.SNAPSHOTS
+    is_other = rules.required.default_volumes_to_fs_backup is False
+    if not allows_files or rules.file_system == "Refused" or is_other:
+        yield Remedy.FILE_SYSTEM
 
 
 def _expected(each: nonadmin.Schedule, now: datetime) -> datetime | None:

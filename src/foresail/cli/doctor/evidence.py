@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
-from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment, ObservedDeployment, server_words
+from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment, ObservedDeployment
 from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION, NAMESPACE
 from foresail.api.marks import (
@@ -43,13 +43,12 @@ from foresail.cli.doctor.workloads import Workload, is_agent, read_agent, read_d
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.recovery_key.keys import read_keyring
 from foresail.cli.tenant.adoptable import Adoptable, Scope, read_adoptable
-from foresail.cron.duration import length_of
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
+from foresail.proof.velero_pods import VALIDATES_EVERY, validates_every
 from foresail.schedules.observe import ScheduleRow, Unread, schedule_row
 from foresail.schedules.velero_server import DeploymentRow, deployment_row
-from foresail.scope.server import flag_value
 from foresail.selfservice.records.keyring import SECRET_NAME
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
@@ -59,10 +58,6 @@ _CHECK = Kind(
     _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
 )
 _REQUESTER = Key("", "foresail-requester")
-VALIDATES_EVERY = timedelta(minutes=1)
-"""How often Velero validates its locations, unless a flag of the server or the location says otherwise."""
-
-_VALIDATION = "--store-validation-frequency"
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
 
@@ -182,55 +177,49 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     async with together() as tasks:
         reader = _Reader(cluster, tasks)
         server_time = await reader.begin(cluster.server_time())
-        doubt = (now() - asked) / 2
+        doubt, at = (now() - asked) / 2, server_time or asked
         # Now: read any later, they would have been renewed after the time with which they are compared.
         leases = {name: reader.begin(cluster.if_there(LEASE, Key(namespace, name), Lease)) for name in LEASES}
         defined = reader.begin(_definitions(cluster))
         is_set, is_checked = (reader.begin(cluster.if_there(each, _REQUESTER, _Named)) for each in (_STAMP, _CHECK))
-        refused = reader.begin(all_refused_writes(cluster, server_time or asked))
+        refused = reader.begin_or({}, all_refused_writes(cluster, at))
         listed = await reader.listed(DEPLOYMENT, "", ObservedDeployment)
         deployed = _Deployed(namespace, listed or await reader.listed(DEPLOYMENT, namespace, ObservedDeployment))
         operators = deployed.operators
         running = [reader.begin(read_deployment(cluster, each)) for each in (*deployed.of_velero, *deployed.ours)]
-        agents = reader.begin(_agents(cluster, namespace))
-        permissions = reader.begin(_permissions(cluster, namespace, account, operators))
-        own_permissions = reader.begin(_own_permissions(cluster, namespace), deployed.is_bare)
+        agents = reader.begin_or([], _agents(cluster, namespace))
+        permissions = reader.begin_or({}, _permissions(cluster, namespace, account, operators))
+        own_permissions = reader.begin_or({}, _own_permissions(cluster, namespace), deployed.is_bare)
         alert = reader.begin(cluster.if_there(PROMETHEUS_RULE, Key(namespace, UNATTENDED), _Named), deployed.is_bare)
-        definitions = await defined
-        has_velero = definitions is None or "backups.velero.io" in definitions
-        has_checks = _serves(RESTORE_CHECK, definitions)
-        serves = deployed.serves_tenants and _serves(SELF_SERVICE_POLICY, definitions)
-        locations = reader.all(velero.LOCATION, namespace, velero.Location, has_velero)
-        schedules = reader.all(velero.SCHEDULE, namespace, msgspec.Raw, has_velero)
-        backups = reader.all(velero.BACKUP, namespace, Backup, has_velero)
-        deletions = reader.all(velero.DELETE_REQUEST, namespace, DeleteRequest, has_velero)
-        policies = reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy, _serves(SELF_SERVICE_POLICY, definitions))
-        of_schedules = reader.all(SCHEDULE_POLICY, "", SchedulePolicy, _serves(SCHEDULE_POLICY, definitions))
-        approvals = reader.all(
-            NON_ADMIN_LOCATION_REQUEST, namespace, nonadmin.Approval,
-            serves and _serves(NON_ADMIN_LOCATION_REQUEST, definitions),
-        )  # fmt: skip
-        checks = reader.all(RESTORE_CHECK, "", CheckSeen, has_checks)
-        sandboxes = reader.all(NAMESPACE, "", Named, has_checks, CHECK_LABEL)
-        changed = reader.begin(read_changed_policies(cluster, namespace), serves)
-        signs = reader.begin(_signs_records(cluster, namespace), serves)
-        adoptable = reader.begin(read_adoptable(cluster, Scope(namespace), asked), serves)
-        unserved = reader.begin(_unserved(cluster, definitions if deployed.is_read else {}, operators, deployed.others))
-        requests = reader.begin(read_requests(cluster), _is_served_to_tenants(deployed, definitions))
+        served = _Served(await defined, deployed)
+        locations = reader.all(velero.LOCATION, namespace, velero.Location, served.velero)
+        schedules = reader.all(velero.SCHEDULE, namespace, msgspec.Raw, served.velero)
+        backups = reader.all(velero.BACKUP, namespace, Backup, served.velero)
+        deletions = reader.all(velero.DELETE_REQUEST, namespace, DeleteRequest, served.velero)
+        policies = reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy, served.policies)
+        of_schedules = reader.all(SCHEDULE_POLICY, "", SchedulePolicy, served.schedule_policies)
+        approvals = reader.all(NON_ADMIN_LOCATION_REQUEST, namespace, nonadmin.Approval, served.approvals)
+        checks = reader.all(RESTORE_CHECK, "", CheckSeen, served.checks)
+        sandboxes = reader.all(NAMESPACE, "", Named, served.checks, CHECK_LABEL)
+        changed = reader.begin_or((), read_changed_policies(cluster, namespace), served.tenants)
+        signs = reader.begin(_signs_records(cluster, namespace), served.tenants)
+        adoptable = reader.begin_or((), read_adoptable(cluster, Scope(namespace), asked), served.tenants)
+        unserved = reader.begin_or({}, _unserved(cluster, served.counted, operators, deployed.others))
+        requests = reader.begin(read_requests(cluster), served.requests)
         never = {namespace, *(each.key.namespace for each in operators)}
-        admission = reader.begin(read_admission(cluster, await policies, never), serves)
+        admission = reader.begin(read_admission(cluster, await policies, never), served.tenants)
         asked_for = await requests
-        ownerless = reader.begin(read_ownerless(cluster, namespace, asked_for or {}), serves and asked_for is not None)
-        sets = await agents or []
+        has_owners, owners = served.tenants and asked_for is not None, asked_for or {}
+        ownerless = reader.begin_or(Ownerless(), read_ownerless(cluster, namespace, owners), has_owners)
+        sets = await agents
         works = [reader.begin(read_agent(cluster, each)) for each in sets if is_agent(each)]
-        has_snapshots = serves and SNAPSHOTS in (definitions or ())
-        volume_data = reader.begin(read_volume_data(cluster, namespace, deployed.deployments, sets), has_snapshots)
+        volume_data = reader.begin(read_volume_data(cluster, namespace, deployed.deployments, sets), served.snapshots)
         return Evidence(
             namespace=namespace,
             instant=asked + doubt,
             server_time=server_time,
             tzdata=version("tzdata"),
-            definitions=definitions,
+            definitions=served.definitions,
             servers=deployed.servers,
             has_read_deployments=deployed.is_read,
             lease=await leases[SCHEDULES_LEASE],
@@ -243,8 +232,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
             schedules=_schedules(await schedules),
             backups=tuple(await backups),
             deletions=tuple(await deletions),
-            permissions=await permissions or {},
-            own_permissions=await own_permissions or {},
+            permissions=await permissions,
+            own_permissions=await own_permissions,
             has_alert=bool(await alert),
             is_requester_set=bool(await is_set),
             is_requester_checked=bool(await is_checked),
@@ -252,21 +241,26 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
             policies=tuple(await policies),
             admission=await admission,
             signs_records=await signs,
-            adoptable=tuple(await adoptable or ()),
-            workloads=tuple([work for each in (*running, *works) if (work := await each) is not None]),
-            refused_writes=await refused or {},
-            unserved=await unserved or {},
-            unprocessed=unprocessed(asked_for or {}, server_time or asked),
+            adoptable=tuple(await adoptable),
+            workloads=tuple(await _present((*running, *works))),
+            refused_writes=await refused,
+            unserved=await unserved,
+            unprocessed=unprocessed(owners, at),
             approvals=tuple(await approvals),
-            ownerless=await ownerless or Ownerless(),
+            ownerless=await ownerless,
             checks=tuple(await checks),
             sandboxes=tuple(await sandboxes),
             volume_data=await volume_data,
-            changed_policies=await changed or (),
+            changed_policies=await changed,
             validates_every=deployed.validates_every,
             unread=reader.unread(),
             doubt=doubt,
         )
+
+
+async def _present(readings: Iterable[asyncio.Task[T | None]]) -> list[T]:
+    """Return what was there."""
+    return [value for reading in readings if (value := await reading) is not None]
 
 
 class _Deployed:
@@ -297,10 +291,24 @@ class _Deployed:
     @property
     def validates_every(self) -> timedelta:
         """How often Velero validates a location that does not say it itself."""
-        containers = (each for one in self.of_velero for each in one.spec.template.spec.containers)
-        words = next(filter(None, map(server_words, containers)), [])
-        every = length_of(flag_value(words, _VALIDATION))
-        return VALIDATES_EVERY if every is None else every
+        return validates_every(self.of_velero)
+
+
+class _Served:
+    """Which kinds are read, by the definitions in the cluster and what the operators serve."""
+
+    def __init__(self, definitions: Mapping[str, dict[str, Any]] | None, deployed: _Deployed) -> None:
+        self.definitions = definitions
+        self.velero = definitions is None or "backups.velero.io" in definitions
+        self.checks = _serves(RESTORE_CHECK, definitions)
+        self.policies = _serves(SELF_SERVICE_POLICY, definitions)
+        self.schedule_policies = _serves(SCHEDULE_POLICY, definitions)
+        self.tenants = deployed.serves_tenants and self.policies
+        self.approvals = self.tenants and _serves(NON_ADMIN_LOCATION_REQUEST, definitions)
+        self.snapshots = self.tenants and SNAPSHOTS in (definitions or ())
+        # An operator without a Deployment may serve requests too.
+        self.requests = _serves(NON_ADMIN_BACKUP, definitions) and (deployed.serves_tenants or not deployed.operators)
+        self.counted = definitions if deployed.is_read else {}
 
 
 class _Reader:
@@ -322,6 +330,14 @@ class _Reader:
             reading.close()
         return self._tasks.begin(self._tried(reading, self._begun) if is_wanted else _nothing())
 
+    def begin_or(self, default: T, reading: Coroutine[Any, Any, T], is_wanted: bool = True) -> asyncio.Task[T]:  # noqa: FBT001, FBT002
+        """Begin a reading whose result is the default if it is not wanted, or refused."""
+        return self._tasks.begin(self._or(default, self.begin(reading, is_wanted)))
+
+    @staticmethod
+    async def _or(default: T, reading: asyncio.Task[T | None]) -> T:
+        return await reading or default
+
     async def _tried(self, reading: Coroutine[Any, Any, T], order: int) -> T | None:
         try:
             return await reading
@@ -334,11 +350,7 @@ class _Reader:
     def all(
         self, kind: Kind, namespace: str, of: type[T], is_wanted: bool, labels: str = ""  # noqa: FBT001
     ) -> asyncio.Task[list[T]]:  # fmt: skip
-        return self._tasks.begin(self._all(self.begin(self._read(kind, namespace, of, labels), is_wanted)))
-
-    @staticmethod
-    async def _all(reading: asyncio.Task[list[T] | None]) -> list[T]:
-        return await reading or []
+        return self.begin_or([], self._read(kind, namespace, of, labels), is_wanted)
 
     async def listed(self, kind: Kind, namespace: str, of: type[T]) -> list[T] | None:
         return await self.begin(self._read(kind, namespace, of))
@@ -355,11 +367,6 @@ async def _nothing() -> None:
 async def _agents(cluster: Cluster, namespace: str) -> list[DaemonSet]:
     """Read the DaemonSets in Velero's namespace."""
     return [msgspec.json.decode(each, type=DaemonSet) for each in await cluster.listed(DAEMON_SET, namespace)]
-
-
-def _is_served_to_tenants(deployed: _Deployed, definitions: Iterable[str] | None) -> bool:
-    """Return whether requests of tenants are read: an operator serves them, or one without a Deployment may."""
-    return _serves(NON_ADMIN_BACKUP, definitions) and (deployed.serves_tenants or not deployed.operators)
 
 
 async def _signs_records(cluster: Cluster, namespace: str) -> bool:

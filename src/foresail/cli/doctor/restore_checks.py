@@ -14,25 +14,32 @@ def restore_checks(seen: Evidence) -> Iterator[Finding]:
     absent = [each for each in seen.operators if each.lease == CHECKS_LEASE and not seen.holder(seen.checks_lease)]
     if absent:
         yield without_leader(seen, absent[0], "restores", "no RestoreCheck runs")
-    now = seen.server_time or seen.instant
-    own = [each for each in seen.checks if each.metadata.namespace == seen.namespace]  # tenants see to theirs
-    failed = [each for each in own if each.status.last is not None and each.status.last.result == "Fail"]
+    yield from _results(seen, is_attended=not absent)
+    yield from _left_behind(seen)
+
+
+def _results(seen: Evidence, *, is_attended: bool) -> Iterator[Finding]:
+    """Report the checks that failed last, or that all have passed; tenants see to theirs."""
+    own = [check for check in seen.checks if check.metadata.namespace == seen.namespace]
+    ended = [(check.metadata.name, check.status.last) for check in own if check.status.last is not None]
+    failed = [(name, last) for name, last in ended if last.result == "Fail"]
     if failed:
-        first = failed[0]
-        names = some([each.metadata.name for each in failed])
-        why = first.status.last.message if first.status.last is not None else ""
-        yield warning(
-            "restores", f"RestoreCheck {names} failed: {why}", f"foresail check explain {first.metadata.name}"
-        )
-    elif not absent and any(each.status.last is not None for each in own):
+        names = some([name for name, _ in failed])
+        name, last = failed[0]
+        yield warning("restores", f"RestoreCheck {names} failed: {last.message}", f"foresail check explain {name}")
+    elif is_attended and ended:
         yield good("restores", "every RestoreCheck has passed")
-    in_use = {each.metadata.uid for each in seen.checks if _needs_sandbox(each, now)}
-    left = [each for each in seen.sandboxes if (each.metadata.labels or {}).get(CHECK_LABEL) not in in_use]
-    left = [each for each in left if each.metadata.deletion_timestamp is None]
+
+
+def _left_behind(seen: Evidence) -> Iterator[Finding]:
+    """Report the sandboxes that no check needs, and that nobody deletes."""
+    now = seen.server_time or seen.instant
+    in_use = {check.metadata.uid for check in seen.checks if _needs_sandbox(check, now)}
+    staying = [sandbox.metadata for sandbox in seen.sandboxes if sandbox.metadata.deletion_timestamp is None]
+    left = [metadata.name for metadata in staying if (metadata.labels or {}).get(CHECK_LABEL) not in in_use]
     if left:
-        names = some([each.metadata.name for each in left])
-        fix = f"start the operator with restore checks, or kubectl delete namespace {left[0].metadata.name}"
-        yield warning("restores", f"sandboxes that no RestoreCheck needs: {names}", fix)
+        fix = f"start the operator with restore checks, or kubectl delete namespace {left[0]}"
+        yield warning("restores", f"sandboxes that no RestoreCheck needs: {some(left)}", fix)
 
 
 def _needs_sandbox(check: CheckSeen, now: datetime) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from enum import Enum
 
 from foresail.api import velero
 from foresail.api.pod_problems import ObservedPod
@@ -10,21 +9,19 @@ from foresail.cli.access.operators import OPERATOR_LABEL, Operator
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, warning
 from foresail.cli.doctor.workloads import Trouble, Workload, trouble
-from foresail.cron.duration import length_of
 from foresail.plan import Key
+from foresail.proof.velero_pods import (
+    RUNS,
+    ServerPods,
+    VeleroState,
+    last_validation,
+    validation_frequency,
+    validation_window,
+    velero_state,
+)
 from foresail.schedules.velero_server import identify_server
 
 _READY_WITHIN = timedelta(minutes=1)
-_ENDS_WITHIN = timedelta(seconds=10)  # a pod that is scaled away
-_SLACK = timedelta(minutes=1)
-
-
-class Elsewhere(Enum):
-    """Whether a Velero server works outside a Deployment that has 0 replicas."""
-
-    WORKS = "works"
-    UNKNOWN = "unknown"
-    DOWN = "down"
 
 
 def veleros(seen: Evidence) -> Iterator[Finding]:
@@ -66,57 +63,31 @@ def _version(seen: Evidence) -> Finding:
 def _server_trouble(seen: Evidence, work: Workload, now: datetime) -> Trouble | None:
     if work.desired:
         return trouble(work, now)
-    last = _last_validated(seen)
-    at, every = (None, timedelta()) if last is None else (last.status.last_validation_time, _frequency(seen, last))
-    match elsewhere(work, at, now, _window(every)):
-        case Elsewhere.WORKS:
-            return None
-        case Elsewhere.UNKNOWN:
-            says = "it has 0 replicas, and it is unknown whether a server runs outside it"
-            return Trouble(says, "run this again in two minutes", is_down=True, is_mild=True)
-        case Elsewhere.DOWN:
-            return trouble(work, now)
+    state = server_state(seen, now)
+    if state == RUNS:
+        return None
+    if state.unknown:
+        says = "it has 0 replicas, and it is unknown whether a server runs outside it"
+        return Trouble(says, "run this again in two minutes", is_down=True, is_mild=True)
+    return trouble(work, now)
 
 
-def elsewhere(work: Workload, validated: datetime | None, now: datetime, window: timedelta) -> Elsewhere:
-    """Return whether a server works although its Deployment has 0 replicas: one validates locations all the time.
-
-    A server that was scaled away has validated them before that, and not since.
-    """
-    if validated is None or now - validated > window:
-        return Elsewhere.DOWN
-    if work.scaled is None or not work.is_processed:
-        return Elsewhere.UNKNOWN
-    if validated > work.scaled + _ENDS_WITHIN:
-        return Elsewhere.WORKS
-    was_created_so = work.created is not None and work.scaled - work.created < _ENDS_WITHIN
-    return Elsewhere.UNKNOWN if was_created_so else Elsewhere.DOWN
-
-
-def _last_validated(seen: Evidence) -> velero.Location | None:
-    """Return the location that Velero validated last; None if it has validated none, or never does."""
-    timed = [each for each in seen.locations if each.status.last_validation_time and _frequency(seen, each)]
-    return max(timed, key=lambda each: each.status.last_validation_time or seen.instant, default=None)
-
-
-def _frequency(seen: Evidence, location: velero.Location) -> timedelta:
-    """Return how often Velero validates a location; zero if never."""
-    own = location.spec.validation_frequency
-    every = length_of(own) if own else None
-    return seen.validates_every if every is None else every
+def server_state(seen: Evidence, now: datetime) -> VeleroState:
+    """Return whether a Velero server runs, by the rule of coverage; pods tell sooner than their Deployment."""
+    works = [work for row in seen.servers if (work := _workload(seen, row.key)) is not None]
+    pods = [
+        ServerPods(work.key.name, work.desired, work.ready, work.is_processed, work.created, work.scaled)
+        for work in works
+    ]
+    return velero_state(pods, last_validation(seen.locations, seen.validates_every), now)
 
 
 def not_validated_for(seen: Evidence, location: velero.Location, now: datetime) -> timedelta | None:
     """Return for how long Velero has not validated a location, if that is longer than it should be."""
-    at, every = location.status.last_validation_time, _frequency(seen, location)
+    at, every = location.status.last_validation_time, validation_frequency(location, seen.validates_every)
     if at is None or not every:
         return None
-    return now - at if now - at > _window(every) else None
-
-
-def _window(every: timedelta) -> timedelta:
-    """Return within which time a server that works has validated a location."""
-    return 2 * every + _SLACK
+    return now - at if now - at > validation_window(every) else None
 
 
 def pods(seen: Evidence) -> Iterator[Finding]:

@@ -112,15 +112,9 @@ def team_findings(seen: TeamEvidence) -> list[Finding]:
 
 def _service(seen: TeamEvidence) -> Finding:
     """Return whether an operator serves the namespace, by what it has done."""
-    late = [each for each in seen.requests if not each.phase and _age(each, seen.instant) > PROCESSED_WITHIN]
-    if late:
-        age = minutes(max(_age(each, seen.instant) for each in late))
-        says = f"no operator has processed {_names(late)} for up to {age}"
-        return problem("self-service", says, _ASK)
-    overdue = [each for each in seen.schedules if _is_overdue(each, seen.instant)]
-    if overdue:
-        says = f"the last planned run of schedule {some([each.key.name for each in overdue])} has not started"
-        return problem("self-service", says, _ASK)
+    unserved = _unserved(seen)
+    if unserved:
+        return problem("self-service", unserved, _ASK)
     if any(reason_of(each) == Reason.NO_POLICY for each in seen.requests if each.is_open) or seen.is_labelled is False:
         says = f"self-service is not enabled in namespace {seen.namespace}"
         label = f"kubectl label namespace {seen.namespace} {OPT_IN_LABEL}=enabled"
@@ -133,6 +127,17 @@ def _service(seen: TeamEvidence) -> Finding:
         return good("self-service", f"it is enabled in namespace {seen.namespace}, which has no request yet")
     says = f"namespace {seen.namespace} has no request, so it is unknown whether self-service is enabled"
     return warning("self-service", says, "try it: foresail backup create NAME --wait")
+
+
+def _unserved(seen: TeamEvidence) -> str:
+    """Return which requests or runs no operator serves, although they are due; empty if there are none."""
+    new = [request for request in seen.requests if not request.phase]
+    late = [request for request in new if _age(request, seen.instant) > PROCESSED_WITHIN]
+    if late:
+        age = minutes(max(_age(request, seen.instant) for request in late))
+        return f"no operator has processed {_names(late)} for up to {age}"
+    overdue = [schedule.key.name for schedule in seen.schedules if _is_overdue(schedule, seen.instant)]
+    return f"the last planned run of schedule {some(overdue)} has not started" if overdue else ""
 
 
 def _waiting(seen: TeamEvidence) -> Iterator[Finding]:

@@ -71,19 +71,24 @@ def attended(seen: Evidence) -> Iterator[Finding]:
             says = "the alert ForesailSchedulesUnattended was left behind and fires although Velero runs them"
             yield warning("schedules", says, f"kubectl delete prometheusrule {UNATTENDED} -n {seen.namespace}")
     elif not holder:
-        fix = (
-            f"start the operator (kubectl get pods -l app.kubernetes.io/name={SCHEDULES_LEASE} -A), or give them back"
-            f" to Velero: remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
-        )
-        count = len(seen.schedules)
-        those = "the only Schedule" if count == 1 else f"the {count} Schedules" if count else "new Schedules"
-        why = next((why_down(seen, each) for each in seen.operators if each.schedules), "")
-        yield problem("schedules", f"nothing runs {those}: Velero's controller and the operator are off{why}", fix)
+        yield _unattended(seen)
     elif not by_us:
         fix = "start the operator with --schedules=true, or turn Velero's controller on"
         yield problem("schedules", "nothing runs them: both Velero's controller and the operator's are off", fix)
     else:
         yield good("schedules", f"{holder} runs them")
+
+
+def _unattended(seen: Evidence) -> Finding:
+    """Return that neither Velero nor a replica of the operator runs the Schedules."""
+    fix = (
+        f"start the operator (kubectl get pods -l app.kubernetes.io/name={SCHEDULES_LEASE} -A), or give them back"
+        f" to Velero: remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
+    )
+    count = len(seen.schedules)
+    those = "the only Schedule" if count == 1 else f"the {count} Schedules" if count else "new Schedules"
+    why = next((why_down(seen, operator) for operator in seen.operators if operator.schedules), "")
+    return problem("schedules", f"nothing runs {those}: Velero's controller and the operator are off{why}", fix)
 
 
 def _unrecognised(seen: Evidence) -> Iterator[Finding]:
@@ -243,13 +248,8 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
     """Say which Backups Velero does not begin, and which it will never finish by its known bugs."""
     now = seen.server_time or seen.instant
     running = [each for each in seen.backups if each.status.phase == "InProgress"]
-    waiting = [
-        each for each in seen.backups if each.status.phase in velero.WAITING and _age(each, now) > _STARTS_WITHIN
-    ]
-    queued = [each for each in waiting if each.status.phase == "Queued"]
-    forgotten = [
-        each for each in seen.backups if each.status.phase == "ReadyToStart" and _still(each, now) > _STARTS_WITHIN
-    ]
+    ready = [backup for backup in seen.backups if backup.status.phase == "ReadyToStart"]
+    forgotten = [backup for backup in ready if _still(backup, now) > _STARTS_WITHIN]
     for each in forgotten:
         name = each.metadata.name
         yield problem(
@@ -257,27 +257,37 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
             f"Backup {name} has been ReadyToStart for {minutes(_still(each, now))}: Velero loses these on restart",
             f"wake it: kubectl annotate backup {name} -n {seen.namespace} foresail.dev/woken=true",
         )
-    still = now - max(filter(None, (_last_step(each, now) for each in seen.backups)), default=now)
-    is_idle = not running and not forgotten and still > _STARTS_WITHIN
-    if queued and is_idle:
+    if not running and not forgotten:
+        yield from _idle_queue(seen, now)
+    for each in running:
+        if _age(each, now) > _RUNS_AT_MOST:
+            name = each.metadata.name
+            fix = f"velero backup describe {name} --details; velero backup delete {name} if nothing moves"
+            yield warning("stuck", f"Backup {name} has been running for {minutes(_age(each, now))}", fix)
+
+
+def _idle_queue(seen: Evidence, now: datetime) -> Iterator[Finding]:
+    """Report that Backups wait while Velero, which runs none, has begun none for a while."""
+    still = now - max(filter(None, (_last_step(backup, now) for backup in seen.backups)), default=now)
+    pending = [backup for backup in seen.backups if backup.status.phase in velero.WAITING]
+    waiting = [backup for backup in pending if _age(backup, now) > _STARTS_WITHIN]
+    queued = [backup for backup in waiting if backup.status.phase == "Queued"]
+    if still <= _STARTS_WITHIN:
+        return
+    if queued:
         yield problem(
             "stuck",
             f"{len(queued)} Backups are Queued and none has run for {minutes(still)}: Velero's queue is stuck"
             " (1.18.1 to 1.18.3)",
             _restart(seen),
         )
-    elif waiting and is_idle:
+    elif waiting:
         server = f"deployment/{_server(seen)} -n {seen.namespace}"
         yield problem(
             "stuck",
             f"{len(waiting)} Backups are New, and Velero has begun none for {minutes(still)}: it does not run",
             f"see why: kubectl get {server}; kubectl logs {server}",
         )
-    for each in running:
-        if _age(each, now) > _RUNS_AT_MOST:
-            name = each.metadata.name
-            fix = f"velero backup describe {name} --details; velero backup delete {name} if nothing moves"
-            yield warning("stuck", f"Backup {name} has been running for {minutes(_age(each, now))}", fix)
 
 
 def undeletable(seen: Evidence) -> Iterator[Finding]:

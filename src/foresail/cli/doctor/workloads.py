@@ -1,6 +1,6 @@
 """What runs: the pods of Velero, of its node agents and of the operators, and why some do not."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -128,6 +128,12 @@ def trouble(work: Workload, now: datetime) -> Trouble | None:
     if work.ready >= work.desired:
         unsteady = next(filter(None, (restarts(each, now) for each in work.pods)), "")
         return Trouble(unsteady, _fix(work, "CrashLoopBackOff", see), is_mild=True) if unsteady else None
+    return _too_few(work, unready, see, now)
+
+
+def _too_few(work: Workload, unready: Collection[ObservedPod], see: str, now: datetime) -> Trouble:
+    """Return why pods are missing that have no problem of their own."""
+    is_down = not work.ready
     if not work.is_processed:
         says = f"{work.count}: no controller has processed its last change"
         return Trouble(says, "check that kube-controller-manager runs", is_down=is_down, is_mild=True)

@@ -89,8 +89,8 @@ def _found(path: str, whole: Any) -> list[Any]:  # noqa: ANN401
 
 def _taken(step: re.Match[str], each: Any) -> list[Any]:  # noqa: ANN401
     index, field = step["index"], step["field"] or step["quoted"]
-    if field == "*" or index == "*":
-        return list(each.values()) if isinstance(each, dict) else list(each) if isinstance(each, list) else []
+    if "*" in (field, index):
+        return _all_of(each)
     if field is not None:
         return [each[field]] if isinstance(each, dict) and field in each else []
     if index is not None:
@@ -98,6 +98,12 @@ def _taken(step: re.Match[str], each: Any) -> list[Any]:  # noqa: ANN401
     wanted, is_equal = step["value"].strip("\"'"), step["sign"] == "=="
     items = each if isinstance(each, list) else []
     return [one for one in items if (wanted in [_shown(value) for value in _found(step["path"], one)]) is is_equal]
+
+
+def _all_of(value: Any) -> list[Any]:  # noqa: ANN401
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list) else []
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401

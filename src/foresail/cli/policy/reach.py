@@ -48,6 +48,15 @@ class Outcome(msgspec.Struct, frozen=True):
     is_out_of_reach: bool = False
 
 
+class _Present(msgspec.Struct, frozen=True):
+    """What the policies of a file are compared with, in a cluster or in files."""
+
+    namespaces: list[Namespace]
+    held: list[SelfServicePolicy]
+    never: frozenset[str]  # namespaces without self-service
+    known: _Known = (None, None, {})
+
+
 def run_test(args: argparse.Namespace) -> int:
     """Print where the policies of a file would hold."""
     read = documents(args.file)
@@ -58,21 +67,33 @@ def run_test(args: argparse.Namespace) -> int:
         raise CommandError(f"{args.file} has no SelfServicePolicy", "specify a file with at least one")
     if args.policies and not args.namespaces:
         raise CommandError("--policies works only without a cluster", "add --namespaces, or leave it out")
-    known: _Known = (None, None, {})
-    if args.namespaces:
-        namespaces = _namespaces(args.namespaces, objects(documents(args.namespaces), "Namespace"))
-        present = documents(args.policies) if args.policies else []
-        held = _policies(args.policies, objects(present, "SelfServicePolicy"))
-        never = {args.velero_namespace, args.operator_namespace or args.velero_namespace}
-    else:
-        found, listed, known, operators = _of_cluster(args, given)
-        never = {args.velero_namespace, *operators}
-        namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
-    missing = [each for each in args.namespace if each not in {one.name for one in namespaces}]
+    present = _in_files(args) if args.namespaces else _in_cluster(args, given)
+    missing = [each for each in args.namespace if each not in {one.name for one in present.namespaces}]
     if missing:
         raise CommandError(f"namespace {missing[0]} does not exist", "list them with kubectl get namespaces")
-    every = [outcome(each, held, given, never) for each in sorted(namespaces, key=lambda one: one.name)]
-    names = {each.metadata.name for each in given}
+    ordered = sorted(present.namespaces, key=lambda one: one.name)
+    every = [outcome(each, present.held, given, present.never) for each in ordered]
+    _print_outcomes(args, every, {each.metadata.name for each in given})
+    return _judged(given, present.known)
+
+
+def _in_files(args: argparse.Namespace) -> _Present:
+    """Return the namespaces and policies of the files that stand for a cluster."""
+    namespaces = _namespaces(args.namespaces, objects(documents(args.namespaces), "Namespace"))
+    policies = documents(args.policies) if args.policies else []
+    held = _policies(args.policies, objects(policies, "SelfServicePolicy"))
+    never = {args.velero_namespace, args.operator_namespace or args.velero_namespace}
+    return _Present(namespaces, held, frozenset(never))
+
+
+def _in_cluster(args: argparse.Namespace, given: list[SelfServicePolicy]) -> _Present:
+    live, listed, known, operators = _of_cluster(args, given)
+    namespaces, held = _namespaces("the cluster", live), _policies("the cluster", listed)
+    return _Present(namespaces, held, frozenset({args.velero_namespace, *operators}), known)
+
+
+def _print_outcomes(args: argparse.Namespace, every: Collection[Outcome], names: Collection[str]) -> None:
+    """Print the namespaces that the policies with these names concern, and how many there are."""
     shown = [each for each in every if _is_shown(each, names, args.namespace)]
     if args.output != "table":
         print(document([_as_json(each) for each in shown], args.output))
@@ -82,7 +103,6 @@ def run_test(args: argparse.Namespace) -> int:
     changed = sum(each.now != each.then for each in every)
     text = f"the file's policies would apply to {held_by_them} of {len(every)} namespaces"
     print(f"{text}; the policy would change in {changed}", file=sys.stderr)
-    return _judged(given, known)
 
 
 def _judged(given: Policies, known: _Known) -> int:

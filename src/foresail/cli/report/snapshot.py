@@ -1,7 +1,7 @@
 """Reads what a report shows, by the functions of `foresail coverage` and `foresail schedule calendar`."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -41,20 +41,24 @@ async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figur
     found = selected(judged, wanted.namespace, wanted.velero_namespace)
     runs = timetables(evaluated, now)
     runs += await _tenants_timetables(cluster, wanted.namespace)
-    titles = {title for each in found for title in each.schedules}
-    backups = view.backups
     checks = await _checks(cluster, wanted.velero_namespace)
-    if wanted.namespace:
-        of_velero = wanted.velero_namespace
-        runs = [
-            each for each in runs if (each.key.name if each.key.namespace == of_velero else str(each.key)) in titles
-        ]
-        backups = tuple(each for each in backups if each.schedule in titles)
-        own = await _checks(cluster, wanted.namespace) if wanted.namespace != of_velero else None
-        if checks is not None or own is not None:
-            covering = (each for each in checks or () if each.schedule in titles)
-            checks = failed_first((*covering, *(own or ())))
-    return replace(_figures(wanted, now, found, runs, backups), checks=checks)
+    if not wanted.namespace:
+        return replace(_figures(wanted, now, found, runs, view.backups), checks=checks)
+    titles, of_velero = {title for each in found for title in each.schedules}, wanted.velero_namespace
+    runs = [each for each in runs if (each.key.name if each.key.namespace == of_velero else str(each.key)) in titles]
+    backups = [each for each in view.backups if each.schedule in titles]
+    own = await _checks(cluster, wanted.namespace) if wanted.namespace != of_velero else None
+    return replace(_figures(wanted, now, found, runs, backups), checks=_covering(checks, titles, own))
+
+
+def _covering(
+    checks: tuple[LastCheck, ...] | None, titles: Container[str], own: tuple[LastCheck, ...] | None
+) -> tuple[LastCheck, ...] | None:
+    """Return the checks of the schedules with these titles and a namespace's own; None if none may be listed."""
+    if checks is None and own is None:
+        return None
+    covering = (check for check in checks or () if check.schedule in titles)
+    return failed_first((*covering, *(own or ())))
 
 
 async def read_own(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:

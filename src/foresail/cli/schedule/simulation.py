@@ -142,10 +142,7 @@ class _Played:
             self.step(at, group)  # a run that is due starts once this is recorded
             return
         if slot is not None:
-            fates += [Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot)]
-            if at >= span.since:  # the run is in the span, even if its slot was before
-                started = verdict.due_since or slot
-                fates.append(Fate(slot, Outcome.LATE if at - started >= timedelta(seconds=1) else Outcome.RUNS, at))
+            fates += _started(verdict, slot, cron, at, span)
             self.view, self.starts = _fired(view, slot, at), True
         if blocked_by is not None and blocked_by.reason is Reason.CONCURRENCY_LIMIT and not verdict.is_settling:
             self.turn = verdict.turn
@@ -181,11 +178,7 @@ class _Group:
         """Let time pass from one instant at which something changes to the next."""
         due = [(each.next, each.key) for each in self._members if each.next is not None]
         heapify(due)
-        while due or (self._waiting and self._ends):
-            moments = [*([due[0][0]] if due else []), *(self._ends[:1] if self._waiting else [])]
-            at = min(moments)
-            if at >= until:
-                break
+        while (at := self._next_change(due)) is not None and at < until:
             on_step()
             while self._ends and self._ends[0] <= at:
                 heappop(self._ends)
@@ -197,6 +190,13 @@ class _Group:
                     self._step(self._by_key[key], at, due)
         for each in self._members:
             each.end(self._group_of(each))
+
+    def _next_change(self, due: list[tuple[datetime, Key]]) -> datetime | None:
+        """Return when a run is due, or ends while another one waits; None if neither is to come."""
+        moments = [moment for moment, _ in due[:1]]
+        if self._waiting:
+            moments += self._ends[:1]
+        return min(moments, default=None)
 
     def _step(self, each: _Played, at: datetime, due: list[tuple[datetime, Key]]) -> None:
         if each.turn is not None:
@@ -219,6 +219,14 @@ class _Group:
             return None
         ahead = tuple(entry for entry in self._waiting[: self._free() + 1] if entry[1] != each.key)
         return msgspec.structs.replace(own, unfinished=(), more=len(self._ends), waiting=ahead)
+
+
+def _started(verdict: Verdict, slot: datetime, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
+    """Yield the slots that a run replaces, and the run."""
+    yield from (Fate(missed, Outcome.MISSED) for missed in span.slots(cron, verdict.base, slot))
+    if at >= span.since:  # the run is in the span, even if its slot was before
+        started = verdict.due_since or slot
+        yield Fate(slot, Outcome.LATE if at - started >= timedelta(seconds=1) else Outcome.RUNS, at)
 
 
 def _skipped(view: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -26,7 +26,14 @@ from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind, Level
-from foresail.proof.velero_pods import RUNS, VeleroState, velero_state
+from foresail.proof.velero_pods import (
+    RUNS,
+    VeleroState,
+    last_validation,
+    server_pods,
+    validates_every,
+    velero_state,
+)
 from foresail.schedules.groups import unfinished_of_groups, view_of
 from foresail.schedules.observe import (
     BackupRow,
@@ -191,9 +198,8 @@ async def _read_under(
     deletion_rows, unread = _deletion_rows(deletions.result())
     rows = [backup_row(_backup.decode(each)) for each in listed.result()]
     stores = [_location.decode(each) for each in locations.result()]
-    validated = max(
-        (each.status.last_validation_time for each in stores if each.status.last_validation_time), default=None
-    )
+    validation = last_validation(stores, validates_every(run_by.deployments))
+    server_time = instant - (cluster.client.skew or timedelta())
     return NamespaceSnapshot(
         server=run_by.server,
         backups=backups_by_schedule(rows),
@@ -206,7 +212,7 @@ async def _read_under(
         deletions=deletion_rows,
         unread_deletions=unread,
         restores=tuple(restore_row(_restore.decode(each)) for each in restores.result()),
-        velero=velero_state(run_by.deployments, validated, instant),
+        velero=velero_state(server_pods(run_by.deployments), validation, server_time),
         deployments=run_by.deployments,
     )
 

@@ -5,6 +5,8 @@ A backup is not deleted as an object: its spec decides what happens to the data,
 
 import argparse
 import sys
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from foresail.cli.access.cluster import Cluster
@@ -48,10 +50,14 @@ async def _delete(cluster: Cluster, family: Family, args: argparse.Namespace) ->
         await _send(cluster, request_for(each, force=args.force), each, dry_run=bool(args.dry_run))
         _report(each, args)
     if args.wait and not args.dry_run:
-        for each in found:
-            await wait_until_deleted(cluster, each, until)
-            print(f"{family.kind.name} {each.key} is deleted.", file=sys.stderr)
+        await _wait_for_all(cluster, found, until)
     return 0
+
+
+async def _wait_for_all(cluster: Cluster, requests: Iterable[TenantRequest], until: datetime | None) -> None:
+    for request in requests:
+        await wait_until_deleted(cluster, request, until)
+        print(f"{request.family.kind.name} {request.key} is deleted.", file=sys.stderr)
 
 
 def request_for(each: TenantRequest, *, force: bool) -> Request:

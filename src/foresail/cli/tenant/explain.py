@@ -138,18 +138,26 @@ def _steps(each: TenantRequest) -> Iterator[Step]:
         yield Step("the API server accepts its writes", NO, str(each.refused))
     yield Step("the operator has processed it", YES if each.phase else WAITS)
     yield _step("it is accepted", accepted)
-    created = _step(f"the Velero {word.capitalize()} is created", queued)
-    is_queued = queued is not None and queued.reason == Reason.WAITING_FOR_TURN
-    yield Step(created.rule, WAITS, created.because) if is_queued else created
-    waits = succeeded is not None and succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING
-    position = f"position {each.position} in the queue" if each.position else ""
-    yield Step("Velero has started it", WAITS if waits or succeeded is None else YES, position)
+    yield _created(word, queued)
+    yield _started(each, succeeded)
     complete = _step("it is complete", succeeded)
     yield Step(complete.rule, FAILED, complete.because) if complete.answer == NO else complete
     if has_expired(each, now()):
         yield Step("it has not expired", NO, f"it expired at {each.velero.expiration}")
     if incomplete is not None:
         yield Step(_EXPECTED.get(incomplete.reason, "there is no other problem"), NO, incomplete.message)
+
+
+def _created(word: str, queued: Condition | None) -> Step:
+    created = _step(f"the Velero {word.capitalize()} is created", queued)
+    is_queued = queued is not None and queued.reason == Reason.WAITING_FOR_TURN
+    return Step(created.rule, WAITS, created.because) if is_queued else created
+
+
+def _started(request: TenantRequest, succeeded: Condition | None) -> Step:
+    waits = succeeded is None or (succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING)
+    position = f"position {request.position} in the queue" if request.position else ""
+    return Step("Velero has started it", WAITS if waits else YES, position)
 
 
 def _step(rule: str, condition: Condition | None) -> Step:

@@ -1,6 +1,6 @@
 """Whether the cluster serves the kinds that a new request names: Velero leaves out the others without a word."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from foresail.cli.access.cluster import Cluster
@@ -32,7 +32,7 @@ async def check_kinds(cluster: Cluster, family: Family, body: dict[str, Any]) ->
 
 def judge(family: Family, spec: dict[str, Any], served: Collection[ApiResource]) -> None:
     """Raise or print what is wrong with the names of kinds in a spec."""
-    included = [name for field in _INCLUDED for name in spec.get(field) or ()]
+    included = _names(spec, _INCLUDED)
     unknown, clusters = unserved_names(included, served), cluster_scoped_names(included, served)
     if unknown and len(unknown) == len(included):
         text = f"the cluster serves none of the kinds to include: {not_served(unknown, served)}"
@@ -40,10 +40,14 @@ def judge(family: Family, spec: dict[str, Any], served: Collection[ApiResource])
     if clusters and len(unknown) + len(clusters) == len(included):  # Velero would include every kind instead
         text = f"--include-resources has only cluster-scoped kinds: {', '.join(clusters)}"
         raise CommandError(text, "include namespaced kinds; volumes are included with persistentvolumeclaims")
-    excluded = unserved_names([name for field in _EXCLUDED for name in spec.get(field) or ()], served)
+    excluded = unserved_names(_names(spec, _EXCLUDED), served)
     left_out = [name for name in clusters if name.lower() not in COME_ALONG]
     for names, effect in ((unknown, f"not in the {family.word}"), (excluded, "excluded without effect")):
         if names:
             hint(f"{effect} (not served by the cluster): {not_served(names, served)}")
     if left_out:
         hint(f"not in the {family.word} (cluster-scoped): {', '.join(left_out)}")
+
+
+def _names(spec: dict[str, Any], fields: Iterable[str]) -> list[str]:
+    return [name for field in fields for name in spec.get(field) or ()]

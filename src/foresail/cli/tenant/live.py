@@ -34,6 +34,16 @@ def listable(discovery: Discovery) -> dict[ApiResource, Kind]:
         for each in CORE
         if each.is_namespaced and each.plural != "bindings"
     }
+    addresses = _addresses(discovery)
+    for resource in api_resources(discovery):
+        address = addresses.get((resource.group, resource.plural))
+        if resource.is_namespaced and address is not None:
+            found[resource] = address
+    return found
+
+
+def _addresses(discovery: Discovery) -> dict[tuple[str, str], Kind]:
+    """Return where each resource can be listed, by its group and plural: in the first version that has it."""
     addresses: dict[tuple[str, str], Kind] = {}
     for group in discovery.items or ():
         for version in group.versions or ():
@@ -41,11 +51,7 @@ def listable(discovery: Discovery) -> dict[ApiResource, Kind]:
                 if "list" in (each.verbs or ()) and each.response_kind is not None:
                     kind = Kind(group.metadata.name, version.version, each.resource, each.response_kind.kind)
                     addresses.setdefault((kind.group, kind.plural), kind)
-    for resource in api_resources(discovery):
-        address = addresses.get((resource.group, resource.plural))
-        if resource.is_namespaced and address is not None:
-            found[resource] = address
-    return found
+    return addresses
 
 
 async def list_objects(

@@ -18,6 +18,7 @@ from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, in_
 from foresail.kube.clock import now
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
+from foresail.selfservice.rows.schedules import ScheduleStatus
 from foresail.selfservice.schedules.rules import DIALECT
 from foresail.selfservice.schedules.status import READY
 from foresail.slots.expression import Unusable, read_expression
@@ -77,8 +78,7 @@ def steps_of(each: TenantSchedule, instant: datetime) -> list[Step]:
 
 
 def _steps(each: TenantSchedule, instant: datetime) -> Iterator[Step]:
-    row, status = each.row, each.row.status
-    accepted, ready = status.condition(ACCEPTED), status.condition(READY)
+    row, ready = each.row, each.row.status.condition(READY)
     yield Step("it is not being deleted", NO if row.is_terminating else YES)
     cron = read_expression(row.text, each.zone, DIALECT)
     is_unusable = isinstance(cron, Unusable)
@@ -87,17 +87,27 @@ def _steps(each: TenantSchedule, instant: datetime) -> Iterator[Step]:
     if each.refused is not None:
         yield Step("the API server accepts its writes", NO, str(each.refused))
     yield Step("the operator has processed it", YES if row.phase else WAITS)
-    answer = WAITS if accepted is None else NO if accepted.status == FALSE else YES
-    yield Step("the policy of the namespace allows it", answer, accepted.message if accepted is not None else "")
+    yield _allowed(row.status)
     yield Step("it is not paused", NO if row.paused else YES)
-    observed = status.observed
-    is_ignored = observed is not None and observed.ignored
-    skipped = f"last skipped at {status.last_skipped}" if status.last_skipped else ""
-    yield Step("nothing is skipped", YES, skip_not_applied_text(NON_ADMIN_SCHEDULE.name) if is_ignored else skipped)
+    yield _nothing_skipped(row.status)
     blocked = ready if ready is not None and ready.status == FALSE else None
     yield Step("no run that is due is blocked", NO if blocked else YES, blocked.message if blocked else "")
     planned = moment(each.next_run, instant) if each.next_run else ""
     yield Step("the next run is planned", YES if each.next_run else WAITS, planned)
+
+
+def _allowed(status: ScheduleStatus) -> Step:
+    rule, accepted = "the policy of the namespace allows it", status.condition(ACCEPTED)
+    if accepted is None:
+        return Step(rule, WAITS)
+    return Step(rule, NO if accepted.status == FALSE else YES, accepted.message)
+
+
+def _nothing_skipped(status: ScheduleStatus) -> Step:
+    observed = status.observed
+    skipped = f"last skipped at {status.last_skipped}" if status.last_skipped else ""
+    is_ignored = observed is not None and observed.ignored
+    return Step("nothing is skipped", YES, skip_not_applied_text(NON_ADMIN_SCHEDULE.name) if is_ignored else skipped)
 
 
 def as_data(each: TenantSchedule, instant: datetime) -> dict[str, Any]:
