@@ -261,7 +261,7 @@ def assert_a_second_install_writes_nothing(cluster: Cluster) -> None:
     upgraded = foresail(cluster, "install")
     assert upgraded.returncode == 0, upgraded.stderr
     assert {line.split()[0] for line in upgraded.stdout.splitlines()} == {"unchanged"}, "what is not named stays"
-    stuck = foresail(cluster, "install", BROKEN, "--timeout=15s")
+    stuck = foresail(cluster, "install", BROKEN, "--timeout=40s")  # a busy node reports late
     assert stuck.returncode == 1, "an operator that leads is the old one"
     assert ": no such image" in stuck.stderr
     assert foresail(cluster, "install", IMAGE).returncode == 0
