@@ -28,8 +28,10 @@ _shared: dict[str, Cluster] = {}
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Remove the clusters that no later test asks for: an idle one costs a tenth of a core."""
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After the last test of a file, remove the clusters that no later test asks for: an idle one costs CPU time."""
+    if nextitem is not None and nextitem.path == item.path:  # a fixture of this file may still use one
+        return
     later = item.session.items[item.session.items.index(item) + 1 :]
     wanted = {name for test in later if isinstance(test, pytest.Function) for name in test.fixturenames}
     for name in _shared.keys() - wanted:
