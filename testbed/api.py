@@ -46,6 +46,7 @@ def request(
     body: object = None,
     seconds: float = _SECONDS,
     accept: str = "*/*",
+    content: str = "application/json",
 ) -> Answer:
     """Send one request and return the answer, whatever its code; an OSError means that nobody answered."""
     parts = urlsplit(url)
@@ -55,7 +56,7 @@ def request(
         if parts.scheme == "https"
         else http.client.HTTPConnection(host, port, timeout=seconds)
     )
-    headers = {"Content-Type": "application/json", "Accept": accept}
+    headers = {"Content-Type": content, "Accept": accept}
     try:
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         connection.request(method, target, None if body is None else json.dumps(body), headers)

@@ -279,7 +279,8 @@ class Cluster:
 
     def apply(self, *objects: dict[str, Any]) -> None:
         """Create these objects, or change them to what is said here, as the administrator."""
-        kubectl.apply(self.site, objects)
+        for body in objects:
+            self._objects.apply(body)
 
     def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
         """Return a kubeconfig with which one is that user, in those groups, by certificate."""

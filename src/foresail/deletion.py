@@ -57,7 +57,8 @@ class Ledger(msgspec.Struct, frozen=True):
         """Return the ledger with one more deletion, and without what is older than a day."""
         if backup.uid and backup.uid == self.last:
             return self
-        deletions, runs = dict(self._recent(self.deletions, now)), dict(self._recent(self.runs, now))
+        deletions = dict(self._recent(self.deletions, now))
+        runs = dict(self._recent(self.runs, now))
         deletions[_hour(now)] = deletions.get(_hour(now), 0) + 1
         if backup.is_run and backup.started > now - _DAY:
             runs[_hour(backup.started)] = runs.get(_hour(backup.started), 0) + 1
@@ -73,7 +74,8 @@ class Ledger(msgspec.Struct, frozen=True):
 
     @staticmethod
     def _recent(counts: Mapping[str, int], now: datetime) -> list[tuple[str, int]]:
-        first, last = int(_hour(now - _DAY)), int(_hour(now))
+        first = int(_hour(now - _DAY))
+        last = int(_hour(now))
         return [(hour, count) for hour, count in counts.items() if hour.isdecimal() and first <= int(hour) <= last]
 
 
@@ -165,7 +167,8 @@ def _asks(
 ) -> frozenset[str]:
     """Return the backups that wait for an approval because too many would go."""
     unapproved = [backup for backup in going if short_digest(backup) not in circumstances.approved]
-    ledger, grace = circumstances.ledger, circumstances.grace
+    ledger = circumstances.ledger
+    grace = circumstances.grace
     total = len(backups) + ledger.deleted(now)
     due = [backup for backup in unapproved if _is_due(backup, grace, now)]
     is_new = circumstances.is_new
@@ -197,7 +200,8 @@ def _made(backups: Iterable[Stored], ledger: Ledger, window: timedelta, now: dat
 
 def is_mass_deletion(going: int, total: int, *, is_new: bool = False) -> bool:
     """Whether so many backups of a schedule go only after an approval; rules that are new may delete fewer."""
-    is_many, is_share = going > MOST_UNAPPROVED, going > total * MOST_UNAPPROVED_SHARE
+    is_many = going > MOST_UNAPPROVED
+    is_share = going > total * MOST_UNAPPROVED_SHARE
     return going > 0 and ((is_many or is_share) if is_new else (is_many and is_share))
 
 

@@ -108,43 +108,43 @@ def kept(copies: Iterable[Copy], rules: Rules) -> dict[str, tuple[Rule, ...]]:
     that is not good stays until a good one is newer.
     """
     everything = sorted(copies, key=oldest_first, reverse=True)
-    reasons: dict[str, list[Rule]] = {each.name: [] for each in everything}
-    good = [each for each in everything if each.is_finished and each.is_good]
+    reasons: dict[str, list[Rule]] = {copy.name: [] for copy in everything}
+    good = [copy for copy in everything if copy.is_finished and copy.is_good]
     if rules.is_empty:
         return dict.fromkeys(reasons, (Rule.NO_RULE,))
     for rule, names in (*_by_rule(good, rules), *_partial_by_rule(everything, rules)):
         for name in names:
             reasons[name].append(rule)
     newest_good = good[0].started if good else None
-    for each in everything:
-        reasons[each.name] += _regardless_of_counts(each, newest_good)
+    for copy in everything:
+        reasons[copy.name] += _regardless_of_counts(copy, newest_good)
     return {name: tuple(found) for name, found in reasons.items()}
 
 
 def _regardless_of_counts(copy: Copy, newest_good: datetime | None) -> list[Rule]:
-    found = []
+    rules = []
     if copy.is_pinned:
-        found.append(Rule.PINNED)
+        rules.append(Rule.PINNED)
     if copy.is_restored:
-        found.append(Rule.RESTORED)
+        rules.append(Rule.RESTORED)
     if not copy.is_finished:
-        found.append(Rule.UNFINISHED)
+        rules.append(Rule.UNFINISHED)
     elif not copy.is_good and (newest_good is None or copy.started > newest_good):
-        found.append(Rule.AFTER_GOOD)
-    return found
+        rules.append(Rule.AFTER_GOOD)
+    return rules
 
 
 def _by_rule(good: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]:
     """Yield the names that each rule keeps of good copies, the newest of which is the first."""
-    yield Rule.LAST, [each.name for each in good[: rules.last]]
+    yield Rule.LAST, [copy.name for copy in good[: rules.last]]
     walls = _wall_times(good, rules)
     for rule, count in rules.counts.items():
         if count and rule in _PERIODS:
             yield rule, _with_oldest(_of_periods(good, walls, _PERIODS[rule])[:count], good, count)
     if rules.within is not None and good:
         oldest = good[0].started - rules.within
-        yield Rule.WITHIN, [each.name for each in good if each.started > oldest]
-    yield Rule.GOOD, [each.name for each in good[: rules.good]]
+        yield Rule.WITHIN, [copy.name for copy in good if copy.started > oldest]
+    yield Rule.GOOD, [copy.name for copy in good[: rules.good]]
 
 
 def _partial_by_rule(everything: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]:
@@ -193,7 +193,7 @@ def _of_periods(good: list[Copy], walls: list[datetime], period: Period) -> list
 
 
 def _wall_times(copies: list[Copy], rules: Rules) -> list[datetime]:
-    return [_wall_time(each.started, rules.time_zone) for each in copies]
+    return [_wall_time(copy.started, rules.time_zone) for copy in copies]
 
 
 def _wall_time(moment: datetime, zone: str) -> datetime:
@@ -211,7 +211,8 @@ def oldest_first(copy: Copy) -> tuple[datetime, str]:
 def why_not_kept(copies: Iterable[Copy], rules: Rules) -> Callable[[Copy], str]:
     """Return what says of a copy that no rule keeps by which rule it was the next to keep; for people."""
     good = [each for each in sorted(copies, key=oldest_first, reverse=True) if each.is_finished and each.is_good]
-    walls, counted = _wall_times(good, rules), [rule for rule in _PERIODS if rules.counts[rule]]
+    walls = _wall_times(good, rules)
+    counted = [rule for rule in _PERIODS if rules.counts[rule]]
     newest = {rule: set(_of_periods(good, walls, _PERIODS[rule])) for rule in counted}
 
     def why(copy: Copy) -> str:

@@ -45,7 +45,7 @@ def server_words(container: Container) -> list[str] | None:
     words = [*container.command, *container.args]
     if is_wrapped(container):
         return next(filter(None, map(_server_in_script, words[1:])), None)
-    is_velero = "velero" in container.image.rpartition("/")[2] or any(_base(each) == _VELERO for each in words)
+    is_velero = "velero" in container.image.rpartition("/")[2] or any(_base(word) == _VELERO for word in words)
     return words if is_velero and _SERVER in words else None
 
 

@@ -35,7 +35,7 @@ class OwnedMetadata(Metadata, frozen=True, rename="camel"):
     @property
     def controller(self) -> Owner | None:
         """The controller of the object."""
-        return next((each for each in self.owner_references or () if each.controller), None)
+        return next((reference for reference in self.owner_references or () if reference.controller), None)
 
 
 class CronJobMetadata(OwnedMetadata, frozen=True, rename="camel"):

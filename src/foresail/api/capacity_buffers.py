@@ -27,7 +27,7 @@ def served_kind(discovery: Discovery) -> Kind | None:
         for group in discovery.items or ()
         if group.metadata.name == GROUP
         for version in group.versions or ()
-        if any(each.resource == PLURAL for each in version.resources or ())
+        if any(resource.resource == PLURAL for resource in version.resources or ())
     }
     version = next((each for each in _VERSIONS if each in served), None)
     return None if version is None else capacity_buffer(version)

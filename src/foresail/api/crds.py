@@ -44,7 +44,8 @@ _REASONS = (
 
 
 def _only_set(flag: str) -> tuple[str, str]:
-    old, new = f"oldSelf.spec.{flag}", f"self.spec.{flag}"
+    old = f"oldSelf.spec.{flag}"
+    new = f"self.spec.{flag}"
     return (
         f"!has({old}) || !{old} || (has({new}) && {new})",
         f"spec.{flag} is already true, and a deletion cannot be undone: leave it true",

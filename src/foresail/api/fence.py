@@ -57,7 +57,7 @@ class Fence:
 
 def words(texts: Iterable[str]) -> str:
     """Return a list of strings."""
-    return f"[{', '.join(quoted(each) for each in texts)}]"
+    return f"[{', '.join(quoted(text) for text in texts)}]"
 
 
 def quoted(text: str) -> str:
@@ -96,12 +96,12 @@ def same(new: str, old: str, but: Iterable[str] = ()) -> str:
 
 def any_of(*expressions: str) -> str:
     """Return whether one of them holds."""
-    return " || ".join(f"({each})" for each in expressions)
+    return " || ".join(f"({expression})" for expression in expressions)
 
 
 def all_of(*expressions: str) -> str:
     """Return whether all of them hold."""
-    return " && ".join(f"({each})" if "||" in each else each for each in expressions)
+    return " && ".join(f"({expression})" if "||" in expression else expression for expression in expressions)
 
 
 # Conditions that several accounts share
@@ -266,7 +266,10 @@ def _validation(expression: str, message: str) -> list[str]:
 
 def _folded(expression: str, indent: int) -> list[str]:
     """Return an expression on lines of at most 120 characters, broken only where a blank is no part of a string."""
-    pieces, current, is_string, depth = [], "", False, 0
+    pieces = []
+    current = ""
+    is_string = False
+    depth = 0
     for index, character in enumerate(expression):
         is_string ^= character == '"' and expression[index - 1] != "\\"
         depth += expression.startswith("{{", index) - expression.startswith("}}", index)

@@ -24,6 +24,12 @@ class Write(msgspec.Struct, frozen=True):
     time: datetime | None = None
 
 
+class Named(msgspec.Struct, frozen=True):
+    """An object of which only the metadata count."""
+
+    metadata: Metadata
+
+
 class Written(Metadata, frozen=True, rename="camel"):
     """Who an object is, and when it was written to."""
 
@@ -32,5 +38,5 @@ class Written(Metadata, frozen=True, rename="camel"):
     @property
     def last_write(self) -> datetime | None:
         """When anybody last wrote to it; its creation, if that is not known."""
-        times = [each.time for each in self.managed_fields if each.time is not None]
+        times = [field.time for field in self.managed_fields if field.time is not None]
         return max(times, default=self.creation_timestamp)

@@ -28,32 +28,12 @@ class MirroredDeletion(msgspec.Struct, frozen=True):
     status: msgspec.Raw = _NOTHING
 
 
-class DownloadTarget(msgspec.Struct, frozen=True):
-    """One file that Velero keeps about a Backup or a Restore."""
-
-    kind: str = ""
-    name: str = ""
-
-
-class DownloadSpec(msgspec.Struct, frozen=True):
-    """The spec of a DownloadRequest."""
-
-    target: DownloadTarget = DownloadTarget()
-
-
 class Download(msgspec.Struct, frozen=True):
     """A DownloadRequest."""
 
     metadata: Metadata
-    spec: DownloadSpec = DownloadSpec()
+    spec: velero.DownloadSpec = velero.DownloadSpec()
     status: msgspec.Raw = _NOTHING
-
-
-class DownloadGlimpse(msgspec.Struct, frozen=True, rename="camel"):
-    """What decisions need of the status of a DownloadRequest."""
-
-    download_url: str = msgspec.field(default="", name="downloadURL")
-    expiration: datetime | None = None
 
 
 class Progress(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,6 +4,7 @@ from datetime import datetime
 
 import msgspec
 
+from foresail.api import velero
 from foresail.api.metadata import Metadata
 
 LABELS = {"openshift.io/oadp": "True", "app.kubernetes.io/managed-by": "oadp-nac-controller"}
@@ -184,19 +185,6 @@ class RestoreSource(msgspec.Struct, frozen=True, rename="camel"):
     backup_name: str | None = None
 
 
-class DownloadTarget(msgspec.Struct, frozen=True):
-    """One file that Velero keeps about a tenant's backup or restore."""
-
-    kind: str = ""
-    name: str = ""
-
-
-class DownloadSpec(msgspec.Struct, frozen=True):
-    """The spec of a NonAdminDownloadRequest."""
-
-    target: DownloadTarget = DownloadTarget()
-
-
 class DownloadReply(msgspec.Struct, frozen=True):
     """The answer of Velero."""
 
@@ -215,7 +203,7 @@ class Download(msgspec.Struct, frozen=True):
     """A NonAdminDownloadRequest."""
 
     metadata: RequestMetadata
-    spec: DownloadSpec = DownloadSpec()
+    spec: velero.DownloadSpec = velero.DownloadSpec()
     status: DownloadStatus = DownloadStatus()
 
 

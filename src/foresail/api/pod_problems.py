@@ -33,7 +33,9 @@ class ObservedPod(msgspec.Struct, frozen=True):
     @property
     def is_ready(self) -> bool:
         """Whether all its containers are ready."""
-        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
+        return any(
+            condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions or ()
+        )
 
     @property
     def is_over(self) -> bool:
@@ -43,7 +45,7 @@ class ObservedPod(msgspec.Struct, frozen=True):
     @property
     def image(self) -> str:
         """The image of its first container."""
-        return next((each.image for each in self.spec.containers), "")
+        return next((container.image for container in self.spec.containers), "")
 
 
 def pod_problem(pod: ObservedPod) -> str:
@@ -54,7 +56,8 @@ def pod_problem(pod: ObservedPod) -> str:
 
 def _causes(status: PodStatus) -> Iterator[str]:
     for container in _containers(status):
-        waiting, ended = container.state.waiting, container.state.terminated
+        waiting = container.state.waiting
+        ended = container.state.terminated
         if waiting is not None and waiting.reason not in _STARTING:
             last = container.last_state.terminated
             if last is not None and waiting.reason == "CrashLoopBackOff":
@@ -70,8 +73,10 @@ def _causes(status: PodStatus) -> Iterator[str]:
 
 def waiting_word(status: PodStatus) -> str:
     """Return why a pod is not ready, as one word of Kubernetes, also while it starts; empty if nothing tells."""
-    waits = [each.state.waiting.reason for each in _containers(status) if each.state.waiting is not None]
-    failing = [each.reason for each in status.conditions or () if each.status == "False" and each.reason]
+    waits = [container.state.waiting.reason for container in _containers(status) if container.state.waiting is not None]
+    failing = [
+        condition.reason for condition in status.conditions or () if condition.status == "False" and condition.reason
+    ]
     return next((each for each in (status.reason, *waits, *failing) if each), "")
 
 
@@ -89,12 +94,12 @@ def restarts(pod: ObservedPod, now: datetime) -> str:
 
 def first_problem(pods: Iterable[ObservedPod]) -> str:
     """Return why one of the pods does not run, with its name; empty if nothing tells."""
-    return next((problem for each in pods if (problem := pod_problem(each))), "")
+    return next((problem for pod in pods if (problem := pod_problem(pod))), "")
 
 
 def previous_image(pods: Iterable[ObservedPod], image: str) -> str:
     """Return the image of a Ready pod that has another one than this; empty if there is no such pod."""
-    return next((each.image for each in pods if each.is_ready and each.image not in ("", image)), "")
+    return next((pod.image for pod in pods if pod.is_ready and pod.image not in ("", image)), "")
 
 
 def _containers(status: PodStatus) -> list[ContainerStatus]:

@@ -18,10 +18,10 @@ _KEPT = 10_000  # a cluster has few sizes, and every reconcile parses them again
 @lru_cache(_KEPT)
 def quantity(text: str) -> Fraction:
     """Parse a quantity; raise ValueError if it is invalid."""
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is no quantity")
-    number, unit, exponent = found.groups("")
+    number, unit, exponent = match.groups("")
     return _capped(Fraction(number) * _factor(unit, exponent))
 
 

@@ -73,7 +73,8 @@ _DEFAULT_LOCATION = "default"
 
 def label_of(name: str) -> str:
     """Return a name as Velero writes it into a label."""
-    longest, cut = 63, 57
+    longest = 63
+    cut = 57
     return name if len(name) <= longest else name[:cut] + sha256(name.encode()).hexdigest()[: longest - cut]
 
 
@@ -83,7 +84,7 @@ def is_taken_for_running(phase: str, errors: Iterable[str]) -> bool:
     Velero puts a Backup on its list of those that run once more after another part of it has ended the Backup, if an
     answer of the API server is late, and takes it off only when it ends the Backup again or is restarted.
     """
-    return phase in REOPENED and any(_STILL_RUNS in each for each in errors)
+    return phase in REOPENED and any(_STILL_RUNS in error for error in errors)
 
 
 def stalls_at(phase: str, last_write: datetime) -> datetime | None:
@@ -210,10 +211,14 @@ class RestoreSpec(msgspec.Struct, frozen=True, rename="camel"):
     schedule_name: str = ""
 
 
-class RestoreStatus(msgspec.Struct, frozen=True):
+class RestoreStatus(msgspec.Struct, frozen=True, rename="camel"):
     """How far a Restore is."""
 
     phase: str = ""
+    failure_reason: str = ""
+    validation_errors: list[str] | None = None
+    start_timestamp: datetime | None = None
+    completion_timestamp: datetime | None = None
 
 
 class Restore(msgspec.Struct, frozen=True):
@@ -222,6 +227,34 @@ class Restore(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: RestoreSpec = RestoreSpec()
     status: RestoreStatus = RestoreStatus()
+
+
+class DownloadTarget(msgspec.Struct, frozen=True):
+    """One file that Velero keeps about a Backup or a Restore."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class DownloadSpec(msgspec.Struct, frozen=True):
+    """The spec of a DownloadRequest."""
+
+    target: DownloadTarget = DownloadTarget()
+
+
+class DownloadStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The answer to a DownloadRequest."""
+
+    download_url: str = msgspec.field(default="", name="downloadURL")
+    expiration: datetime | None = None
+
+
+class Download(msgspec.Struct, frozen=True):
+    """A DownloadRequest."""
+
+    metadata: Metadata
+    spec: DownloadSpec = DownloadSpec()
+    status: DownloadStatus = DownloadStatus()
 
 
 class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):

@@ -30,8 +30,8 @@ def targets(words: list[str], environment: dict[str, str], resolver: str) -> dic
         return {}
     servers = [line.split()[1] for line in resolver.splitlines() if line.startswith("nameserver ")]
     found = {"API server": _joined(host, port)}
-    found |= {f"DNS server {each}": _joined(each, str(_DNS)) for each in servers}
-    return found | dict(each.split("=", 1) for each in words if "=" in each)
+    found |= {f"DNS server {server}": _joined(server, str(_DNS)) for server in servers}
+    return found | dict(word.split("=", 1) for word in words if "=" in word)
 
 
 async def reached(found: dict[str, str], seconds: float = _SECONDS) -> list[str]:

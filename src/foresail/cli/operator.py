@@ -81,7 +81,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     add_switch(schedules, "--schedule-metrics-for-all", series, default=False)
     schedules.add_argument(
         "--velero-dialect",
-        choices=[each.value for each in Dialect],
+        choices=[dialect.value for dialect in Dialect],
         help="Velero's cron dialect, used only if neither Velero nor its image tag reports a version",
     )
     off = "Velero's schedule controller is off, although no Deployment or pod is recognised as a Velero server"
@@ -217,7 +217,7 @@ def _data_settings(args: argparse.Namespace, namespace: str) -> Any:  # noqa: AN
 
     if not args.check_canary_image:
         return None
-    wrong = next((each for each in args.check_canary_target if not _is_target(each)), None)
+    wrong = next((item for item in args.check_canary_target if not _is_target(item)), None)
     if wrong is not None:
         raise UsageError(f"--check-canary-target {wrong}: not HOST:PORT", hint="write for example 192.0.2.1:443")
     account = args.check_account or f"{namespace}/{CHECKS_LEASE}"

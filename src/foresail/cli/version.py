@@ -92,12 +92,18 @@ def _show(found: dict[str, list[Running]], form: str) -> None:
         from foresail.cli.output.objects import document  # noqa: PLC0415
 
         data: dict[str, Any] = {"client": {"version": __version__}}
-        print(document({**data, **{name: [each.as_data() for each in those] for name, those in found.items()}}, form))
+        print(
+            document(
+                {**data, **{name: [running.as_data() for running in those] for name, those in found.items()}}, form
+            )
+        )
         return
     from foresail.cli.output.table import table  # noqa: PLC0415
 
     rows = [("client", __version__, "")]
     for name, those in found.items():
-        rows += [(name, each.version, f"Deployment {each.deployment}, image {each.image}") for each in those]
+        rows += [
+            (name, running.version, f"Deployment {running.deployment}, image {running.image}") for running in those
+        ]
         rows += [] if those else [(name, "none", "no Deployment in this namespace")]
     print(table(("PROGRAM", "VERSION", "FROM"), rows))

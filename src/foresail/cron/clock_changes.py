@@ -37,7 +37,8 @@ def clock_jumps(name: str, since: datetime, until: datetime) -> Iterator[ClockJu
     for change in offset_changes(name, since, until):
         utc = change.at.replace(tzinfo=None)
         before, after = (utc + timedelta(minutes=east) for east in (change.before, change.after))
-        first, last = min(before, after), max(before, after)
+        first = min(before, after)
+        last = max(before, after)
         while first < last:
             midnight = datetime.combine(first.date(), time()) + _DAY
             end = min(last, midnight)
@@ -48,14 +49,14 @@ def clock_jumps(name: str, since: datetime, until: datetime) -> Iterator[ClockJu
 
 def clock_change_effects(schedule: CalendarSchedule, since: datetime, until: datetime) -> tuple[ClockChangeEffect, ...]:
     """Return the effects of clock changes on a schedule, oldest first."""
-    found: list[ClockChangeEffect] = []
+    effects: list[ClockChangeEffect] = []
     local = load_zoneinfo(schedule.zone)
-    for each in offset_changes(schedule.zone, since, until):
-        for day in sorted({(each.at + side).astimezone(local).date() for side in (-_DAY, timedelta(0), _DAY)}):
+    for change in offset_changes(schedule.zone, since, until):
+        for day in sorted({(change.at + side).astimezone(local).date() for side in (-_DAY, timedelta(0), _DAY)}):
             effect = _effect_on(schedule, day)
-            if effect is not None and (not found or found[-1].day < day):
-                found.append(effect)
-    return tuple(found)
+            if effect is not None and (not effects or effects[-1].day < day):
+                effects.append(effect)
+    return tuple(effects)
 
 
 def _effect_on(schedule: CalendarSchedule, day: date) -> ClockChangeEffect | None:

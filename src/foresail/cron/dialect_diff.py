@@ -39,7 +39,8 @@ class DialectDiff:
 
 def compare_dialects(text: str, zone: str, since: datetime, ahead: timedelta = _FIVE_YEARS) -> DialectDiff:
     """Compare the fires of a schedule in robfig and go-cron from an instant on, by default for five years."""
-    old, new = _parse_or_error(text, Dialect.ROBFIG, zone), _parse_or_error(text, Dialect.GOCRON, zone)
+    old = _parse_or_error(text, Dialect.ROBFIG, zone)
+    new = _parse_or_error(text, Dialect.GOCRON, zone)
     match old, new:
         case CronError(), CronError():
             return DialectDiff(DialectChange.INVALID, str(old))
@@ -61,13 +62,13 @@ def _parse_or_error(text: str, dialect: Dialect, zone: str) -> Schedule | CronEr
 
 
 def _compare_calendars(old: CalendarSchedule, new: CalendarSchedule, since: datetime, until: datetime) -> DialectDiff:
-    by_old, by_new = (each.fields.days_by_first_weekday(each.dialect) for each in (old, new))
+    by_old, by_new = (schedule.fields.days_by_first_weekday(schedule.dialect) for schedule in (old, new))
     if by_old != by_new:
         removed, added = _compare_fires(_once_a_day(old), _once_a_day(new), [(since, until)])
         if removed or added:
             reason = "day-of-month and day-of-week must both match; until then one of them is enough"
             return DialectDiff(DialectChange.DAYS, reason, removed, added, old.zone)
-    around = [(each.at - _AROUND, each.at + _AROUND) for each in offset_changes(old.zone, since, until)]
+    around = [(change.at - _AROUND, change.at + _AROUND) for change in offset_changes(old.zone, since, until)]
     removed, added = _compare_fires(old, new, around)
     if removed or added:
         return DialectDiff(
@@ -90,7 +91,8 @@ def _once_a_day(schedule: CalendarSchedule) -> CalendarSchedule:
 def _compare_fires(
     old: CalendarSchedule, new: CalendarSchedule, spans: list[tuple[datetime, datetime]]
 ) -> tuple[tuple[datetime, ...], tuple[datetime, ...]]:
-    before, after = set(_fires(old, spans)), set(_fires(new, spans))
+    before = set(_fires(old, spans))
+    after = set(_fires(new, spans))
     return tuple(sorted(before - after)), tuple(sorted(after - before))
 
 

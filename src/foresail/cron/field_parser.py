@@ -93,7 +93,8 @@ class FieldParser:
         ends = span.split("-")
         star = ends[0] in {"*", "?"}
         if star:
-            start, end = spec.low, spec.high
+            start = spec.low
+            end = spec.high
         elif len(ends) > 2:  # noqa: PLR2004  a range has two ends
             raise self._error(f"{item!r} has more than one hyphen")
         else:

@@ -63,7 +63,8 @@ class Fields:
         """Return whether the schedule fires on a date; `weekday` is 0 for Sunday."""
         if not self.months >> month & 1:
             return False
-        by_date, by_weekday = self.days >> day & 1, self.weekdays >> weekday & 1
+        by_date = self.days >> day & 1
+        by_weekday = self.weekdays >> weekday & 1
         return bool(combine_days(by_date, by_weekday, both=self.requires_both_day_fields(dialect)))
 
     def days_by_first_weekday(self, dialect: Dialect) -> tuple[int, ...]:

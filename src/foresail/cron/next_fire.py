@@ -78,7 +78,8 @@ class NextFireSearch:
 
     def _within_the_hour(self, second: int, instant: int) -> int | None:
         """Return the next matching instant within the current hour of the wall clock."""
-        hour, minute = second // 3600, (second % 3600 + 59) // 60
+        hour = second // 3600
+        minute = (second % 3600 + 59) // 60
         later = self._minutes >> minute if self._hours >> hour & 1 else 0
         return instant - second % 3600 + (minute + _lowest(later)) * 60 if later else None
 

@@ -42,7 +42,8 @@ def parse(text: str, dialect: Dialect = Dialect.ROBFIG, zone: str = "UTC") -> Sc
     if dialect is Dialect.GOCRON and len(text.encode(errors="surrogatepass")) > _MAX_BYTES:
         raise CronError("the schedule is too long", text=text, allowed=f"up to {_MAX_BYTES} bytes")
     zone, begin = split_zone_prefix(text, dialect, zone)
-    at, spec = begin, text
+    at = begin
+    spec = text
     if begin:
         trimmed = _TRIMMED.search(text, begin)
         at, spec = (trimmed.start(), trimmed[0]) if trimmed else (len(text), "")

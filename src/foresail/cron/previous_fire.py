@@ -115,7 +115,8 @@ class FireSearch(NextFireSearch):
     def _last_convergence(self, table: OffsetTable, today: int, second: int) -> int | None:
         """Return the last fire up to a second of `today` that every sequence reaches."""
         last_today = self._second_until(second)
-        later, its_segment = 0, _NOT_QUIET
+        later = 0
+        its_segment = _NOT_QUIET
         for day in self._matching_days(today if last_today is not None else today - 1):
             segment = bisect_right(table.starts, day * DAY) - 1
             if not table.quiet_from[segment] <= day < table.quiet_until[segment] or _skips_month(table, day):
@@ -123,7 +124,8 @@ class FireSearch(NextFireSearch):
             if segment == its_segment != _NOT_QUIET:
                 at = last_today if later == today and last_today is not None else self._last_second
                 return later * DAY + at - table.offsets[segment]
-            later, its_segment = day, segment
+            later = day
+            its_segment = segment
         return None
 
     def _matching_days(self, last: int) -> Iterator[int]:

@@ -64,15 +64,16 @@ class CalendarSchedule:
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Yield the fires from `start` on and before `end`, consistent with `previous`."""
         search = self._search
-        first, last = unix_ceiling(start), unix_ceiling(end)
+        first = unix_ceiling(start)
+        last = unix_ceiling(end)
         earlier = search.previous_fire(first)
         fire = search.next_fire_until(first - 1 if earlier is None else earlier, last)
         while fire is not None and fire < last:
             if fire >= first:
-                found = from_unix(fire)
-                if found is None:
+                instant = from_unix(fire)
+                if instant is None:
                     return
-                yield found
+                yield instant
             fire = search.next_fire_until(fire, last)
 
     def minutes_on(self, day: int) -> int:
@@ -141,10 +142,10 @@ class IntervalSchedule:
         """Yield the fires before `end`, counted from `start`, which is not itself a fire."""
         first = unix_floor(start) + self._seconds
         for fire in range(first, unix_ceiling(end), self._seconds):
-            found = from_unix(fire)
-            if found is None:
+            instant = from_unix(fire)
+            if instant is None:
                 return
-            yield found
+            yield instant
 
     def last_fire(self, anchor: datetime, until: datetime) -> datetime | None:
         """Return the last fire counted from `anchor`: after `anchor` and not after `until`."""

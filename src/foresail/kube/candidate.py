@@ -114,21 +114,21 @@ class Candidate:
         duration = self.observed.duration if self.observed is not None else 0
         return self.observed_at + (duration or self.timing.duration)
 
-    def after_read(self, found: Record | None, now: float) -> "Candidate":
+    def after_read(self, record: Record | None, now: float) -> "Candidate":
         """Return the state after the Lease was read; None if there is no Lease."""
-        if found is None and self.observed is not None:
-            found = replace(self.observed, version="")  # deleted: its holder may still lead until it expires
+        if record is None and self.observed is not None:
+            record = replace(self.observed, version="")  # deleted: its holder may still lead until it expires
         first = self.observed is None
-        unchanged = found is not None and self.observed is not None and _heartbeat(found) == _heartbeat(self.observed)
+        unchanged = record is not None and self.observed is not None and _heartbeat(record) == _heartbeat(self.observed)
         own_renewals = self.own_renewals
-        if first and found is not None and found.holder == self.identity:
-            own_renewals += (found.renewed,)  # this process has just started, so its predecessor wrote it: it is ours
+        if first and record is not None and record.holder == self.identity:
+            own_renewals += (record.renewed,)  # this process has just started, so its predecessor wrote it: it is ours
         observed_at = self.observed_at if unchanged else now
-        updated = replace(self, observed=found, observed_at=observed_at, own_renewals=own_renewals, is_outdated=False)
-        updated = _seen(updated, found.version if found is not None else "")
+        updated = replace(self, observed=record, observed_at=observed_at, own_renewals=own_renewals, is_outdated=False)
+        updated = _seen(updated, record.version if record is not None else "")
         if updated.is_rewound:
             return updated
-        if found is None or updated.owns(found):
+        if record is None or updated.owns(record):
             return replace(updated, next_request=now)
         return replace(updated, leader_until=NEVER, next_request=now + self.timing.retry_period)
 

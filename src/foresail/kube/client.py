@@ -64,7 +64,7 @@ def address(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
     if namespace and kind.namespaced:
         parts += ["namespaces", namespace]
     parts += [kind.plural, *filter(None, (name, subresource))]
-    return "/".join(quote(each, safe="", errors="surrogatepass") for each in parts)
+    return "/".join(quote(part, safe="", errors="surrogatepass") for part in parts)
 
 
 def _refused_path(path: str) -> Failure | None:

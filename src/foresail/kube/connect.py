@@ -147,7 +147,7 @@ def namespace_of_context(kubeconfig: str | None = None, context: str | None = No
 
 
 def _impersonating(load: Callable[[], _Settings], user: str, groups: tuple[str, ...]) -> Callable[[], _Settings]:
-    headers = (("Impersonate-User", user), *(("Impersonate-Group", each) for each in groups))
+    headers = (("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups))
     return lambda: replace(load(), impersonation=headers)
 
 
@@ -216,7 +216,8 @@ def _from_kubeconfig(paths: str, name: str) -> _Settings:
     proxy = cluster.text("proxy-url")
     if proxy and urlsplit(proxy).scheme not in ("http", "https"):
         raise cluster.error("proxy-url does not start with http:// or https://; other proxies are not supported")
-    authority, is_insecure = cluster.pem("certificate-authority"), cluster.flag("insecure-skip-tls-verify")
+    authority = cluster.pem("certificate-authority")
+    is_insecure = cluster.flag("insecure-skip-tls-verify")
     if authority and is_insecure:
         raise cluster.error("insecure-skip-tls-verify is set beside certificate-authority; remove one of them")
     return _Settings(
@@ -249,17 +250,18 @@ def _is_encrypted(server: str) -> bool:
 def _impersonation(user: Entry) -> tuple[tuple[str, str], ...]:
     """Return the headers for the fields as, as-uid, as-groups and as-user-extra."""
     single = (("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid")))
-    groups, extra = user.fields.get("as-groups") or [], user.fields.get("as-user-extra") or {}
+    groups = user.fields.get("as-groups") or []
+    extra = user.fields.get("as-user-extra") or {}
     if not isinstance(groups, list) or not isinstance(extra, dict):
         raise user.error("as-groups is not a list, or as-user-extra is not an object")
     return (
         *(each for each in single if each[1]),
-        *(("Impersonate-Group", str(each)) for each in groups),
+        *(("Impersonate-Group", str(group)) for group in groups),
         # As with kubectl: the name of a header cannot have every character that a key can.
         *(
-            (f"Impersonate-Extra-{quote(str(key), safe='')}", str(each))
+            (f"Impersonate-Extra-{quote(str(key), safe='')}", str(value))
             for key, values in extra.items()
-            for each in values
+            for value in values
         ),
     )
 

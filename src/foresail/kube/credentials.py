@@ -85,7 +85,8 @@ def credential_source(context: Context) -> CredentialSource:
     plugin = exec_plugin(user, context.cluster)
     if plugin is not None:
         return PluginCredentials(plugin)
-    certificate, key = user.pem("client-certificate"), user.pem("client-key")
+    certificate = user.pem("client-certificate")
+    key = user.pem("client-key")
     if bool(certificate) != bool(key):
         raise user.error("sets one of client-certificate and client-key; it must set both")
     token_file = user.path("tokenFile")

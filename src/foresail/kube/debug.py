@@ -65,12 +65,12 @@ def report(loops: Sequence[Loop[Any]]) -> Iterator[tuple[str, Fields]]:
         for watch in loop.watches
     ]
     rooms: dict[str, int] = {}
-    for each in stores:
-        name = str(each["controller"])
-        rooms[name] = rooms.get(name, 0) + int(str(each["bytes"]))
+    for store in stores:
+        name = str(store["controller"])
+        rooms[name] = rooms.get(name, 0) + int(str(store["bytes"]))
     yield "memory", {"resident_bytes": _resident(), "store_bytes": rooms}
-    for each in stores:
-        yield "store", each
+    for store in stores:
+        yield "store", store
     for loop in loops:
         yield "queue", {"controller": loop.controller.name, "is_working": loop.is_working, **loop.queue.contents(_KEYS)}
     for task in sorted(asyncio.all_tasks(), key=asyncio.Task.get_name):

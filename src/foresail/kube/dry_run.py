@@ -52,16 +52,20 @@ async def run(connection: Connection, controllers: Sequence[Controller[Any]], sh
 def _line(action: Action) -> str:
     match action:
         case Create() | Apply() if action.kind.name == "Secret":
-            verb, rest = type(action).__name__.lower(), "(not shown)"
+            verb = type(action).__name__.lower()
+            rest = "(not shown)"
         case Create() | Apply():
-            verb, rest = type(action).__name__.lower(), _encoder.encode(action.body).decode()
+            verb = type(action).__name__.lower()
+            rest = _encoder.encode(action.body).decode()
         case Patch():
             at = f"patch {action.subresource} of" if action.subresource else "patch"
             return f"{at} {action.kind.name} {action.key}: {_encoder.encode(action.body).decode()}"
         case JsonPatch():
-            verb, rest = "patch", _encoder.encode(action.operations).decode()
+            verb = "patch"
+            rest = _encoder.encode(action.operations).decode()
         case Delete():
-            verb, rest = "delete", f"uid {action.uid}"
+            verb = "delete"
+            rest = f"uid {action.uid}"
         case _:
             assert_never(action)
     return f"{verb} {action.kind.name} {action.key}: {rest}"

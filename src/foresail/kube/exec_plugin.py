@@ -91,9 +91,9 @@ class ExecPlugin:
         ):
             raise self._error(f"printed no ExecCredential of {self.version}")
         status = answer.get("status")
-        found = status if isinstance(status, dict) else {}
+        item = status if isinstance(status, dict) else {}
         token, certificate, key, expires = (
-            str(found.get(name) or "")
+            str(item.get(name) or "")
             for name in ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
         )
         if bool(certificate) != bool(key):
@@ -106,12 +106,12 @@ class ExecPlugin:
         if not text:
             return None
         try:
-            found = datetime.fromisoformat(text)
+            instant = datetime.fromisoformat(text)
         except ValueError:
-            found = None
-        if found is None or found.tzinfo is None:
+            instant = None
+        if instant is None or instant.tzinfo is None:
             raise self._error("printed an expirationTimestamp that is not RFC 3339")
-        return found
+        return instant
 
     def _error(self, problem: str) -> KubeconfigError:
         return self.user.error(f"exec plugin {self.command} {problem}")
@@ -125,7 +125,8 @@ def exec_plugin(user: Entry, cluster: Entry) -> ExecPlugin | None:
     if not isinstance(fields, dict):
         raise user.error("exec is not an object")
     settings = Entry(user.name, user.file, fields)
-    version, command = settings.text("apiVersion"), settings.text("command")
+    version = settings.text("apiVersion")
+    command = settings.text("command")
     if version not in _VERSIONS:
         raise user.error(f"exec: apiVersion {version!r} is not one of {', '.join(_VERSIONS)}")
     if not command:
@@ -147,7 +148,7 @@ def exec_plugin(user: Entry, cluster: Entry) -> ExecPlugin | None:
 
 def _arguments(user: Entry, listed: object) -> tuple[str, ...]:
     found = listed or []
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
         raise user.error("exec: args is not a list of texts")
     return tuple(found)
 
@@ -157,7 +158,7 @@ def _environment(user: Entry, listed: object) -> dict[str, str]:
     if not isinstance(found, list):
         raise user.error("exec: env is not a list of names and values")
     try:
-        return {str(each["name"]): str(each["value"]) for each in found}
+        return {str(item["name"]): str(item["value"]) for item in found}
     except (KeyError, TypeError):
         raise user.error("exec: an item of env has no name or no value") from None
 
@@ -169,7 +170,7 @@ def _cluster_info(cluster: Entry) -> dict[str, Any]:
     authority = cluster.pem("certificate-authority")
     if authority:
         info["certificate-authority-data"] = base64.b64encode(authority).decode()
-    for each in cluster.fields.get("extensions") or []:
-        if isinstance(each, dict) and each.get("name") == f"{_GROUP}/exec":
-            info["config"] = each.get("extension")
+    for item in cluster.fields.get("extensions") or []:
+        if isinstance(item, dict) and item.get("name") == f"{_GROUP}/exec":
+            info["config"] = item.get("extension")
     return info

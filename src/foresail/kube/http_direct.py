@@ -103,7 +103,8 @@ class DirectHttp:
         return DirectStream(answer)
 
     async def _wire(self) -> _Wire:
-        now, tls = asyncio.get_running_loop().time(), self._connection.tls
+        now = asyncio.get_running_loop().time()
+        tls = self._connection.tls
         while self._idle:
             wire = self._idle.pop()
             if wire.is_usable() and wire.tls is tls and now - wire.idle_since < _IDLE_SECONDS:
@@ -115,7 +116,8 @@ class DirectHttp:
         server = urlsplit(self._connection.server)
         if server.scheme == "https" and tls is None:
             raise ConnectionError(f"refusing to send a request to {server.netloc} without TLS")
-        host, port = server.hostname or "", server.port or (443 if tls else 80)
+        host = server.hostname or ""
+        port = server.port or (443 if tls else 80)
         name = (self._connection.server_name or host).rstrip(".") if tls else None
         try:
             addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -225,15 +227,15 @@ async def _head(reader: asyncio.StreamReader) -> _Head:
     """Read the head of an answer, after the interim ones with a status of 1xx."""
     for _ in range(_MOST_INTERIM + 1):
         first, *lines = (await reader.readuntil(b"\r\n\r\n"))[:-4].decode("latin-1").split("\r\n")
-        found = _STATUS.match(first)
-        if found is None:
+        match = _STATUS.match(first)
+        if match is None:
             raise ConnectionAbortedError(f"the answer is not HTTP/1.1: it begins with {first[:40]!r}")
-        status = int(found[2])
+        status = int(match[2])
         if status == HTTPStatus.SWITCHING_PROTOCOLS:
             raise ConnectionAbortedError("the server changes to another protocol, which was not asked for")
         if status >= HTTPStatus.OK:
             headers = _headers(lines)
-            is_kept_alive = found[1] == "1" and "close" not in headers.get("Connection", "").lower()
+            is_kept_alive = match[1] == "1" and "close" not in headers.get("Connection", "").lower()
             return _Head(status, headers, is_kept_alive)
     raise ConnectionAbortedError(f"the server sends more than {_MOST_INTERIM} interim answers")
 
@@ -251,7 +253,8 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
 
 def _framing(head: _Head) -> tuple[bool, int | None]:
     """Return whether the body comes in chunks, and its length; None if it lasts until the connection ends."""
-    coding, length = head.headers.get("Transfer-Encoding"), head.headers.get("Content-Length")
+    coding = head.headers.get("Transfer-Encoding")
+    length = head.headers.get("Content-Length")
     if head.status in _NO_BODY:
         return False, 0
     if coding is not None:

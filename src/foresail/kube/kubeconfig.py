@@ -48,7 +48,8 @@ class Entry:
 
     def pem(self, name: str) -> bytes:
         """Return certificates or a key: the field NAME-data if it is set, else the content of the file in NAME."""
-        data, path = self.text(f"{name}-data"), self.path(name)
+        data = self.text(f"{name}-data")
+        path = self.path(name)
         if data:
             try:
                 return base64.b64decode("".join(data.split()), validate=True)
@@ -134,10 +135,10 @@ def _entries(contents: list[tuple[Path, dict[str, Any]]], kind: str) -> dict[str
     found: dict[str, Entry] = {}
     for file, content in contents:
         listed = content.get(f"{kind}s")
-        for each in listed if isinstance(listed, list) else []:
-            if isinstance(each, dict) and "name" in each:
-                fields = each.get(kind)
-                name = str(each["name"])
+        for item in listed if isinstance(listed, list) else []:
+            if isinstance(item, dict) and "name" in item:
+                fields = item.get(kind)
+                name = str(item["name"])
                 entry = Entry(f"{kind} {name!r}", file, fields if isinstance(fields, dict) else {})
                 found.setdefault(name, entry)
     return found

@@ -159,7 +159,8 @@ class Leadership:
 
     async def _limited(self, request: Awaitable[_Lease | Failure]) -> _Lease | Failure:
         """Wait for an answer as long as one request may take, and never beyond the deadline."""
-        now, limit = steady(), self._candidate.timing.request_timeout
+        now = steady()
+        limit = self._candidate.timing.request_timeout
         if self._candidate.is_leader(now):
             limit = min(limit, self._candidate.leader_until - now)
         try:

@@ -148,8 +148,8 @@ class Loop(Generic[View]):
 
     async def _lead(self) -> None:
         for watch in self.watches:
-            for found in watch.reflector.store.unread.values():  # the last leader may not have emitted the Event
-                self._emit(_unreadable(watch.reflector.spec.kind, found))
+            for unreadable in watch.reflector.store.unread.values():  # the last leader may not have emitted the Event
+                self._emit(_unreadable(watch.reflector.spec.kind, unreadable))
         for key in self._start_term():
             self.queue.add(key, initial=True)
         async with asyncio.TaskGroup() as group:
@@ -174,7 +174,8 @@ class Loop(Generic[View]):
         self, client: Server, informer: Informer, number: int, siblings: Sequence["Loop[Any]"], timing: LoopTiming
     ) -> Watch[Any, Any] | SharedWatch:
         """Return the watch of another loop if it delivers the same objects, else a new one."""
-        reflector, on_version = self._reflector(informer), partial(self._expectations.observed, number)
+        reflector = self._reflector(informer)
+        on_version = partial(self._expectations.observed, number)
         for watch in (watch for loop in siblings for watch in loop.watches):
             if isinstance(watch, Watch) and watch.reflector.spec.may_share(informer.spec):
                 return watch.share(reflector, on_version)
@@ -255,7 +256,8 @@ class Loop(Generic[View]):
             _log.exception("%s: reconciling %s failed", self.controller.name, key)
             self.queue.retry(key)
             self._requeue(self._crashed(key))
-            outcome, written = "crashed", ()
+            outcome = "crashed"
+            written = ()
         self.on_reconciled(outcome, time.perf_counter() - begun)
         return written
 
@@ -325,9 +327,9 @@ class Loop(Generic[View]):
             self._emit(note)
 
 
-def _unreadable(kind: Kind, found: Unreadable) -> Note:
-    text = f"{kind.name} {found.key} cannot be decoded and is ignored: {found.problem}. Correct that field."
-    return Note(kind, found.key, found.uid, "Unreadable", text, Level.WARNING)
+def _unreadable(kind: Kind, unreadable: Unreadable) -> Note:
+    text = f"{kind.name} {unreadable.key} cannot be decoded and is ignored: {unreadable.problem}. Correct that field."
+    return Note(kind, unreadable.key, unreadable.uid, "Unreadable", text, Level.WARNING)
 
 
 def _refused(subject: Subject | None, action: Action) -> Note:

@@ -70,8 +70,8 @@ class Metrics(Collector):
     def parts(self) -> Iterable[Iterable[Metric]]:
         """Collect the current metrics in parts; only the leader has those about objects, because others are stale."""
         yield from parts_of(self._registry)
-        for each in self._others if self._is_leader() else ():
-            yield from parts_of(each)
+        for collector in self._others if self._is_leader() else ():
+            yield from parts_of(collector)
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing, because metrics can be collected only while an event loop runs."""
@@ -110,7 +110,7 @@ class Metrics(Collector):
             "foresail_failed_changes",
             "Changes of objects that a controller could not process and ignored; the log names the object.",
             ("controller", "kind"),
-            [((each.controller.name, kind), n) for each in self._loops for kind, n in each.failed_changes.items()],
+            [((loop.controller.name, kind), n) for loop in self._loops for kind, n in loop.failed_changes.items()],
         )
         yield from self._queues()
         yield from self._background_reads()
@@ -295,9 +295,9 @@ def _of_requests(requests: Requests) -> Iterable[Metric]:
         "Time from a request to the API server until its answer begins; of a watch, until it is open.",
         labels=("verb", "host"),
     )
-    for labels, found in requests.durations.items():
+    for labels, durations in requests.durations.items():
         bounds = (*(str(each) for each in BUCKETS), "+Inf")
-        seconds.add_metric(labels, list(zip(bounds, accumulate(found.counts), strict=True)), found.total)
+        seconds.add_metric(labels, list(zip(bounds, accumulate(durations.counts), strict=True)), durations.total)
     yield seconds
 
 

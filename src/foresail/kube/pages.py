@@ -68,7 +68,8 @@ async def read_pages(
     size: PageSize = _USUAL,
 ) -> AsyncIterator[P | Failure]:
     """Yield the pages of a list; a failure is the last."""
-    limit, token = size.objects, ""
+    limit = size.objects
+    token = ""
     while True:
         parameters = {**selection, "limit": str(limit), **({"continue": token} if token else {})}
         page = await client.page(kind, namespace, parameters, of, metadata_only=metadata_only, most_bytes=size.bytes)

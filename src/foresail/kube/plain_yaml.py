@@ -32,10 +32,14 @@ def load_plain(text: str) -> Any:  # noqa: ANN401 - any document
 
 
 def _tokens(line: str) -> list[Token]:
-    found = _LINE.fullmatch(line)
-    if found is None:
+    match = _LINE.fullmatch(line)
+    if match is None:
         raise NotPlainError
-    indent, dash, key, value, item = len(found[1]), found[2], found[3], found[4], found[5]
+    indent = len(match[1])
+    dash = match[2]
+    key = match[3]
+    value = match[4]
+    item = match[5]
     if key is None:
         if not dash:
             raise NotPlainError

@@ -255,7 +255,8 @@ class Queue:
 
     def _take_due(self) -> None:
         """Queue the keys whose instant has come, and set the timer for the next."""
-        now, passed = self._now(), asyncio.get_running_loop().time()
+        now = self._now()
+        passed = asyncio.get_running_loop().time()
         offset = now.timestamp() - passed
         if self._offset - offset > _CLOCK_SET_BACK:  # an instant chosen by a wrong clock may be a year away
             for key in self._instants.take_all():
@@ -267,7 +268,8 @@ class Queue:
 
     def _set_timer(self) -> None:
         """Set the timer for the next instant, but check the wall clock at least every `clock_check` seconds."""
-        loop, waits = asyncio.get_running_loop(), []
+        loop = asyncio.get_running_loop()
+        waits = []
         if (instant := self._instants.next()) is not None:
             waits.append(min((instant - self._now()).total_seconds(), self._clock_check))
         if (end := self._backoffs.next()) is not None:

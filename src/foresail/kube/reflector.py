@@ -320,7 +320,8 @@ class Reflector(Generic[Wire, Row]):
 
 def _is_another(old: object, new: object) -> bool:
     """Whether two rows with UIDs belong to different objects."""
-    before, after = getattr(old, "uid", ""), getattr(new, "uid", "")
+    before = getattr(old, "uid", "")
+    after = getattr(new, "uid", "")
     return bool(before and after) and before != after
 
 

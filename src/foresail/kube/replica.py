@@ -83,10 +83,10 @@ async def run(
             before_write=about_to_write,
             after_write=kill.after_write,
         )
-        for each in controllers:
+        for controller in controllers:
             beside = tuple(loops)
             loop = Loop(
-                client, each, executor, now, election=leadership, emit=events.emit, siblings=beside, tracer=tracer
+                client, controller, executor, now, election=leadership, emit=events.emit, siblings=beside, tracer=tracer
             )
             loops.append(loop)
         metrics = Metrics(

@@ -136,7 +136,7 @@ class Watch(Generic[Wire, Row]):
         async for line in self._lines(stream):
             was_whole = self.reflector.phase is Phase.WATCHING
             bookmarks = self.reflector.bookmarks
-            failure = next(filter(None, [each.feed_line(line) for each in self._reflectors]), None)
+            failure = next(filter(None, [reflector.feed_line(line) for reflector in self._reflectors]), None)
             if failure is not None:
                 return failure
             self._received = True
@@ -155,7 +155,9 @@ class Watch(Generic[Wire, Row]):
     async def _open(self) -> Stream | Failure:
         """Open the stream; a server that accepts the connection and never answers counts as a dead stream."""
         spec = self.reflector.spec
-        kind, parameters, metadata_only = spec.kind, self.reflector.parameters, spec.metadata_only
+        kind = spec.kind
+        parameters = self.reflector.parameters
+        metadata_only = spec.metadata_only
         try:
             async with asyncio.timeout(self._stall):
                 return await self._client.stream(kind, spec.namespace, parameters, metadata_only=metadata_only)
@@ -164,7 +166,8 @@ class Watch(Generic[Wire, Row]):
 
     async def _lines(self, stream: Stream) -> AsyncIterator[bytes]:
         lines = LineSplitter()
-        since_turn, worked = 0, 0.0
+        since_turn = 0
+        worked = 0.0
         time = asyncio.get_running_loop().time
         while True:
             try:
@@ -178,13 +181,16 @@ class Watch(Generic[Wire, Row]):
             for line in lines.feed(chunk):
                 began = time()
                 yield line
-                since_turn, worked = since_turn + 1, worked + time() - began
+                since_turn = since_turn + 1
+                worked = worked + time() - began
                 if since_turn >= _MAX_LINES or worked >= _MAX_SECONDS:
-                    since_turn, worked = 0, 0.0
+                    since_turn = 0
+                    worked = 0.0
                     await asyncio.sleep(0)
 
     async def _list(self) -> Failure | None:
-        spec, limit = self.reflector.spec, MOST_PER_PAGE
+        spec = self.reflector.spec
+        limit = MOST_PER_PAGE
         while self.reflector.phase is Phase.LISTING:
             parameters = {**self.reflector.parameters, "limit": str(limit)}
             page = await self._client.page(
@@ -196,8 +202,8 @@ class Watch(Generic[Wire, Row]):
             if isinstance(page, Failure):
                 return page
             self._received = True
-            for each in self._reflectors:
-                each.feed_page(page)
+            for reflector in self._reflectors:
+                reflector.feed_page(page)
         self._confirmed_at = self._clock()
         self._report_version()
         self.synced.set()
@@ -206,8 +212,8 @@ class Watch(Generic[Wire, Row]):
     def _mark_unserved(self) -> None:
         if self.reflector.store.is_served:
             _log.info("the API server does not serve %s; retrying later", self.reflector.spec.kind.name)
-        for each in self._reflectors:
-            each.mark_unserved()
+        for reflector in self._reflectors:
+            reflector.mark_unserved()
         self.synced.set()
 
     def _count(self, failure: Failure) -> None:

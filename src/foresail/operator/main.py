@@ -82,7 +82,9 @@ async def _run(
         host=settings.host,
         port=settings.port,
     )
-    figures = [each.metrics for each in chosen if not isinstance(each, Forecast)]  # another process has those
+    figures = [
+        capability.metrics for capability in chosen if not isinstance(capability, Forecast)
+    ]  # another process has those
     await replica.run(connection, chosen, config, figures=figures, tracer=tracer)
 
 
@@ -100,9 +102,11 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         if schedules is None and settings.heeds_schedules:
             schedules = Forecast(settings.velero_namespace, settings.schedules, settings.velero_dialect)
             found.append(schedules)
-        limits, never = _limits(settings, schedules), (settings.lease_namespace, settings.own_namespace)
+        limits = _limits(settings, schedules)
+        never = (settings.lease_namespace, settings.own_namespace)
         secrets = SecretReader(client) if settings.serves_locations else None
-        access, chart = AccessReader(client), settings.chart
+        access = AccessReader(client)
+        chart = settings.chart
         where = settings.velero_namespace
         tenants = SelfService(where, never, limits=limits, access=access, secrets=secrets, chart=chart)
         tenants.cluster.skew = lambda: client.skew
@@ -111,7 +115,8 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
     if settings.runs_restore_checks:
         others = (settings.lease_namespace, settings.own_namespace) if settings.serves_tenant_checks else None
-        read_files, read_pods = FileReader(client).run, SandboxReader(client).run
+        read_files = FileReader(client).run
+        read_pods = SandboxReader(client).run
         found.append(RestoreChecks(settings.velero_namespace, read_files, others, read_pods, settings.check_data))
     return found
 

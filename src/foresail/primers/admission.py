@@ -39,7 +39,7 @@ def wanted_shape(view: PrimerView, target: Target) -> Shape | None:
 
 def last_admitted(target: Target, template: Shape) -> Shape | None:
     """Return the last pod of the CronJob as admission left it, if it was made from the template as it is."""
-    newest = max((each for each in target.pods if each.shape), key=lambda each: each.created, default=None)
+    newest = max((pod for pod in target.pods if pod.shape), key=lambda pod: pod.created, default=None)
     if newest is None or newest.shape is None or not _is_of_template(newest.shape, template):
         return None
     return newest.shape
@@ -74,9 +74,9 @@ def next_dry_run(view: PrimerView, verdict: Verdict) -> datetime | None:
     return due if due > target.dry_run_at else None
 
 
-def background_reads_due(view: PrimerView, found: Fires) -> datetime:
+def background_reads_due(view: PrimerView, fires: Fires) -> datetime:
     """Return when the background reads for the next fire are due."""
-    return found.upcoming - view.primer.warm_up - BACKGROUND_READ_LEAD
+    return fires.upcoming - view.primer.warm_up - BACKGROUND_READ_LEAD
 
 
 def are_volumes_located(target: Target, shape: Shape, fire: datetime | None = None) -> bool:

@@ -46,22 +46,22 @@ def own_labels(affinity: bytes, spread: bytes, labels: Mapping[str, str]) -> tup
         return ()
     terms = _terms(msgspec.json.decode(affinity, type=_Affinity)) if affinity else []
     terms += _spread.decode(spread) if spread else []
-    keys = {key for each in terms for key in _keys(each, labels)}
+    keys = {key for term in terms for key in _keys(term, labels)}
     return tuple((key, labels[key]) for key in sorted(keys) if key in labels and key not in _OURS)
 
 
 def _terms(affinity: _Affinity) -> list[_Term]:
-    found: list[_Term] = []
+    terms: list[_Term] = []
     for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if each is not None:
-            found += each.required or ()
-            found += [weighted.pod_affinity_term for weighted in each.preferred or ()]
-    return found
+            terms += each.required or ()
+            terms += [weighted.pod_affinity_term for weighted in each.preferred or ()]
+    return terms
 
 
 def _keys(term: _Term, labels: Mapping[str, str]) -> set[str]:
     selector = term.label_selector
     if selector is None or not selects(selector, labels):
         return set()
-    named = {each.key for each in selector.match_expressions or ()}
+    named = {expression.key for expression in selector.match_expressions or ()}
     return {*(selector.match_labels or {}), *named, *(term.match_label_keys or ())}

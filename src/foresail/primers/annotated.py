@@ -101,14 +101,15 @@ def record(primed: Primed) -> str:
     if warming is not None:
         warming = msgspec.structs.replace(warming, nodes=warming.nodes[:_MOST_NODES])
     delays = tuple(
-        msgspec.structs.replace(each, note=each.note and each.note[:_LONGEST_NOTE]) for each in primed.start_delays
+        msgspec.structs.replace(delay, note=delay.note and delay.note[:_LONGEST_NOTE]) for delay in primed.start_delays
     )
     return msgspec.json.encode(msgspec.structs.replace(primed, warming=warming, start_delays=delays)).decode()
 
 
 def record_patch(cron: CronJobRow, primed: Primed | None, now: datetime) -> Patch | None:
     """Return the write that records this about a CronJob, or removes what is recorded; None if nothing changes."""
-    annotations, text = cron.annotated, None
+    annotations = cron.annotated
+    text = None
     if annotations is None:
         return None
     if primed is not None:
@@ -137,7 +138,7 @@ def has_request_changed(old: CronJobRow | None, new: CronJobRow | None) -> bool:
 
 
 def _since(status: PrimerStatus) -> datetime | None:
-    return next((each.since for each in status.cron_jobs if isinstance(each, Record)), None)
+    return next((job.since for job in status.cron_jobs if isinstance(job, Record)), None)
 
 
 def _wanted(row: CronJobRow | None) -> tuple[object, ...]:
@@ -151,8 +152,8 @@ def _problem(cron: CronJobRow) -> str:
     if annotations is None or annotations.warm_up is None:
         return ""
     if read_warm_up(annotations.warm_up) is None:
-        found = f"annotation {WARM_UP} is {annotations.warm_up!r}"
-        return f"CronJob {cron.key}: {found}: write 1m to 7 days, such as 10m or 1h30m."
+        text = f"annotation {WARM_UP} is {annotations.warm_up!r}"
+        return f"CronJob {cron.key}: {text}: write 1m to 7 days, such as 10m or 1h30m."
     if annotations.method and annotations.method not in _METHODS:
         allowed = ", ".join(_METHODS)
         return f"CronJob {cron.key}: annotation {WARM_UP_METHOD} is {annotations.method!r}: write one of {allowed}."
@@ -161,16 +162,16 @@ def _problem(cron: CronJobRow) -> str:
 
 def _instants(primed: Record) -> Iterator[datetime]:
     warming = primed.warming
-    found = [
+    instants = [
         primed.next_fire,
         primed.next_warm_up,
         primed.buffer_unanswered,
         primed.since,
         primed.buffer_refused,
-        *(each.fire for each in primed.start_delays),
+        *(delay.fire for delay in primed.start_delays),
     ]
-    found += [warming.fire, warming.since] if warming is not None else []
-    return (each for each in found if each is not None)
+    instants += [warming.fire, warming.since] if warming is not None else []
+    return (instant for instant in instants if instant is not None)
 
 
 def _is_sane(instant: datetime) -> bool:
@@ -182,9 +183,9 @@ def _is_bounded(primed: Primed) -> bool:
     warming = primed.warming
     if len(primed.start_delays) > DELAYS:
         return False
-    seconds = [each.seconds for each in primed.start_delays]
+    seconds = [delay.seconds for delay in primed.start_delays]
     if warming is not None:
         seconds += [warming.provisioned or 0]
         if not 1 <= warming.attempt <= _MOST_ATTEMPTS or not 0 <= warming.made <= _MOST_SECONDS:
             return False
-    return all(0 <= each <= _MOST_SECONDS for each in seconds)
+    return all(0 <= second <= _MOST_SECONDS for second in seconds)

@@ -78,7 +78,8 @@ class Bookkeeping:
 
     def learn_placeholder(self, change: Change[PlaceholderRow]) -> Iterable[Key]:
         """Take in the change of a placeholder: whether it counts, and why it was lost."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         self._state.held.learn(old, new)
         row = new or old
         if row is None:
@@ -113,25 +114,27 @@ class Bookkeeping:
         if self._state.cron_jobs.by("uid", request.uid):
             self.dry_runs[request.uid] = dry_run_result(request, found, at)
 
-    def learn_volumes(self, lookup: VolumeLookup, found: Volumes | None) -> Volumes:
+    def learn_volumes(self, lookup: VolumeLookup, volumes: Volumes | None) -> Volumes:
         """Keep where volumes are, unless the CronJob was deleted meanwhile; without an answer, where they were."""
         before = self.volume_locations.get(lookup.uid)
-        if found is None:
-            found = before.volumes if before is not None and before.claims == lookup.claims else ()
+        if volumes is None:
+            volumes = before.volumes if before is not None and before.claims == lookup.claims else ()
         if self._state.cron_jobs.by("uid", lookup.uid):
-            self.volume_locations[lookup.uid] = VolumeLocations(lookup.claims, lookup.fire, found)
-        return found
+            self.volume_locations[lookup.uid] = VolumeLocations(lookup.claims, lookup.fire, volumes)
+        return volumes
 
     # From Plans
 
     def expect(self, key: Key, plan: Plan) -> None:
         """Count what a Plan creates before the store shows it, instead of what the Plan before it would create."""
-        creates = [each for each in plan.actions if isinstance(each, Create)]
-        found = {each.key for each in creates if each.kind == pods.POD and each.key not in self._state.placeholders}
+        creates = [action for action in plan.actions if isinstance(action, Create)]
+        keys = {
+            create.key for create in creates if create.kind == pods.POD and create.key not in self._state.placeholders
+        }
         self._state.buffers.expect(key, creates)
-        found |= {pod for each in creates for pod in self._state.buffers.expected_keys(each)}
-        if found:
-            self._expected[key] = found
+        keys |= {pod for create in creates for pod in self._state.buffers.expected_keys(create)}
+        if keys:
+            self._expected[key] = keys
         else:
             self._expected.pop(key, None)
 
@@ -147,7 +150,8 @@ class Bookkeeping:
 
     def learn_result(self, key: Key, view: PrimerView, plan: Plan, result: Result) -> bool:
         """Take in what became of a Plan; return whether to reconcile again because of a refusal."""
-        action, failure = result.action, result.failure
+        action = result.action
+        failure = result.failure
         if result.outcome is Outcome.DONE:
             self._learn_done(key, view, plan)
         if failure is None or not (action is None or isinstance(action, Create)):
@@ -157,7 +161,7 @@ class Bookkeeping:
             return False
         if not self.image_volumes.learn_refusal(action, failure.message):
             self._metrics.count_refusal(key, failure.cause)
-            self.refusals.add(key, action, failure.message, {each.cron.uid for each in view.targets})
+            self.refusals.add(key, action, failure.message, {target.cron.uid for target in view.targets})
         return True
 
     def _learn_done(self, key: Key, view: PrimerView, plan: Plan) -> None:

@@ -88,11 +88,13 @@ class BufferSupport(msgspec.Struct, frozen=True):
 
 def buffer_row(wire: CapacityBuffer) -> BufferRow:
     """Return the row of a CapacityBuffer."""
-    meta, status = wire.metadata, wire.status
+    meta = wire.metadata
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    conditions = {each.type: each for each in status.conditions or ()}
-    ready, room = conditions.get(READY), conditions.get(PROVISIONING)
+    conditions = {condition.type: condition for condition in status.conditions or ()}
+    ready = conditions.get(READY)
+    room = conditions.get(PROVISIONING)
     since = room.last_transition_time if room is not None and room.status == "True" else None
     return BufferRow(
         **owned(meta),
@@ -117,7 +119,11 @@ def template_row(wire: StoredTemplate) -> TemplateRow:
 def expected_pods(action: Create, creations: Iterable[Create]) -> BufferedPods:
     """Return the pods for which a buffer is to hold room, by the PodTemplate that is created with it."""
     spec: Any = action.body["spec"]
-    templates = (each.body["template"] for each in creations if each.kind == POD_TEMPLATE and each.key == action.key)
+    templates = (
+        creation.body["template"]
+        for creation in creations
+        if creation.kind == POD_TEMPLATE and creation.key == action.key
+    )
     template = next(templates, None)
     shape = shape_of_template(msgspec.json.encode(template)) if template is not None else None
     if shape is None:

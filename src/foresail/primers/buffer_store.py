@@ -117,7 +117,8 @@ class BufferStore:
             self._measure(Change(row.key, row, row, initial=initial))
 
     def _measure(self, change: Change[BufferRow]) -> None:
-        row, template = change.new or change.old, self.templates.get(change.key)
+        row = change.new or change.old
+        template = self.templates.get(change.key)
         if row is not None:
             requests = template.requests if template is not None else None
             self._metrics.learn_buffer(change, requests, is_owned=self._held.is_owned(row))
@@ -139,8 +140,8 @@ class BufferStore:
         Each of its Plans decides that again.
         """
         live = (_buffered(row, self.templates.get(row.key)) for row in self.buffers.by("namespace", primer.namespace))
-        others = (each for key, made in self._expected.items() if key != primer for each in made)
-        return (*live, *(each for each in others if self._is_to_come(each, primer.namespace)))
+        others = (pods for key, made in self._expected.items() if key != primer for pods in made)
+        return (*live, *(pods for pods in others if self._is_to_come(pods, primer.namespace)))
 
     def _is_to_come(self, expected: BufferedPods, namespace: str) -> bool:
         return expected.key.namespace == namespace and expected.key not in self.buffers
@@ -148,8 +149,12 @@ class BufferStore:
     def expect(self, primer: Key, creations: Iterable[Create]) -> None:
         """Count the buffers that a Plan creates before the store shows them, instead of those of the Plan before."""
         made = list(creations)
-        found = (expected_pods(each, made) for each in made if each.kind == self.kind and each.key not in self.buffers)
-        expected = tuple(_known(each, self.templates.get(each.key)) for each in found)
+        pods_to_come = (
+            expected_pods(create, made)
+            for create in made
+            if create.kind == self.kind and create.key not in self.buffers
+        )
+        expected = tuple(_known(pods, self.templates.get(pods.key)) for pods in pods_to_come)
         if expected:
             self._expected[primer] = expected
         else:
@@ -179,8 +184,8 @@ def _known(pods: BufferedPods, template: TemplateRow | None) -> BufferedPods:
 
 
 def _unanswered(row: PrimerRow, known: datetime | None) -> list[datetime]:
-    recorded = (each.buffer_unanswered for each in row.status.cron_jobs)
-    return [each for each in (known, *recorded) if each is not None]
+    recorded = (job.buffer_unanswered for job in row.status.cron_jobs)
+    return [instant for instant in (known, *recorded) if instant is not None]
 
 
 def pools_to_explain(primer: PrimerRow, targets: Iterable[Target], nodes: Mapping[str, NodeRow]) -> set[str]:
@@ -188,5 +193,7 @@ def pools_to_explain(primer: PrimerRow, targets: Iterable[Target], nodes: Mappin
     primed = primer.status.cron_jobs
     held = {each.uid: each.warming.fire for each in primed if each.warming is not None and each.warming.buffer}
     measured = {each.uid: each.start_delays[-1].fire for each in primed if each.start_delays}
-    new = [each for each in targets if held.get(each.cron.uid, _LONG_AGO) > measured.get(each.cron.uid, _LONG_AGO)]
+    new = [
+        target for target in targets if held.get(target.cron.uid, _LONG_AGO) > measured.get(target.cron.uid, _LONG_AGO)
+    ]
     return {nodes[pod.node].pool for each in new for pod in each.pods if pod.began and pod.node in nodes}

@@ -61,7 +61,8 @@ def create_placeholder(
 
     On its node it ends by itself after `lasts`, if no operator releases it.
     """
-    primer, settings = view.primer, view.settings
+    primer = view.primer
+    settings = view.settings
     key = Key(cron.key.namespace, placeholder_name(cron, fire, *number))
     spec = {
         **_placement(shape, settings),
@@ -86,7 +87,8 @@ def create_buffer(
     view: PrimerView, cron: CronJobRow, shape: Shape, fire: datetime, count: int
 ) -> tuple[Create, Create]:
     """Return the creations of a PodTemplate and of the CapacityBuffer that names it; both have the same name."""
-    primer, settings = view.primer, view.settings
+    primer = view.primer
+    settings = view.settings
     tail = f"-warm-{cron.uid[:8]}-{int(fire.timestamp()) // 60}"
     key = Key(cron.key.namespace, cron.key.name[: _LONGEST_POD_NAME - len(tail)].rstrip("-.") + tail)
     place = {name: value for name, value in _placement(shape, settings).items() if name != "priorityClassName"}
@@ -141,14 +143,15 @@ def delete_primer_cron_job(row: CronJobRow) -> Delete:
 
 
 def _primer_cron_job_spec(view: PrimerView, shape: Shape, when: ZonedExpression, count: int) -> dict[str, Any]:
-    primer, settings = view.primer, view.settings
+    primer = view.primer
+    settings = view.settings
     keeps = keeps_node(shape, is_autopilot=view.is_autopilot)
     seconds = int(primer.warm_up.total_seconds())
     runs = {
         "command": [*settings.hold_command, str(seconds - _ENDS_BEFORE)],
         "env": [{"name": JOB_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _JOB_NAME}}}],
     }
-    containers = [{**each, **runs} for each in _containers("hold", settings.hold_image, shape)]
+    containers = [{**container, **runs} for container in _containers("hold", settings.hold_image, shape)]
     pod = {**_placement(shape, settings), "containers": containers, "restartPolicy": "Never"}
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     job = {
@@ -190,7 +193,7 @@ def _metadata(
     """Return labels, annotations and owner; no other label of the target's: other tools would claim the object."""
     kind = primer.kind  # a CronJob with annotations owns what is made for it
     owner = {"apiVersion": kind.api_version, "kind": kind.name, "name": primer.key.name, "uid": primer.uid}
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "labels": {
             **dict(labels),
             **dict(settings.labels),
@@ -199,7 +202,7 @@ def _metadata(
         },
         "annotations": {**_NO_SIDECARS, **dict(settings.annotations), **annotations},
     }
-    return {**found, "ownerReferences": [{**owner, "controller": True}]} if owned else found
+    return {**document, "ownerReferences": [{**owner, "controller": True}]} if owned else document
 
 
 def _placement(shape: Shape, settings: Settings) -> dict[str, Any]:

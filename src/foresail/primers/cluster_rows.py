@@ -47,7 +47,7 @@ class PriorityRow(msgspec.Struct, frozen=True):
 def node_row(wire: pods.Node) -> NodeRow:
     """Return the row of a node."""
     labels = wire.metadata.labels or {}
-    taints = {each.key for each in wire.spec.taints or ()}
+    taints = {taint.key for taint in wire.spec.taints or ()}
     return NodeRow(
         is_terminating=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_TERMINATION_TAINTS),
         is_unwarmable=any(labels.get(name) == value for name, value in UNWARMABLE.items()),
@@ -60,18 +60,21 @@ def node_row(wire: pods.Node) -> NodeRow:
 
 
 def _ready_since(status: pods.NodeStatus) -> datetime | None:
-    ready = (each for each in status.conditions or () if each.type == "Ready" and each.status == "True")
-    since = next((each.last_transition_time for each in ready), None)
+    ready = (
+        condition for condition in status.conditions or () if condition.type == "Ready" and condition.status == "True"
+    )
+    since = next((pod_condition.last_transition_time for pod_condition in ready), None)
     return utc(since) if since else None
 
 
 def quota_row(wire: pods.ResourceQuota) -> QuotaRow:
     """Return the row of a quota."""
-    spec, status = wire.spec, wire.status
+    spec = wire.spec
+    status = wire.status
     scopes = [(name, "Exists", ()) for name in spec.scopes or ()]
     selected = [
-        (each.scope_name, each.operator, tuple(each.values or ()))
-        for each in spec.scope_selector.match_expressions or ()
+        (expression.scope_name, expression.operator, tuple(expression.values or ()))
+        for expression in spec.scope_selector.match_expressions or ()
     ]
     return QuotaRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),

@@ -56,8 +56,11 @@ class Primers:
     @property
     def informers(self) -> tuple[Informer, ...]:
         """Primers, CronJobs, their Jobs and pods, placeholders, and what decides where pods may run."""
-        state, keys, books = self.state, self._keys, self._books
-        of_jobs, ours = batch.JOB_NAME_LABEL, f"{PRIMER_LABEL},!{batch.JOB_NAME_LABEL}"
+        state = self.state
+        keys = self._keys
+        books = self._books
+        of_jobs = batch.JOB_NAME_LABEL
+        ours = f"{PRIMER_LABEL},!{batch.JOB_NAME_LABEL}"
         cron_jobs = WatchSpec(batch.CRON_JOB, batch.CronJob, cron_job_row)
         placeholders = WatchSpec(pods.POD, pods.Pod, placeholder_row, labels=ours)
         quotas = WatchSpec(pods.RESOURCE_QUOTA, pods.ResourceQuota, quota_row)
@@ -81,7 +84,7 @@ class Primers:
     def decide(self, view: PrimerView, now: datetime) -> Plan:
         """Return the Plan, with the first background read that is due: its result brings about the next one."""
         reads = (due_read(view, target, now) for target in view.targets)
-        first = next((each for each in reads if each is not None), None)
+        first = next((read for read in reads if read is not None), None)
         return replace(decide(view, now), reads=() if first is None else (first,))
 
     def begin(self, key: Key, _view: PrimerView, plan: Plan, _now: datetime) -> Iterable[Key]:

@@ -9,7 +9,7 @@ from foresail.api.marks import WARM_UP
 from foresail.api.pods import POD
 from foresail.api.primer import PRIMER, Primed
 from foresail.cron.shift import Shifted
-from foresail.plan import Action, Create, Note, Patch, Plan, Subject
+from foresail.plan import Action, Create, Patch, Plan, Subject
 from foresail.primers import method_buffer
 from foresail.primers.admission import next_dry_run
 from foresail.primers.annotated import record_patch
@@ -17,12 +17,13 @@ from foresail.primers.buffer_rows import expected_pods
 from foresail.primers.build import delete_placeholder, delete_primer_cron_job
 from foresail.primers.methods import METHODS
 from foresail.primers.observe import PrimerView, Target
-from foresail.primers.reasons import Because, Reason
+from foresail.primers.reasons import Reason
 from foresail.primers.rows import PrimerRow
 from foresail.primers.rules import judge, not_allowed_here
 from foresail.primers.status import patch_body, primed_of, status_of
 from foresail.primers.steps import UNREADABLE, Steps, recorded_primed
 from foresail.primers.verdict import Verdict
+from foresail.reporting import Because, note
 
 MAX_CRON_JOBS = 100
 """Of CronJobs for one Primer: the status has an entry for each."""
@@ -42,8 +43,10 @@ def decide(view: PrimerView, now: datetime) -> Plan:
     if primer.is_terminating:
         return Plan(subject=subject)  # what it owns is deleted with it
     found = _judge_targets(view, now)
-    actions: list[Action] = [delete_placeholder(each) for each in view.stray_placeholders if not each.is_terminating]
-    actions += [delete_primer_cron_job(each) for each in view.stray_primer_cron_jobs if not each.is_terminating]
+    actions: list[Action] = [
+        delete_placeholder(placeholder) for placeholder in view.stray_placeholders if not placeholder.is_terminating
+    ]
+    actions += [delete_primer_cron_job(job) for job in view.stray_primer_cron_jobs if not job.is_terminating]
     left = [
         method_buffer.release_buffers(view, view.stray_buffers, view.stray_templates, now),
         *_released_beyond(view, now),
@@ -51,11 +54,11 @@ def decide(view: PrimerView, now: datetime) -> Plan:
     for steps in (*left, *(steps for _, steps in found)):
         actions += steps.actions
     # With the next reconcile, which the placeholders themselves bring about.
-    is_later = any(isinstance(each, Create) for each in actions) and not _lost(found)
+    is_later = any(isinstance(action, Create) for action in actions) and not _lost(found)
     return Plan(
         actions=tuple(actions),
         status=None if is_later else _status(view, found, now),
-        notes=tuple(_note(subject, each) for each in new_events(view, found)),
+        notes=tuple(note(subject, event) for event in new_events(view, found)),
         wake_at=_wake((*left, *(steps for _, steps in found)), now) if found or left[0].wakes else None,
         subject=subject,
     )
@@ -88,9 +91,9 @@ def _judge_targets(view: PrimerView, now: datetime) -> list[tuple[Verdict, Steps
 
 def _with_expected(view: PrimerView, steps: Steps) -> PrimerView:
     """Return the view in which what some steps create counts in the limits, and its buffers in the quotas."""
-    creates = [each for each in steps.actions if isinstance(each, Create)]
-    buffers = tuple(expected_pods(each, creates) for each in creates if each.kind == view.buffers.kind)
-    more = sum(each.kind == POD for each in creates) + sum(each.count for each in buffers)
+    creates = [action for action in steps.actions if isinstance(action, Create)]
+    buffers = tuple(expected_pods(create, creates) for create in creates if create.kind == view.buffers.kind)
+    more = sum(create.kind == POD for create in creates) + sum(buffer.count for buffer in buffers)
     if not more:
         return view
     return msgspec.structs.replace(
@@ -101,21 +104,22 @@ def _with_expected(view: PrimerView, steps: Steps) -> PrimerView:
     )
 
 
-def _status(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:
+def _status(view: PrimerView, sequence: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:
     """Return the write of the status: into the Primer, or into the record of an annotated CronJob."""
     primer = view.primer
     if primer.kind == PRIMER:
-        body = patch_body(primer.status, status_of(view, found, now))
+        body = patch_body(primer.status, status_of(view, sequence, now))
         return Patch(PRIMER, primer.key, body, primer.version, "status") if body else None
     if view.annotated is None or not view.settings.allows_annotations(primer.key.namespace):
         return None
-    primed = next((primed_of(view, verdict, steps) for verdict, steps in found), None)
+    primed = next((primed_of(view, verdict, steps) for verdict, steps in sequence), None)
     return record_patch(view.annotated, primed, now)
 
 
 def plan_target(view: PrimerView, verdict: Verdict, now: datetime) -> tuple[Verdict, Steps]:
     """Plan by the method in use; release what another method has left behind."""
-    target, steps = verdict.target, Steps()
+    target = verdict.target
+    steps = Steps()
     left: list[Steps] = []
     for name, method in METHODS.items():
         if name != verdict.method:
@@ -132,10 +136,10 @@ def plan_target(view: PrimerView, verdict: Verdict, now: datetime) -> tuple[Verd
     return verdict, msgspec.structs.replace(steps, actions=tuple(actions), wakes=tuple(wakes))
 
 
-def new_events(view: PrimerView, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
+def new_events(view: PrimerView, sequence: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
     """Return what to report as Events: what is new since the last reconcile."""
     news = [not_allowed_here(view) or _off(view.primer)] if view.is_off_unreported else []
-    for verdict, steps in found:
+    for verdict, steps in sequence:
         known = recorded_primed(view, verdict.target.cron.uid)
         because = verdict.because or steps.because
         if because is not None and _is_new(because, known):
@@ -143,7 +147,7 @@ def new_events(view: PrimerView, found: Sequence[tuple[Verdict, Steps]]) -> list
         if verdict.shifted is not None and not verdict.shifted.exact and (known is None or known.exact):
             news.append(_inexact(verdict.target.cron.key.name, verdict.shifted))
         news += steps.events
-    if view.images_refused and any(isinstance(each, Create) for _, steps in found for each in steps.actions):
+    if view.images_refused and any(isinstance(action, Create) for _, steps in sequence for action in steps.actions):
         text = f"namespace {view.primer.key.namespace} refuses image volumes, so no image is pulled ahead"
         news.append(Because(Reason.IMAGES_NOT_PULLED, f"{text}: {view.images_refused}"))
     return news
@@ -166,14 +170,10 @@ def _inexact(name: str, shifted: Shifted) -> Because:
     return Because(Reason.INEXACT, f"CronJob {name}: {shifted.reason}.{on} {shifted.advice or ''}".strip())
 
 
-def _lost(found: Sequence[tuple[Verdict, Steps]]) -> bool:
-    return any(steps.warming is not None and steps.warming.lost for _, steps in found)
+def _lost(sequence: Sequence[tuple[Verdict, Steps]]) -> bool:
+    return any(steps.warming is not None and steps.warming.lost for _, steps in sequence)
 
 
 def _wake(found: Iterable[Steps], now: datetime) -> datetime:
     instants = [at for steps in found for at in steps.wakes if at > now]
     return min([*instants, now + _MAX_REQUEUE])
-
-
-def _note(subject: Subject, because: Because) -> Note:
-    return Note(subject.kind, subject.key, subject.uid, because.reason.value, because.message, because.level)

@@ -28,7 +28,8 @@ def due_read(view: PrimerView, target: Target, now: datetime) -> DryRunRequest |
 
 
 def _wanted(view: PrimerView, target: Target, now: datetime) -> DryRunRequest | VolumeLookup | None:
-    cron, template = target.cron, target.cron.shape
+    cron = target.cron
+    template = target.cron.shape
     if template is None:
         return None
     if is_dry_run_due(view, target, now):
@@ -59,9 +60,10 @@ def is_dry_run_due(view: PrimerView, target: Target, now: datetime) -> bool:
 
 def is_volume_lookup_due(view: PrimerView, verdict: Verdict, now: datetime) -> bool:
     """Whether a volume lookup is due: again for each fire, shortly before its warm-up."""
-    shape, found = verdict.shape, verdict.fires
-    if shape is None or found is None or verdict.because is not None:
+    shape = verdict.shape
+    fires = verdict.fires
+    if shape is None or fires is None or verdict.because is not None:
         return False
-    if are_volumes_located(verdict.target, shape, found.upcoming):
+    if are_volumes_located(verdict.target, shape, fires.upcoming):
         return False
-    return view.primer.method == BY_CRON_JOB or background_reads_due(view, found) <= now
+    return view.primer.method == BY_CRON_JOB or background_reads_due(view, fires) <= now

@@ -21,7 +21,7 @@ class EventKeys:
         if is_spec_changed(change):
             for row in (change.old, change.new):
                 if row is not None:
-                    yield from (each.queue_key for each in self._competing_primers(row))
+                    yield from (primer.queue_key for primer in self._competing_primers(row))
 
     def for_cron_job(self, change: Change[CronJobRow]) -> Iterator[Key]:
         """Yield what primes a CronJob."""
@@ -80,5 +80,6 @@ class EventKeys:
 
 def is_spec_changed(change: Change[PrimerRow]) -> bool:
     """Whether a Primer is new, deleted, or has another spec."""
-    old, new = change.old, change.new
+    old = change.old
+    new = change.new
     return old is None or new is None or old.generation != new.generation

@@ -7,9 +7,10 @@ import msgspec
 
 from foresail.cron import CronError, Dialect, IntervalSchedule, Schedule, fires_after, outlook, parse
 from foresail.cron.shift import Shifted, shift
-from foresail.primers.reasons import Because, Reason
+from foresail.primers.reasons import Reason
 from foresail.primers.rows import LONGEST_SCHEDULE, CronJobRow
 from foresail.primers.small_cache import small_cache
+from foresail.reporting import Because
 
 STANDING = 50
 """The duty cycle in percent above which capacity is held almost permanently."""
@@ -70,7 +71,9 @@ def _duty_cycle(text: str, zone: str, warm_up: timedelta, since: datetime) -> in
     schedule = parsed_schedule(text, zone)
     if isinstance(schedule, Because):
         return 0
-    held, free_from, last = timedelta(0), since, since
+    held = timedelta(0)
+    free_from = since
+    last = since
     for fire in islice(fires_after(schedule, since), _MOST_FIRES):
         if fire > since + _HORIZON:
             last = since + _HORIZON

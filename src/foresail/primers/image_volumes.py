@@ -17,8 +17,8 @@ _ABOUT_VOLUMES = "volume"  # in every refusal that is about one, whoever refuses
 
 def pulls_images(kubelet: str) -> bool:
     """Whether a kubelet of this version pulls the images of volumes."""
-    found = _VERSION.match(kubelet)
-    return found is not None and (int(found[1]), int(found[2])) >= FIRST_RELEASE
+    match = _VERSION.match(kubelet)
+    return match is not None and (int(match[1]), int(match[2])) >= FIRST_RELEASE
 
 
 class ImageVolumes:
@@ -49,7 +49,7 @@ class ImageVolumes:
 
     def learn_creations(self, namespace: str, actions: tuple[Action, ...]) -> None:
         """Take in that everything was accepted."""
-        makes = [each for each in actions if isinstance(each, Create) and each.kind == pods.POD]
+        makes = [action for action in actions if isinstance(action, Create) and action.kind == pods.POD]
         if namespace in self._refused and makes and not any(map(_has_images, makes)):
             self._certain.add(namespace)
 

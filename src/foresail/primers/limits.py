@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from foresail.primers.observe import PrimerView
-from foresail.primers.reasons import Because, Reason
+from foresail.primers.reasons import Reason
 from foresail.primers.rows import CronJobRow
+from foresail.reporting import Because
 
 MIN_LEAD = timedelta(seconds=5)
 """Closer to a fire than this, no warm-up begins."""
@@ -15,7 +16,8 @@ RUN_GRACE = timedelta(seconds=10)
 
 def too_many(view: PrimerView, cron: CronJobRow, missing: int) -> Because | None:
     """Return why capacity for so many more pods is not held: the administrator limits the total."""
-    here, settings = view.held_in_namespace, view.settings
+    here = view.held_in_namespace
+    settings = view.settings
     if missing <= 0:
         return None
     if here + missing <= settings.max_per_namespace and view.held_in_cluster + missing <= settings.max_in_cluster:

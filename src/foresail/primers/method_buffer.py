@@ -24,12 +24,13 @@ from foresail.primers.build import create_buffer, delete_buffer, delete_template
 from foresail.primers.fires import Fires
 from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
 from foresail.primers.observe import PrimerView, Target
-from foresail.primers.reasons import Because, Loss, Reason
+from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rows import PodRow
 from foresail.primers.runs import has_arrived, is_covered, run_of
 from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, recorded_primed
 from foresail.primers.verdict import Verdict
+from foresail.reporting import Because
 
 ANSWERED_WITHIN = timedelta(seconds=20)
 """How long an autoscaler may take to answer a buffer; Karpenter takes a second."""
@@ -51,35 +52,39 @@ def release_buffers(
     """Scale buffers to 0, delete those whose release was observed, and delete PodTemplates without a buffer."""
     actions: list[Action] = []
     wakes: list[datetime] = []
-    there = {each.key for each in buffers}
-    for each in buffers:
-        latest = each.released + RELEASED_WITHIN if each.released is not None else now
-        if each.is_terminating:
+    there = {buffer.key for buffer in buffers}
+    for buffer in buffers:
+        latest = buffer.released + RELEASED_WITHIN if buffer.released is not None else now
+        if buffer.is_terminating:
             continue
-        if each.is_live and each.ready:
-            actions.append(release_buffer(view.buffers.kind, each, now))
-        elif each.is_released or not each.ready or latest <= now:
-            actions.append(delete_buffer(view.buffers.kind, each))
+        if buffer.is_live and buffer.ready:
+            actions.append(release_buffer(view.buffers.kind, buffer, now))
+        elif buffer.is_released or not buffer.ready or latest <= now:
+            actions.append(delete_buffer(view.buffers.kind, buffer))
         else:
             wakes.append(latest)
-    actions += [delete_template(each) for each in templates if each.key not in there and not each.is_terminating]
+    actions += [
+        delete_template(template) for template in templates if template.key not in there and not template.is_terminating
+    ]
     return Steps(tuple(actions), tuple(wakes))
 
 
 def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
     """Return what to create, keep and release for a CronJob now."""
-    target, fires, shape = verdict.target, verdict.fires, verdict.shape
+    target = verdict.target
+    fires = verdict.fires
+    shape = verdict.shape
     if fires is None or shape is None:
         return release(view, target, now)
     opens = fires.upcoming - view.primer.warm_up
     is_open = opens <= now < fires.upcoming and not is_covered(target, fires.upcoming, verdict.count)
-    kept = [each for each in target.buffers if is_open and each.fire == fires.upcoming and each.is_live]
+    kept = [buffer for buffer in target.buffers if is_open and buffer.fire == fires.upcoming and buffer.is_live]
     steps = _release_other_buffers(view, target, kept, now)
     warming, events = _measured(view, target, now)
     wakes = [*steps.wakes, opens, opens - BACKGROUND_READ_LEAD, fires.upcoming]
     steps = msgspec.structs.replace(steps, wakes=tuple(wakes), warming=warming, events=events, **_record(view, target))
     if kept:
-        if not any(each.key == kept[0].key for each in target.templates):  # it was deleted
+        if not any(row.key == kept[0].key for row in target.templates):  # it was deleted
             template, _ = create_buffer(view, target.cron, shape, fires.upcoming, verdict.count)
             steps = msgspec.structs.replace(steps, actions=(*steps.actions, template))
         return _plan_kept(view, _scaled(view, verdict, kept[0], steps), kept[0], now)
@@ -87,9 +92,9 @@ def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
 
 
 def _release_other_buffers(view: PrimerView, target: Target, kept: Sequence[BufferRow], now: datetime) -> Steps:
-    named = {each.key for each in kept}
-    others = [each for each in target.buffers if each.key not in named]
-    return release_buffers(view, others, [each for each in target.templates if each.key not in named], now)
+    named = {buffer.key for buffer in kept}
+    others = [buffer for buffer in target.buffers if buffer.key not in named]
+    return release_buffers(view, others, [template for template in target.templates if template.key not in named], now)
 
 
 def _scaled(view: PrimerView, verdict: Verdict, row: BufferRow, steps: Steps) -> Steps:
@@ -123,12 +128,12 @@ def _plan_kept(view: PrimerView, steps: Steps, row: BufferRow, now: datetime) ->
     if now < answer_by:
         return msgspec.structs.replace(steps, wakes=(*steps.wakes, answer_by))
     if row.ready:  # it concerns this CronJob alone: the autoscaler may be able to use other buffers
-        what, advice = f"the autoscaler cannot use it ({row.message})", "correct the CronJob"
+        answer = f"the autoscaler cannot use it ({row.message}): correct the CronJob"
         found: dict[str, datetime] = {"refused": answer_by}
     else:
-        what, advice = "no autoscaler has answered it", "switch the feature on there"
+        answer = "no autoscaler has answered it: switch the feature on there"
         found = {"unanswered": answer_by}
-    problem = f"CapacityBuffer {row.key.name}: {what}: {advice}"
+    problem = f"CapacityBuffer {row.key.name}: {answer}"
     if view.primer.method == AUTO:  # the status brings about the next reconcile, which creates placeholders
         events = Because(Reason.BUFFER_NOT_READY, f"{problem}. Placeholders hold the capacity instead.", Level.NORMAL)
         return msgspec.structs.replace(steps, events=(*steps.events, events), **found)
@@ -140,7 +145,8 @@ def _plan_creation(
     view: PrimerView, verdict: Verdict, fires: Fires, shape: Shape, steps: Steps, now: datetime
 ) -> Steps:
     """Create a buffer for the next fire, once the run of the last one has its nodes."""
-    target, fire = verdict.target, fires.upcoming
+    target = verdict.target
+    fire = fires.upcoming
     waits = _awaits(view, verdict, fires.last, now)
     if waits is not None:
         return msgspec.structs.replace(steps, wakes=(*steps.wakes, waits))
@@ -174,7 +180,7 @@ def _refused_by_api_server(steps: Steps, name: str, message: str, now: datetime)
 
 
 def _deletion(target: Target, name: str) -> Action | None:
-    return next((delete_template(each) for each in target.templates if each.key.name == name), None)
+    return next((delete_template(template) for template in target.templates if template.key.name == name), None)
 
 
 def _awaits(view: PrimerView, verdict: Verdict, last: datetime | None, now: datetime) -> datetime | None:
@@ -197,7 +203,8 @@ def _recorded_warming(view: PrimerView, target: Target) -> Warming | None:
 
 def _measured(view: PrimerView, target: Target, now: datetime) -> tuple[Warming | None, tuple[Because, ...]]:
     """Return what to record once the run has begun, and what to report if it was not warm."""
-    warming, began = _recorded_warming(view, target), _first_pod(view, target)
+    warming = _recorded_warming(view, target)
+    began = _first_pod(view, target)
     if warming is None or began is None or warming.nodes or warming.lost or warming.fire > now:
         return warming, ()
     if _is_warm(view, began, warming.fire):
@@ -209,7 +216,8 @@ def _measured(view: PrimerView, target: Target, now: datetime) -> tuple[Warming 
 
 def _record(view: PrimerView, target: Target) -> dict[str, tuple[tuple[datetime, object], ...]]:
     """Return for the fire of what was held where its run was warm, or why it was not."""
-    warming, began = _recorded_warming(view, target), _first_pod(view, target)
+    warming = _recorded_warming(view, target)
+    began = _first_pod(view, target)
     if warming is None:
         return {}
     if warming.buffer is None or began is None:  # by placeholders, before the method changed, or not yet
@@ -223,8 +231,8 @@ def _first_pod(view: PrimerView, target: Target) -> PodRow | None:
     """Return the pod of a run by which its start is measured, if capacity was held for it by a buffer."""
     warming = _recorded_warming(view, target)
     run = run_of(target, warming.fire) if warming is not None and warming.buffer is not None else None
-    begun = [each for each in run[1] if each.began] if run is not None else []
-    return min(begun, key=lambda each: (each.began, each.key), default=None)
+    begun = [pod for pod in run[1] if pod.began] if run is not None else []
+    return min(begun, key=lambda pod: (pod.began, pod.key), default=None)
 
 
 def _is_warm(view: PrimerView, pod: PodRow, fire: datetime) -> bool:
@@ -235,12 +243,13 @@ def _is_warm(view: PrimerView, pod: PodRow, fire: datetime) -> bool:
 
 def _cold(view: PrimerView, warming: Warming, pod: PodRow) -> tuple[Loss, str]:
     """Return why a run was not warm, as far as the nodes that are alike tell it."""
-    node, since = view.nodes.get(pod.node), warming.since or warming.fire
+    node = view.nodes.get(pod.node)
+    since = warming.since or warming.fire
     ready = node.ready if node is not None else None
     late = f", ready {int((ready - warming.fire).total_seconds())} s after the fire" if ready is not None else ""
     ran = f"the pod ran on {pod.node}{late}"
-    alike = [each for each in view.nodes.values() if node is not None and node.pool and each.pool == node.pool]
-    there = sorted(each.name for each in alike if each.ready is not None and since <= each.ready <= warming.fire)
+    alike = [row for row in view.nodes.values() if node is not None and node.pool and row.pool == node.pool]
+    there = sorted(row.name for row in alike if row.ready is not None and since <= row.ready <= warming.fire)
     if there or warming.new_nodes is False:  # there was room on a new node, or from the beginning
         place = f"the place on {', '.join(there[:3])}" if there else "the place"
         return Loss.TAKEN, f"{ran}; other pods took {place}, which a CapacityBuffer does not reserve"

@@ -17,14 +17,15 @@ def choose_method(view: PrimerView, target: Target, now: datetime) -> tuple[str,
     method = view.primer.method
     if method != AUTO:
         return method, None
-    if any(each.is_live and each.ready == "True" for each in target.buffers):
+    if any(buffer.is_live and buffer.ready == "True" for buffer in target.buffers):
         return BY_BUFFER, None
     because = _why_not_buffer(view, target, now)
     return (BY_BUFFER, None) if because is None else (PLACEHOLDER, because)
 
 
 def _why_not_buffer(view: PrimerView, target: Target, now: datetime) -> str | None:
-    support, known = view.buffers, recorded_primed(view, target.cron.uid)
+    support = view.buffers
+    known = recorded_primed(view, target.cron.uid)
     if not support.is_served:
         return "the API server does not serve CapacityBuffer."
     if support.unanswered is not None and support.is_unanswered(now):
@@ -33,6 +34,6 @@ def _why_not_buffer(view: PrimerView, target: Target, now: datetime) -> str | No
     if known is not None and known.buffer_refused is not None and is_recent(known.buffer_refused, now):
         text = f"the autoscaler or the API server refused a CapacityBuffer of CronJob {target.cron.key.name}"
         return f"{text} at {stamp(known.buffer_refused)}: an Event has its answer."
-    if any(each.holds for each in target.placeholders):
+    if any(placeholder.holds for placeholder in target.placeholders):
         return "placeholders hold the capacity for this fire."
     return None

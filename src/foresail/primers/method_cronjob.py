@@ -11,10 +11,11 @@ from foresail.plan import Delete, Key
 from foresail.primers.admission import are_volumes_located, is_admission_known
 from foresail.primers.build import create_primer_cron_job, delete_primer_cron_job
 from foresail.primers.observe import PrimerView, Target
-from foresail.primers.reasons import Because, Reason
+from foresail.primers.reasons import Reason
 from foresail.primers.runs import runs_of
 from foresail.primers.steps import Steps
 from foresail.primers.verdict import Verdict
+from foresail.reporting import Because
 
 
 def release(_seen: PrimerView, target: Target, _now: datetime) -> Steps:
@@ -24,7 +25,10 @@ def release(_seen: PrimerView, target: Target, _now: datetime) -> Steps:
 
 def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
     """Create the primer CronJobs that are missing, and delete those that differ."""
-    target, shape, shifted, fires = verdict.target, verdict.shape, verdict.shifted, verdict.fires
+    target = verdict.target
+    shape = verdict.shape
+    shifted = verdict.shifted
+    fires = verdict.fires
     if shape is None or shifted is None or fires is None:
         return release(view, target, now)
     if not (is_admission_known(target) and are_volumes_located(target, shape)):
@@ -57,5 +61,5 @@ def _warm_nodes(view: PrimerView, target: Target) -> tuple[tuple[datetime, tuple
     """Return on which nodes the Jobs of primer CronJobs have held capacity, by fire."""
     runs = runs_of(Target(target.cron, target.primer_jobs, target.primer_pods))
     return tuple(
-        (job.fire + view.primer.warm_up, tuple(sorted({each.node for each in pods if each.node}))) for job, pods in runs
+        (job.fire + view.primer.warm_up, tuple(sorted({pod.node for pod in pods if pod.node}))) for job, pods in runs
     )

@@ -21,12 +21,13 @@ from foresail.primers.build import EARLY, attempt_of, create_placeholder, delete
 from foresail.primers.fires import Fires
 from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
 from foresail.primers.observe import PrimerView, Target
-from foresail.primers.reasons import Because, Loss, Reason
+from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rows import PlaceholderRow
 from foresail.primers.runs import has_arrived, is_covered, run_of
 from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, recorded_primed
 from foresail.primers.verdict import Verdict
+from foresail.reporting import Because
 
 ATTEMPTS = 3
 PREEMPTION_GRACE = timedelta(seconds=2)
@@ -39,13 +40,15 @@ _SLACK = timedelta(seconds=60)
 def release(view: PrimerView, target: Target, _now: datetime) -> Steps:
     """Release everything that is held."""
     known = recorded_primed(view, target.cron.uid)
-    released = [each for each in target.placeholders if not each.is_terminating]
+    released = [placeholder for placeholder in target.placeholders if not placeholder.is_terminating]
     return Steps(tuple(map(delete_placeholder, released)), warming=known.warming if known else None)
 
 
 def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
     """Return what to create, keep and release for a CronJob now."""
-    target, fires, shape = verdict.target, verdict.fires, verdict.shape
+    target = verdict.target
+    fires = verdict.fires
+    shape = verdict.shape
     if fires is None or shape is None:
         return release(view, target, now)
     reservation = _Reservation(view, verdict, fires, shape, now)
@@ -65,9 +68,13 @@ class _Reservation:
         known = recorded_primed(view, self.target.cron.uid)
         held = known.warming if known else None
         self.warming = held if held is None or held.buffer is None else None  # only what placeholders held
-        active = [each for each in self.target.placeholders if each.holds]
-        self.live = [each for each in active if not self._is_on_terminating_node(each)]
-        self.unusable = [each for each in self.target.placeholders if not each.is_terminating and each not in self.live]
+        active = [placeholder for placeholder in self.target.placeholders if placeholder.holds]
+        self.live = [row for row in active if not self._is_on_terminating_node(row)]
+        self.unusable = [
+            placeholder
+            for placeholder in self.target.placeholders
+            if not placeholder.is_terminating and placeholder not in self.live
+        ]
         self.opens = fires.upcoming - self.primer.warm_up
         self.closes = fires.upcoming - EARLY if verdict.early else fires.upcoming
 
@@ -82,7 +89,9 @@ class _Reservation:
         last = self.fires.last
         if last is None or self.verdict.early or has_arrived(self.target, last, self.verdict.count):
             return False
-        if not any(each.fire == last for each in self.live) and (self.warming is None or self.warming.fire != last):
+        if not any(placeholder.fire == last for placeholder in self.live) and (
+            self.warming is None or self.warming.fire != last
+        ):
             return False
         until = self.primer.release_after if self.live else min(RUN_GRACE, self.primer.release_after)
         return self.now < last + until
@@ -90,7 +99,8 @@ class _Reservation:
     @property
     def _run_awaited_until(self) -> datetime | None:
         """Until when to wait for the run of the last fire; None if it has its nodes, or is not expected any more."""
-        last, warming = self.fires.last, self.warming
+        last = self.fires.last
+        warming = self.warming
         if last is None:
             return None
         if self.verdict.early and not has_arrived(self.target, last, self.verdict.count):
@@ -117,15 +127,16 @@ class _Reservation:
         last = self.fires.last
         assert last is not None  # noqa: S101 - for the type checker: it is asked for only after a fire
         run = run_of(self.target, last)
-        released, wakes = list(self.unusable), [last + self.primer.release_after, last + RUN_GRACE, self.fires.upcoming]
+        released = list(self.unusable)
+        wakes = [last + self.primer.release_after, last + RUN_GRACE, self.fires.upcoming]
         warming = self.warming
         if run is not None:
-            released += [each for each in self.live if not each.node]
-            waiting = [each for each in run[1] if not each.node and not each.is_over]
-            if any(each.created + PREEMPTION_GRACE <= self.now for each in waiting):
+            released += [placeholder for placeholder in self.live if not placeholder.node]
+            waiting = [pod for pod in run[1] if not pod.node and not pod.is_over]
+            if any(pod.created + PREEMPTION_GRACE <= self.now for pod in waiting):
                 released = [*self.unusable, *self.live]
-            wakes += [each.created + PREEMPTION_GRACE for each in waiting]
-            if warming is not None and warming.lost is None and any(not each.node for each in self.live):
+            wakes += [pod.created + PREEMPTION_GRACE for pod in waiting]
+            if warming is not None and warming.lost is None and any(not placeholder.node for placeholder in self.live):
                 warming = msgspec.structs.replace(warming, lost=Loss.NEVER_SCHEDULED.value)
         return self._steps(released, wakes, warming, is_warming=bool(self.live))
 
@@ -135,8 +146,9 @@ class _Reservation:
         asked = are_volumes_located(self.target, self.shape, self.fires.upcoming) and is_admission_known(self.target)
         if not asked:
             wakes.append(self.opens - BACKGROUND_READ_LEAD)
-        last, events = self.fires.last, tuple[Because, ...]()
-        unused = [each for each in self.live if last is not None and each.fire == last]
+        last = self.fires.last
+        events = tuple[Because, ...]()
+        unused = [placeholder for placeholder in self.live if last is not None and placeholder.fire == last]
         if last is not None and unused and run_of(self.target, last) is None and not self.verdict.early:
             name = self.target.cron.key.name
             text = f"CronJob {name} did not run at {stamp(last)}, so the capacity held for it is released."
@@ -164,10 +176,10 @@ class _Reservation:
             blocker = None if silent else because
             return self._steps(released, wakes, warming, events=events, because=blocker, is_warming=bool(kept))
         attempt = warming.attempt if warming is not None else 1
-        taken = {each.key.name for each in kept}
+        taken = {placeholder.key.name for placeholder in kept}
         cron = self.target.cron
         numbers = [(index, attempt) for index in range(self.verdict.count + len(kept))]
-        free = [each for each in numbers if placeholder_name(cron, fire, *each) not in taken][:missing]
+        free = [number for number in numbers if placeholder_name(cron, fire, *number) not in taken][:missing]
         makes = [create_placeholder(self.view, cron, self.shape, fire, each, self._lasts) for each in free]
         steps = self._steps(released, [*wakes, self.now + _OBSERVE_WITHIN], warming, events=events, is_warming=True)
         return msgspec.structs.replace(steps, actions=(*steps.actions, *makes))
@@ -176,15 +188,18 @@ class _Reservation:
 
     def _updated_warming(self, kept: list[PlaceholderRow]) -> Warming:
         """Return how much is held, on which nodes, and how long that took."""
-        fire, warming = self.fires.upcoming, self.warming
+        fire = self.fires.upcoming
+        warming = self.warming
         if warming is None or warming.fire != fire:
-            warming = Warming(fire=fire, made=0, since=whole(min(each.created for each in kept)))
-        attempt = max((attempt_of(each.key.name) for each in kept if each.fire == fire), default=1)
+            warming = Warming(fire=fire, made=0, since=whole(min(placeholder.created for placeholder in kept)))
+        attempt = max((attempt_of(placeholder.key.name) for placeholder in kept if placeholder.fire == fire), default=1)
         if attempt > warming.attempt:  # an operator created them again and stopped before it wrote the status
             lost = self.view.losses.get(self.target.cron.uid, Loss.DISRUPTED.value)
             warming = msgspec.structs.replace(warming, attempt=attempt, lost=lost)
-        nodes = tuple(sorted({*warming.nodes, *(each.node for each in kept if each.node)}))
-        took = [each.scheduled - each.created for each in kept if each.scheduled is not None]
+        nodes = tuple(sorted({*warming.nodes, *(placeholder.node for placeholder in kept if placeholder.node)}))
+        took = [
+            placeholder.scheduled - placeholder.created for placeholder in kept if placeholder.scheduled is not None
+        ]
         provisioned = warming.provisioned
         if provisioned is None and len(took) == len(kept):
             provisioned = int(max(took).total_seconds())
@@ -192,13 +207,15 @@ class _Reservation:
 
     def _after_losses(self, kept: list[PlaceholderRow]) -> tuple[Warming | None, tuple[Because, ...]]:
         """Return what to record after a loss, and what to report about it."""
-        warming, fire = self.warming, self.fires.upcoming
+        warming = self.warming
+        fire = self.fires.upcoming
         if warming is None or warming.fire != fire:
             return None, ()
         if warming.made <= len(kept):
             return warming, ()
         cause = self.view.losses.get(self.target.cron.uid, Loss.DISRUPTED.value)
-        left, needed = fire - self.now, timedelta(seconds=warming.provisioned or 0)
+        left = fire - self.now
+        needed = timedelta(seconds=warming.provisioned or 0)
         again = warming.attempt < ATTEMPTS and left >= max(needed, MIN_LEAD)
         what = "it is created again" if again else "no time or attempt is left to create it again"
         text = f"the capacity held for CronJob {self.target.cron.key.name} at {stamp(fire)} was lost ({cause}): {what}."
@@ -221,7 +238,7 @@ class _Reservation:
             placeholder_name(self.target.cron, self.fires.upcoming, index, attempt)
             for index in range(self.verdict.count)
         ]
-        refused = next((view.refused[each] for each in names if each in view.refused), None)
+        refused = next((view.refused[name] for name in names if name in view.refused), None)
         return Because(Reason.REFUSED, refused) if refused is not None else None
 
     def _is_on_terminating_node(self, row: PlaceholderRow) -> bool:

@@ -12,10 +12,11 @@ from foresail.primers.durations import minutes
 from foresail.primers.fires import shifted
 from foresail.primers.observe import PrimerView, Target
 from foresail.primers.quota import first_exceeded
-from foresail.primers.reasons import Because, Reason
+from foresail.primers.reasons import Reason
 from foresail.primers.runs import is_covered
 from foresail.primers.shape import Shape
 from foresail.primers.verdict import Verdict
+from foresail.reporting import Because
 
 MAX_PRIMER_CRON_JOBS = 2
 """Of primer CronJobs for one CronJob."""
@@ -23,7 +24,8 @@ MAX_PRIMER_CRON_JOBS = 2
 
 def can_preempt(view: PrimerView, shape: Shape) -> bool:
     """Whether a pod of the run may preempt a placeholder."""
-    its, ours = view.priority(shape.priority_class), view.priority(view.settings.priority_class)
+    its = view.priority(shape.priority_class)
+    ours = view.priority(view.settings.priority_class)
     value = shape.priority if shape.priority is not None else its.value if its else 0
     preemption = shape.preemption or (its.preemption if its else "")
     return preemption != "Never" and (ours is None or value > ours.value)
@@ -36,10 +38,12 @@ def as_placeholder(view: PrimerView, shape: Shape) -> Shape:
 
 def by_placeholder(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict:
     """Hold until the run has its nodes, if both fit; else until a moment before the fire; else not at all."""
-    shape, name = verdict.shape, verdict.target.cron.key.name
+    shape = verdict.shape
+    name = verdict.target.cron.key.name
     if shape is None or verdict.fires is None:
         return verdict
-    begins, ends = verdict.fires.upcoming - view.primer.warm_up, verdict.fires.upcoming
+    begins = verdict.fires.upcoming - view.primer.warm_up
+    ends = verdict.fires.upcoming
     if begins <= now < ends and not is_covered(verdict.target, ends, verdict.count):
         verdict = _within_quotas(view, verdict, shape)
     if verdict.because is None and verdict.early is None and not can_preempt(view, shape):
@@ -52,11 +56,12 @@ def by_placeholder(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict
 def _within_quotas(view: PrimerView, verdict: Verdict, shape: Shape) -> Verdict:
     """Check the quotas, only while the window is open: pods that run before it may end in time."""
     target = verdict.target
-    name, missing = target.cron.key.name, verdict.count - len([each for each in target.placeholders if each.holds])
+    name = target.cron.key.name
+    missing = verdict.count - len([placeholder for placeholder in target.placeholders if placeholder.holds])
     held = [
-        (msgspec.structs.replace(shape, requests=each.requests), 1)
-        for each in view.namespace_placeholders
-        if each.holds
+        (msgspec.structs.replace(shape, requests=placeholder.requests), 1)
+        for placeholder in view.namespace_placeholders
+        if placeholder.holds
     ]
     more = (as_placeholder(view, shape), max(missing, 0))
     too_small = first_exceeded(view.quotas, [more])
@@ -83,20 +88,23 @@ def by_buffer(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict:
 
 def _quota_of_buffers(view: PrimerView, verdict: Verdict, now: datetime) -> Because | None:
     """Check the quotas: a run must fit alone, and at its warm-up beside all pods and what other buffers hold."""
-    target, shape, found = verdict.target, verdict.shape, verdict.fires
-    if shape is None or found is None:
+    target = verdict.target
+    shape = verdict.shape
+    fires = verdict.fires
+    if shape is None or fires is None:
         return None
-    name, run = target.cron.key.name, [(shape, verdict.count)]
-    alone = first_exceeded([msgspec.structs.replace(each, used=()) for each in view.quotas], run)
+    name = target.cron.key.name
+    run = [(shape, verdict.count)]
+    alone = first_exceeded([msgspec.structs.replace(quota, used=()) for quota in view.quotas], run)
     if alone is not None:
         return Because(Reason.QUOTA_TOO_SMALL, f"{alone}, which a run of CronJob {name} exceeds: raise the quota.")
-    is_open = found.upcoming - view.primer.warm_up <= now < found.upcoming
-    held = [each.replicas for each in target.buffers if each.is_live and each.fire == found.upcoming]
+    is_open = fires.upcoming - view.primer.warm_up <= now < fires.upcoming
+    held = [buffer.replicas for buffer in target.buffers if buffer.is_live and buffer.fire == fires.upcoming]
     is_held = max(held, default=0) >= verdict.count
-    if not is_open or is_held or is_covered(target, found.upcoming, verdict.count):
+    if not is_open or is_held or is_covered(target, fires.upcoming, verdict.count):
         return None
-    own = {each.key for each in target.buffers}
-    others = [(_as_buffered(shape, each), each.count) for each in view.namespace_buffers if each.key not in own]
+    own = {buffer.key for buffer in target.buffers}
+    others = [(_as_buffered(shape, buffer), buffer.count) for buffer in view.namespace_buffers if buffer.key not in own]
     together = first_exceeded(view.quotas, run, others)
     if together is None:
         return None

@@ -104,8 +104,8 @@ class PrimerMetrics(Collector):
         """Count the states of the CronJobs of a Primer, or of an annotated CronJob."""
         self._count(change)
         for row, count in ((change.old, -1), (change.new, 1)):
-            for each in row.status.cron_jobs if row is not None else ():
-                self._count_state(change.key.namespace, each.reason, count)
+            for job in row.status.cron_jobs if row is not None else ():
+                self._count_state(change.key.namespace, job.reason, count)
         cold = cold_fires(change.new) if change.new is not None else 0
         if cold:
             self._cold[change.key] = cold
@@ -114,19 +114,21 @@ class PrimerMetrics(Collector):
 
     def learn_status(self, was: PrimerStatus, status: PrimerStatus) -> None:
         """Count what a status has more than the one before it."""
-        before = {each.uid: each for each in was.cron_jobs}
+        before = {job.uid: job for job in was.cron_jobs}
         for primed in status.cron_jobs:
             old = before.get(primed.uid)
-            lost, known = primed.warming, old.warming if old else None
+            lost = primed.warming
+            known = old.warming if old else None
             if lost is not None and lost.lost and (known is None or known.attempt != lost.attempt or not known.lost):
                 self._lost[lost.lost] += 1
-            for each in primed.start_delays:
-                if old is None or not old.start_delays or each.fire > old.start_delays[-1].fire:
-                    self._delay.labels(str(each.warm).lower()).observe(each.seconds)
+            for delay in primed.start_delays:
+                if old is None or not old.start_delays or delay.fire > old.start_delays[-1].fire:
+                    self._delay.labels(str(delay.warm).lower()).observe(delay.seconds)
 
     def learn_placeholder(self, change: Change[PlaceholderRow], *, is_owned: bool) -> None:
         """Add up what a placeholder holds, from when it got its node; any tenant can label a pod without an owner."""
-        new, known = change.new, self._holding.get(change.key)
+        new = change.new
+        known = self._holding.get(change.key)
         is_holding = new is not None and new.holds
         if known is None and is_owned and new is not None and new.scheduled is not None and is_holding:
             since = now() if change.initial else new.scheduled  # what was before, the last process has counted
@@ -138,7 +140,9 @@ class PrimerMetrics(Collector):
 
     def learn_buffer(self, change: Change[BufferRow], requests: Requests | None, *, is_owned: bool) -> None:
         """Add up what a buffer of a known owner and PodTemplate holds, from when there is room for all its pods."""
-        old, new, known = change.old, change.new, self._holding.get(change.key)
+        old = change.old
+        new = change.new
+        known = self._holding.get(change.key)
         is_live = new is not None and new.is_live
         is_scaled = old is not None and new is not None and old.replicas != new.replicas
         if known is not None and (is_scaled or not is_live):
@@ -217,7 +221,7 @@ class PrimerMetrics(Collector):
         yield from self._coldest()
 
     def _held_seconds(self) -> Metric:
-        found = CounterMetricFamily(
+        family = CounterMetricFamily(
             "foresail_primer_held_seconds",
             "Amount of a resource times the seconds for which it was held. A namespace is dropped 15 minutes after its "
             f"last Primer. Resources beyond its first {MOST_RESOURCES} are `{_OTHER}`.",
@@ -228,19 +232,19 @@ class PrimerMetrics(Collector):
             held.setdefault(key.namespace, Counter()).update(holding.seconds())
         for namespace, amounts_of in held.items():
             for resource, amount in amounts_of.items():
-                found.add_metric((namespace, resource), amount)
-        return found
+                family.add_metric((namespace, resource), amount)
+        return family
 
     def _refusals(self) -> Metric:
-        found = CounterMetricFamily(
+        family = CounterMetricFamily(
             "foresail_primer_refused",
             "What the API server refused to create for Primers: Forbidden by admission or a quota, or Invalid.",
             labels=("namespace", "cause"),
         )
         for namespace, counted in self._scraped():
             for cause, count in counted.refused.items():
-                found.add_metric((namespace, cause), count)
-        return found
+                family.add_metric((namespace, cause), count)
+        return family
 
     def _scraped(self) -> Iterable[tuple[str, _Counted]]:
         for namespace, counted in self._counted.items():

@@ -46,7 +46,9 @@ class Observer:
 
     def view(self, key: Key) -> PrimerView | None:
         """Return the view of a Primer, or of an annotated CronJob; None if there is nothing to decide."""
-        state, books, namespace = self._state, self._books, key.namespace
+        state = self._state
+        books = self._books
+        namespace = key.namespace
         annotated = self._annotated(key)
         primer = annotated_primer(annotated, state.settings) if annotated is not None else state.primers.get(key)
         if primer is None:
@@ -94,7 +96,8 @@ class Observer:
 
     def _owned(self, primer: PrimerRow) -> _Owned:
         """Return what was created for a Primer: marks in other namespaces are forged."""
-        state, namespace = self._state, primer.key.namespace
+        state = self._state
+        namespace = primer.key.namespace
         return _Owned(
             [row for row in state.placeholders.by("primer", primer.uid) if row.key.namespace == namespace],
             [row for row in state.cron_jobs.by("primer", primer.uid) if row.key.namespace == namespace],
@@ -102,7 +105,8 @@ class Observer:
         )
 
     def _target(self, primer: PrimerRow, cron: CronJobRow, owned: _Owned) -> Target:
-        state, books = self._state, self._books
+        state = self._state
+        books = self._books
         own = tuple(row for row in owned.primer_cron_jobs if row.target_uid == cron.uid)
         buffers = owned.buffers.of_cron_job(cron.uid)
         runs = state.runs(cron)
@@ -141,14 +145,15 @@ class Observer:
     def _nodes(self, primer: PrimerRow, targets: Sequence[Target], owned: _Owned) -> dict[str, NodeRow]:
         """Return the nodes of placeholders and runs, and those of a pool if a cold start is to be explained."""
         rows = self._state.nodes
-        names = {row.node for row in owned.placeholders} | {pod.node for each in targets for pod in each.pods}
+        names = {row.node for row in owned.placeholders} | {pod.node for target in targets for pod in target.pods}
         nodes = {name: row for name in names if (row := rows.get(Key("", name))) is not None}
         pools = pools_to_explain(primer, targets, nodes)
         return nodes | {row.name: row for pool in pools for row in rows.by("pool", pool)}
 
     def _pulls_images(self, namespace: str) -> bool:
         """Whether placeholders of a namespace pull images: as the settings have it, or else if every node can."""
-        nodes, wanted = self._state.nodes, self._state.settings.image_volumes
+        nodes = self._state.nodes
+        wanted = self._state.settings.image_volumes
         if wanted is None:
             wanted = bool(nodes.count("pulls", True)) and not nodes.count("pulls", False)
         return wanted and self._books.image_volumes.are_accepted(namespace)

@@ -18,9 +18,11 @@ def first_exceeded(quotas: Iterable[QuotaRow], more: Pods, beside: Pods = ()) ->
 
     What is to come beside them counts as used, but is not blamed.
     """
-    wanted, others = list(more), list(beside)
+    wanted = list(more)
+    others = list(beside)
     for quota in quotas:
-        hard, used = amounts(quota.hard), amounts(quota.used)
+        hard = amounts(quota.hard)
+        used = amounts(quota.used)
         for name, most in hard.items():
             added = _total(quota, name, wanted)
             if added and used.get(name, Fraction(0)) + _total(quota, name, others) + added > most:
@@ -36,7 +38,8 @@ def _total(quota: QuotaRow, name: str, pods: Pods) -> Fraction:
 def _counted(shape: Shape, name: str) -> Fraction:
     if name in ("pods", "count/pods"):
         return Fraction(1)
-    limits, requests = amounts(shape.limits), amounts(shape.requests)
+    limits = amounts(shape.limits)
+    requests = amounts(shape.requests)
     if name.startswith("limits."):
         return limits.get(name.removeprefix("limits."), Fraction(0))
     if name in _PLAIN:

@@ -1,9 +1,6 @@
 """Why nothing is held for a CronJob: reasons in conditions, Events and `foresail primer explain`."""
 
-from dataclasses import dataclass
 from enum import StrEnum
-
-from foresail.plan import Level
 
 
 class Reason(StrEnum):
@@ -125,12 +122,3 @@ class Loss(StrEnum):
     DISRUPTED = "Disrupted"
     NEVER_SCHEDULED = "NeverScheduled"
     TAKEN = "Taken"
-
-
-@dataclass(frozen=True, slots=True)
-class Because:
-    """A reason, and in a sentence what it means here and what to do."""
-
-    reason: Reason
-    message: str
-    level: Level = Level.WARNING

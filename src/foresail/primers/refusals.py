@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 from foresail.api.marks import TARGET_UID
 from foresail.plan import Create, Key
-
-LONGEST_MESSAGE = 2_048
-"""In characters: a webhook can answer with any length."""
+from foresail.reporting import LONGEST_MESSAGE
 
 
 class _Refusal(NamedTuple):
@@ -26,13 +24,16 @@ class Refusals:
 
     def of(self, primer: Key) -> dict[str, str]:
         """Return the messages by the names of the objects that were refused for a Primer."""
-        return {each.name: each.message for each in self._found.get(primer, {}).values()}
+        return {refusal.name: refusal.message for refusal in self._found.get(primer, {}).values()}
 
     def add(self, primer: Key, action: Create, message: str, cron_jobs: Container[str]) -> None:
         """Keep a refusal, and of the ones before only those for these CronJobs, which the Primer is for now."""
         group = action.mark.get(TARGET_UID, ""), action.kind.name
         known = {each: value for each, value in self._found.get(primer, {}).items() if each[0] in cron_jobs}
-        self._found[primer] = {**known, group: _Refusal(action.key.name, message[:LONGEST_MESSAGE])}
+        self._found[primer] = {
+            **known,
+            group: _Refusal(action.key.name, message[:LONGEST_MESSAGE]),
+        }
 
     def forget(self, primer: Key) -> None:
         """Forget what was refused for a Primer."""
@@ -40,7 +41,7 @@ class Refusals:
 
     def forget_namespace(self, namespace: str) -> list[Key]:
         """Forget what was refused in a namespace, and return for which Primers."""
-        freed = [each for each in self._found if each.namespace == namespace]
+        freed = [object_key for object_key in self._found if object_key.namespace == namespace]
         for key in freed:
             del self._found[key]
         return freed

@@ -151,7 +151,9 @@ class PlaceholderRow(Keyed, frozen=True):
 
 def primer_row(wire: Primer) -> PrimerRow:
     """Return the row of a Primer."""
-    meta, spec, template = wire.metadata, wire.spec, wire.spec.template
+    meta = wire.metadata
+    spec = wire.spec
+    template = wire.spec.template
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     requests = template.resources.requests if template and template.resources else {}
@@ -188,10 +190,13 @@ def annotated_cron_job(key: Key) -> Key | None:
 
 def cron_job_row(wire: batch.CronJob) -> CronJobRow:
     """Return the row of a CronJob."""
-    meta, spec = wire.metadata, wire.spec
+    meta = wire.metadata
+    spec = wire.spec
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    annotations, job, last = meta.annotations or {}, spec.job_template.spec, wire.status.last_schedule_time
+    annotations = meta.annotations or {}
+    job = spec.job_template.spec
+    last = wire.status.last_schedule_time
     at_once = 1 if job.parallelism is None else job.parallelism
     return CronJobRow(
         **owned(meta),
@@ -213,18 +218,23 @@ def cron_job_row(wire: batch.CronJob) -> CronJobRow:
 def _annotated(annotations: dict[str, str], version: str) -> Annotated | None:
     if PRIMER_UID in annotations or not (WARM_UP in annotations or WARM_UP_STATUS in annotations):
         return None
-    warm_up, method = annotations.get(WARM_UP), annotations.get(WARM_UP_METHOD, "")
+    warm_up = annotations.get(WARM_UP)
+    method = annotations.get(WARM_UP_METHOD, "")
     record = annotations.get(WARM_UP_STATUS, "")[: LONGEST_RECORD + 1]
     return Annotated(warm_up and warm_up[:_LONGEST_VALUE], method[:_LONGEST_VALUE], record, version)
 
 
 def job_row(wire: batch.Job) -> JobRow | None:
     """Return the row of a Job; None if no CronJob created it for one of its fires."""
-    meta, status = wire.metadata, wire.status
-    owner, fire = meta.controller, instant((meta.annotations or {}).get(batch.SCHEDULED_AT, ""))
+    meta = wire.metadata
+    status = wire.status
+    owner = meta.controller
+    fire = instant((meta.annotations or {}).get(batch.SCHEDULED_AT, ""))
     if owner is None or owner.kind != batch.CRON_JOB.name or fire is None:
         return None
-    over = any(each.type in ("Complete", "Failed") and each.status == "True" for each in status.conditions or ())
+    over = any(
+        condition.type in ("Complete", "Failed") and condition.status == "True" for condition in status.conditions or ()
+    )
     return JobRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
@@ -238,7 +248,8 @@ def job_row(wire: batch.Job) -> JobRow | None:
 
 def pod_row(wire: pods.Pod) -> PodRow:
     """Return the row of a pod of a Job."""
-    meta, status = wire.metadata, wire.status
+    meta = wire.metadata
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     return PodRow(
@@ -255,11 +266,13 @@ def pod_row(wire: pods.Pod) -> PodRow:
 
 def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
     """Return the row of a placeholder."""
-    meta, status = wire.metadata, wire.status
+    meta = wire.metadata
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    conditions = {each.type: each for each in status.conditions or () if each.status == "True"}
-    scheduled, target = conditions.get("PodScheduled"), conditions.get("DisruptionTarget")
+    conditions = {condition.type: condition for condition in status.conditions or () if condition.status == "True"}
+    scheduled = conditions.get("PodScheduled")
+    target = conditions.get("DisruptionTarget")
     shape = _known_shape(wire.spec)
     return PlaceholderRow(
         **owned(meta),
@@ -275,13 +288,16 @@ def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
 
 def primers_of(name: str, labels: dict[str, str], primers: Iterable[PrimerRow]) -> list[PrimerRow]:
     """Return the Primers of its namespace that are for a CronJob, the one that primes it first."""
-    choosing = [each for each in primers if not each.is_terminating and each.matches(name, labels)]
-    return sorted(choosing, key=lambda each: (each.created, each.key))
+    choosing = [primer for primer in primers if not primer.is_terminating and primer.matches(name, labels)]
+    return sorted(choosing, key=lambda row: (row.created, row.key))
 
 
 def _began(status: pods.PodStatus) -> datetime | None:
-    states = [each.state.running or each.state.terminated for each in status.container_statuses or ()]
-    starts = [each.started_at for each in states if each is not None and each.started_at is not None]
+    states = [
+        container_status.state.running or container_status.state.terminated
+        for container_status in status.container_statuses or ()
+    ]
+    starts = [state.started_at for state in states if state is not None and state.started_at is not None]
     if starts:
         return utc(min(starts))
     return utc(status.start_time) if status.start_time and status.phase == pods.RUNNING else None

@@ -17,14 +17,16 @@ from foresail.primers.fires import STANDING, duty_cycle, fires
 from foresail.primers.method_choice import choose_method
 from foresail.primers.method_rules import by_buffer, by_cron_job, by_placeholder
 from foresail.primers.observe import PrimerView, Target
-from foresail.primers.reasons import Because, Reason
+from foresail.primers.reasons import Reason
 from foresail.primers.shape import amounts
 from foresail.primers.verdict import Verdict
+from foresail.reporting import Because
 
 
 def judge(view: PrimerView, target: Target, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that fails is the reason."""
-    primer, settings = view.primer, view.settings
+    primer = view.primer
+    settings = view.settings
     found = fires(target.cron, settings.zone, now)
     method, method_because = choose_method(view, target, now)
     verdict = Verdict(
@@ -106,18 +108,20 @@ def standing(view: PrimerView, verdict: Verdict) -> Because | None:
     """Capacity for more than half of the time is almost a permanent node, so it must be requested explicitly."""
     if verdict.duty <= STANDING or view.primer.allow_standing:
         return None
-    shorten, allow = view.primer.warm_up_field, view.primer.field("spec.allowStanding")
+    shorten = view.primer.warm_up_field
+    allow = view.primer.field("spec.allowStanding")
     text = f"capacity would be held for {verdict.duty} % of the time: shorten {shorten}, set {allow}"
     return Because(Reason.STANDING, f"{text}, or keep a node for CronJob {verdict.target.cron.key.name}.")
 
 
 def not_warmable(view: PrimerView, verdict: Verdict) -> Because | None:
     """Pods that get a machine of their own when they start find no warm one."""
-    shape, target = verdict.shape, verdict.target
+    shape = verdict.shape
+    target = verdict.target
     wanted = dict(shape.node_selector) if shape else {}
-    ran_on = [view.nodes[each.node] for each in target.pods if each.node in view.nodes]
+    ran_on = [view.nodes[pod.node] for pod in target.pods if pod.node in view.nodes]
     if not any(wanted.get(name) == value for name, value in UNWARMABLE.items()) and not any(
-        each.is_unwarmable for each in ran_on
+        node.is_unwarmable for node in ran_on
     ):
         return None
     text = f"the pods of CronJob {target.cron.key.name} run on Windows, Fargate or a virtual kubelet"

@@ -11,12 +11,12 @@ def runs_of(target: Target) -> list[tuple[JobRow, list[PodRow]]]:
     of: dict[str, list[PodRow]] = {}
     for pod in target.pods:
         of.setdefault(pod.job_uid, []).append(pod)
-    return [(job, of.get(job.uid, [])) for job in sorted(target.jobs, key=lambda each: each.fire)]
+    return [(job, of.get(job.uid, [])) for job in sorted(target.jobs, key=lambda row: row.fire)]
 
 
 def run_of(target: Target, fire: datetime) -> tuple[JobRow, list[PodRow]] | None:
     """Return the run of a fire; None if there is none yet."""
-    return next((each for each in runs_of(target) if each[0].fire == fire), None)
+    return next((run for run in runs_of(target) if run[0].fire == fire), None)
 
 
 def has_arrived(target: Target, fire: datetime, count: int) -> bool:
@@ -27,7 +27,7 @@ def has_arrived(target: Target, fire: datetime, count: int) -> bool:
     job, pods = run
     if job.is_over:
         return True
-    placed = [each for each in pods if each.node or each.is_over]
+    placed = [pod for pod in pods if pod.node or pod.is_over]
     return len(placed) >= min(count, max(target.cron.parallelism, 1)) and len(placed) == len(pods)
 
 

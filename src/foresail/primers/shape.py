@@ -53,8 +53,9 @@ _MOST_CLAIMS = 20  # of one pod: each is two requests at every fire
 
 def shape_of_template(template: bytes) -> Shape:
     """Return the shape of a pod to be; raise ValueError or a DecodeError if it cannot be read."""
-    found = _template.decode(template)
-    shape, metadata = shape_of(found.spec), found.metadata
+    pod_template = _template.decode(template)
+    shape = shape_of(pod_template.spec)
+    metadata = pod_template.metadata
     labels = own_labels(shape.affinity, shape.spread, (metadata.labels if metadata else None) or {})
     return _one(msgspec.structs.replace(shape, labels=labels)) if labels else shape
 
@@ -63,7 +64,7 @@ def shape_of(spec: PodSpec) -> Shape:
     """Return the shape of a pod; of equal ones there is one, for most pods of a CronJob are alike."""
     requests = _effective(spec, _requests)
     limits = {name: value for name, value in _effective(spec, _limits).items() if _is_limited(spec, name)}
-    found = Shape(
+    shape = Shape(
         requests=_texts(requests),
         limits=_texts(_limits_above(requests, limits)),
         containers=max(len(_running(spec)), 1),
@@ -77,11 +78,13 @@ def shape_of(spec: PodSpec) -> Shape:
         priority=spec.priority,
         preemption=spec.preemption_policy,
         deadline=spec.active_deadline_seconds is not None,
-        images=tuple(dict.fromkeys(each.image for each in (*spec.init_containers, *spec.containers) if each.image)),
+        images=tuple(
+            dict.fromkeys(container.image for container in (*spec.init_containers, *spec.containers) if container.image)
+        ),
         pull_secrets=_passed_on(spec.image_pull_secrets),
         claims=_claims(spec),
     )
-    return _one(found)
+    return _one(shape)
 
 
 def _one(shape: Shape) -> Shape:
@@ -94,7 +97,8 @@ def _one(shape: Shape) -> Shape:
 
 def with_requests(shape: Shape, requests: tuple[tuple[str, str], ...]) -> Shape:
     """Return a shape that requests something else; of its limits, those of the same resources stay."""
-    wanted, limits = amounts(requests), amounts(shape.limits)
+    wanted = amounts(requests)
+    limits = amounts(shape.limits)
     kept = {name: value for name, value in limits.items() if name in wanted}
     return msgspec.structs.replace(shape, requests=requests, limits=_texts(_limits_above(wanted, kept)))
 
@@ -109,10 +113,12 @@ def shares(shape: Shape) -> list[Share]:
     A LimitRange that admits the containers of a pod also admits their average: its bounds for requests, for limits and
     for the ratio between them hold for each share.
     """
-    requests, limits = amounts(shape.requests), amounts(shape.limits)
+    requests = amounts(shape.requests)
+    limits = amounts(shape.limits)
     found: list[Share] = [({}, {}) for _ in range(shape.containers)]
     for name in sorted({*requests, *limits}):
-        least, most = requests.get(name, _NONE), limits.get(name)
+        least = requests.get(name, _NONE)
+        most = limits.get(name)
         unit = _unit(name, least, most or _NONE)
         for index, (asks, may) in enumerate(found):
             part = _part(least / unit, shape.containers, index)
@@ -134,7 +140,7 @@ def _unit(name: str, *values: Fraction) -> Fraction:
     """Return the smallest amount of a resource that a container can have."""
     if name.startswith(_HUGE_PAGES):
         return quantity(name.removeprefix(_HUGE_PAGES))
-    if "/" in name or (name != "cpu" and all(each.denominator == 1 for each in values)):
+    if "/" in name or (name != "cpu" and all(value.denominator == 1 for value in values)):
         return Fraction(1)
     return Fraction(1, 1000)
 
@@ -148,15 +154,15 @@ def _effective(spec: PodSpec, of: Callable[[Resources], dict[str, Fraction]]) ->
     """Return what the scheduler counts: the containers that run together, or an init container that asks for more."""
     beside: dict[str, Fraction] = {}
     most: dict[str, Fraction] = {}
-    for each in spec.init_containers:
-        if each.restart_policy == "Always":
-            beside = _sum(beside, of(each.resources))
+    for container in spec.init_containers:
+        if container.restart_policy == "Always":
+            beside = _sum(beside, of(container.resources))
             most = _most(most, beside)
         else:
-            most = _most(most, _sum(beside, of(each.resources)))
+            most = _most(most, _sum(beside, of(container.resources)))
     running = beside
-    for each in spec.containers:
-        running = _sum(running, of(each.resources))
+    for container in spec.containers:
+        running = _sum(running, of(container.resources))
     found = _most(most, running)
     if spec.resources is not None:
         found = {**found, **of(spec.resources)}
@@ -176,7 +182,7 @@ def _is_limited(spec: PodSpec, name: str) -> bool:
     """Whether no container can use more of a resource than its limit."""
     if spec.resources is not None and name in (spec.resources.limits or {}):
         return True
-    return all(name in (each.resources.limits or {}) for each in (*spec.init_containers, *spec.containers))
+    return all(name in (container.resources.limits or {}) for container in (*spec.init_containers, *spec.containers))
 
 
 def _limits_above(requests: Amounts, limits: Amounts) -> dict[str, Fraction]:
@@ -191,7 +197,10 @@ def is_device(name: str) -> bool:
 
 
 def _running(spec: PodSpec) -> list[Container]:
-    return [*spec.containers, *(each for each in spec.init_containers if each.restart_policy == "Always")]
+    return [
+        *spec.containers,
+        *(container for container in spec.init_containers if container.restart_policy == "Always"),
+    ]
 
 
 def _numbers(texts: Mapping[str, Amount]) -> dict[str, Fraction]:
@@ -211,7 +220,7 @@ def _texts(found: Amounts) -> tuple[tuple[str, str], ...]:
 
 
 def _claims(spec: PodSpec) -> tuple[str, ...]:
-    named = (each.persistent_volume_claim for each in spec.volumes or ())
+    named = (volume.persistent_volume_claim for volume in spec.volumes or ())
     return tuple(sorted({each.claim_name for each in named if each is not None})[:_MOST_CLAIMS])
 
 
@@ -225,6 +234,6 @@ def _without_defaults(tolerations: bytes) -> bytes:
     """Drop the tolerations that admission gives every pod: with them, no template would equal its pods."""
     if not any(each.encode() in tolerations for each in _TOLERATED_BY_DEFAULT):
         return tolerations
-    found: list[dict[str, Any]] = msgspec.json.decode(tolerations)
-    kept = [each for each in found if each.get("key") not in _TOLERATED_BY_DEFAULT]
+    items: list[dict[str, Any]] = msgspec.json.decode(tolerations)
+    kept = [item for item in items if item.get("key") not in _TOLERATED_BY_DEFAULT]
     return msgspec.json.encode(kept) if kept else b""

@@ -73,9 +73,9 @@ class PrimerState:
         """Return the Primers for a CronJob, the one that primes it first; its annotations come last."""
         named = self.primers.by("cron_job", row.key)
         selecting = self.primers.by("cron_job", Key(row.key.namespace, ""))
-        found = primers_of(row.key.name, row.labels, (*named, *selecting))
+        primers = primers_of(row.key.name, row.labels, (*named, *selecting))
         own = self.annotated_primer(row)
-        return found if own is None else [*found, own]
+        return primers if own is None else [*primers, own]
 
     def annotated_primer(self, row: CronJobRow | None) -> PrimerRow | None:
         """Return the Primer that the annotations of a CronJob mean; None if they mean none."""
@@ -103,21 +103,21 @@ class PrimerState:
 
     def keys_by_uid(self, uid: str) -> Iterator[Key]:
         """Yield the key of the Primer with a UID, or of the annotations of the CronJob with that UID."""
-        yield from (each.key for each in self.primers.by("uid", uid))
-        yield from (annotation_key(each.key) for each in self.cron_jobs.by("uid", uid))
+        yield from (primer.key for primer in self.primers.by("uid", uid))
+        yield from (annotation_key(job.key) for job in self.cron_jobs.by("uid", uid))
 
     def quota_blocked_keys(self, namespace: str) -> Iterator[Key]:
         """Yield the keys of what a quota blocks in a namespace."""
-        yield from (each.key for each in self.primers.by("quota_blocked", namespace))
-        yield from (annotation_key(each.key) for each in self.cron_jobs.by("quota_blocked", namespace))
+        yield from (primer.key for primer in self.primers.by("quota_blocked", namespace))
+        yield from (annotation_key(job.key) for job in self.cron_jobs.by("quota_blocked", namespace))
 
     def keys_for_cron_job(self, row: CronJobRow) -> Iterator[Key]:
         """Yield the keys of what primes a CronJob; of a primer CronJob, its owner's."""
         if row.primer_uid:
             yield from self.keys_by_uid(row.primer_uid)
         else:
-            yield from (each.queue_key for each in self.primers_for(row))
+            yield from (primer.queue_key for primer in self.primers_for(row))
 
 
 def _is_quota_blocked(row: PrimerRow) -> bool:
-    return any(each.reason == Reason.QUOTA_TOO_SMALL.value for each in row.status.cron_jobs)
+    return any(job.reason == Reason.QUOTA_TOO_SMALL.value for job in row.status.cron_jobs)

@@ -18,23 +18,23 @@ from foresail.primers.rows import PrimerRow
 from foresail.primers.runs import runs_of
 from foresail.primers.steps import Steps, recorded_primed
 from foresail.primers.verdict import Verdict
+from foresail.reporting import LONGEST_MESSAGE, dated, merge_patch
 
 READY, EXACT, WARMING = "Ready", "Exact", "Warming"
 DELAYS = 10
 """Of a CronJob, how many are kept."""
 
 _DATES = 10
-_LONGEST_MESSAGE = 2048
 _COLD = 10
 """A run that started within so many seconds has waited for no node, wherever it was."""
 
 _NOT_OURS_TO_WARM = (Reason.SUSPENDED.value, Reason.TAKEN.value)
 
 
-def status_of(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> PrimerStatus:
+def status_of(view: PrimerView, sequence: Sequence[tuple[Verdict, Steps]], now: datetime) -> PrimerStatus:
     """Return the whole next status."""
     primer = view.primer
-    primed = tuple(primed_of(view, verdict, steps) for verdict, steps in found)
+    primed = tuple(primed_of(view, verdict, steps) for verdict, steps in sequence)
     held = [each for each in primed if each.reason is None]
     return PrimerStatus(
         observed_generation=primer.generation,
@@ -43,13 +43,14 @@ def status_of(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: dat
         next_fire=min((each.next_fire for each in held if each.next_fire), default=None),
         next_warm_up=min((each.next_warm_up for each in held if each.next_warm_up), default=None),
         cron_jobs=primed,
-        conditions=tuple(_conditions(view, primed, found, now)),
+        conditions=tuple(_conditions(view, primed, sequence, now)),
     )
 
 
 def primed_of(view: PrimerView, verdict: Verdict, steps: Steps) -> Primed:
     """Return the status entry of one CronJob."""
-    cron, fires = verdict.target.cron, verdict.fires
+    cron = verdict.target.cron
+    fires = verdict.fires
     blank = Primed(name=cron.key.name, uid=cron.uid)
     known = recorded_primed(view, cron.uid) or blank
     known_buffer = known if verdict.method_because else blank
@@ -61,7 +62,7 @@ def primed_of(view: PrimerView, verdict: Verdict, steps: Steps) -> Primed:
         next_warm_up=upcoming - view.primer.warm_up if upcoming is not None else None,
         duty_cycle_percent=verdict.duty,
         reason=because.reason.value if because else None,
-        message=because.message[:_LONGEST_MESSAGE] if because else None,
+        message=because.message[:LONGEST_MESSAGE] if because else None,
         method=verdict.method,
         method_because=verdict.method_because,
         buffer_unanswered=steps.unanswered or known_buffer.buffer_unanswered,
@@ -87,10 +88,11 @@ def _with_shift(primed: Primed, shifted: Shifted) -> Primed:
 def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps) -> tuple[StartDelay, ...]:
     """Return the last ten, with those runs that have begun since; each is measured once."""
     last = before[-1].fire if before else None
-    warm, cold = dict(steps.warm_nodes), dict(steps.cold_because)
-    found = list(before)
+    warm = dict(steps.warm_nodes)
+    cold = dict(steps.cold_because)
+    delays = list(before)
     for job, pods in runs_of(verdict.target):
-        began = min((each for each in pods if each.began), key=lambda each: (each.began, each.key), default=None)
+        began = min((pod for pod in pods if pod.began), key=lambda pod: (pod.began, pod.key), default=None)
         if began is None or began.began is None or (last is not None and job.fire <= last):
             continue
         nodes = warm.get(job.fire)
@@ -99,20 +101,22 @@ def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps)
             elsewhere = f"the pod ran on {began.node}, and capacity was held on {', '.join(nodes) or 'no node yet'}"
             note = cold.get(job.fire, elsewhere)
         seconds = max(int((began.began - job.fire).total_seconds()), 0)
-        found.append(StartDelay(job.fire, seconds, warm=nodes is not None and note is None, note=note))
-    return tuple(found[-DELAYS:])
+        delays.append(StartDelay(job.fire, seconds, warm=nodes is not None and note is None, note=note))
+    return tuple(delays[-DELAYS:])
 
 
 def cold_fires(primer: PrimerRow) -> int:
     """Return how many fires in a row, up to the last, started cold since the Primer could warm them; of the worst."""
-    return max((_cold(primer, each) for each in primer.status.cron_jobs), default=0)
+    return max((_cold(primer, job) for job in primer.status.cron_jobs), default=0)
 
 
 def _cold(primer: PrimerRow, primed: Primed) -> int:
     if primed.reason in _NOT_OURS_TO_WARM:
         return 0
     since = primer.created + primer.warm_up
-    is_cold = (not each.warm and each.seconds >= _COLD and each.fire >= since for each in reversed(primed.start_delays))
+    is_cold = (
+        not delay.warm and delay.seconds >= _COLD and delay.fire >= since for delay in reversed(primed.start_delays)
+    )
     return sum(1 for _ in takewhile(bool, is_cold))
 
 
@@ -120,24 +124,23 @@ def patch_body(before: PrimerStatus, after: PrimerStatus) -> dict[str, Any]:
     """Return the merge patch from one status to the other; empty if nothing changes."""
     if before == after:
         return {}
-    old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
-    changed = {name: value for name, value in new.items() if old.get(name) != value}
-    return {"status": {**changed, **{name: None for name in old if name not in new}}}
+    return {"status": merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after))}
 
 
 def _conditions(
-    view: PrimerView, primed: Sequence[Primed], found: Sequence[tuple[Verdict, Steps]], now: datetime
+    view: PrimerView, primed: Sequence[Primed], sequence: Sequence[tuple[Verdict, Steps]], now: datetime
 ) -> list[Condition]:
     values = (
         (READY, _ready(view, primed)),
         (EXACT, _exact(view.primer, primed)),
-        (WARMING, _warming(found)),
+        (WARMING, _warming(sequence)),
     )
     return [_condition(view.primer, kind, value, now) for kind, value in values]
 
 
 def _ready(view: PrimerView, primed: Sequence[Primed]) -> "_ConditionValue":
-    primer, targets = view.primer, len(view.targets)
+    primer = view.primer
+    targets = len(view.targets)
     if len(primed) < targets:
         text = f"{targets} CronJobs match, and a Primer can prime at most {len(primed)}: select fewer."
         return "False", Reason.TOO_MANY, text
@@ -163,8 +166,8 @@ def _exact(primer: PrimerRow, primed: Sequence[Primed]) -> "_ConditionValue":
     return "True", Reason.INSTANTS, "Each warm-up is at a fire minus the warm-up."
 
 
-def _warming(found: Sequence[tuple[Verdict, Steps]]) -> "_ConditionValue":
-    if any(steps.is_warming for _, steps in found):
+def _warming(sequence: Sequence[tuple[Verdict, Steps]]) -> "_ConditionValue":
+    if any(steps.is_warming for _, steps in sequence):
         return "True", Reason.WARMING, "Capacity is held, or being created, for the next fire."
     return "False", Reason.WAITING, "No warm-up has begun."
 
@@ -174,9 +177,8 @@ _ConditionValue = tuple[Literal["True", "False"], Reason, str]
 
 def _condition(primer: PrimerRow, kind: str, value: _ConditionValue, now: datetime) -> Condition:
     status, reason, message = value
-    old = next((each for each in primer.status.conditions or () if each.type == kind), None)
-    since = old.last_transition_time if old is not None and old.status == status else whole(now)
-    return Condition(kind, status, reason.value, message[:_LONGEST_MESSAGE], since, primer.generation)
+    new = Condition(kind, status, reason.value, message[:LONGEST_MESSAGE], whole(now), primer.generation)
+    return dated(primer.status.conditions or (), new)
 
 
 def _none(primer: PrimerRow) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from foresail.api.primer import Primed, Warming
 from foresail.plan import Action
 from foresail.primers.observe import PrimerView
-from foresail.primers.reasons import Because
+from foresail.reporting import Because
 
 UNREADABLE = (ValueError, ArithmeticError, RecursionError, msgspec.MsgspecError)
 """What values that a tenant has written can raise."""
@@ -32,4 +32,4 @@ class Steps(msgspec.Struct, frozen=True):
 
 def recorded_primed(view: PrimerView, uid: str) -> Primed | None:
     """Return what the status has recorded of a CronJob."""
-    return next((each for each in view.primer.status.cron_jobs if each.uid == uid), None)
+    return next((job for job in view.primer.status.cron_jobs if job.uid == uid), None)

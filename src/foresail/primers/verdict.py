@@ -6,8 +6,8 @@ from foresail.api.primer import PLACEHOLDER
 from foresail.cron.shift import Shifted
 from foresail.primers.fires import Fires
 from foresail.primers.observe import Target
-from foresail.primers.reasons import Because
 from foresail.primers.shape import Shape
+from foresail.reporting import Because
 
 
 class Verdict(msgspec.Struct, frozen=True):

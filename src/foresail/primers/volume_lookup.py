@@ -59,7 +59,8 @@ async def _selector(client: Reads, key: Key) -> bytes | None:
     volume = await client.get(VOLUME, Key("", claim.spec.volume_name), Volume)
     if isinstance(volume, Failure):
         return _nothing(volume)
-    owner, affinity = volume.spec.claim_ref, volume.spec.node_affinity
+    owner = volume.spec.claim_ref
+    affinity = volume.spec.node_affinity
     # Whoever makes a claim may name any volume in it, so the volume must name the claim as well.
     if owner is None or owner.uid != claim.metadata.uid or affinity is None:
         return b""

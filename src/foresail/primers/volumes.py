@@ -34,7 +34,7 @@ def with_volume_affinity(affinity: bytes, volumes: tuple[bytes, ...]) -> bytes:
     return msgspec.json.encode(
         {
             **whole,
-            "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": [_without_empty_parts(each) for each in terms]}},
+            "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": [_without_empty_parts(term) for term in terms]}},
         }
     )
 
@@ -46,13 +46,13 @@ def with_node_affinity(affinity: bytes, other: bytes) -> bytes:
         return affinity
     whole: dict[str, Any] = msgspec.json.decode(affinity) if affinity else {}
     node = (msgspec.json.decode(other) if other else {}).get(_NODE)
-    found = {**{part: value for part, value in whole.items() if part != _NODE}, **({_NODE: node} if node else {})}
-    return msgspec.json.encode(found) if found else b""
+    document = {**{part: value for part, value in whole.items() if part != _NODE}, **({_NODE: node} if node else {})}
+    return msgspec.json.encode(document) if document else b""
 
 
 def _terms(selector: dict[str, Any]) -> list[Term]:
     """Return the alternatives of a node selector; an empty one matches no node, so it is none."""
-    found = [{part: each.get(part) or [] for part in _PARTS} for each in selector.get("nodeSelectorTerms") or ()]
+    found = [{part: item.get(part) or [] for part in _PARTS} for item in selector.get("nodeSelectorTerms") or ()]
     return [each for each in found if any(each.values())]
 
 
@@ -64,9 +64,9 @@ def _without_empty_parts(term: Term) -> Term:
     return {part: conditions for part, conditions in term.items() if conditions}
 
 
-def _unique(each: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
-    for one in each:
-        if one not in found:
-            found.append(one)
-    return found
+def _unique(iterable: Iterable[Any]) -> list[Any]:
+    items: list[Any] = []
+    for one in iterable:
+        if one not in items:
+            items.append(one)
+    return items

@@ -40,42 +40,44 @@ class CandidateIndex:
     def __init__(self, candidates: Iterable[Candidate]) -> None:
         self._by_schedule: dict[str, list[Candidate]] = defaultdict(list)
         self._by_part: dict[Part, Candidate] = {}
-        for each in candidates:
-            self._by_schedule[each.schedule].append(each)
-            self._by_part.setdefault(each.part, each)
+        for candidate in candidates:
+            self._by_schedule[candidate.schedule].append(candidate)
+            self._by_part.setdefault(candidate.part, candidate)
 
     def newest(self, part: Part, schedules: Iterable[str]) -> Candidate | None:
         """Return the newest that proves as much as a part: a run of these schedules, or of the same or all objects."""
         ranks = [rank for rank in Rank if rank <= part.rank]
-        found = [self._by_part.get(Part(rank, objects)) for rank in ranks for objects in (part.objects, b"")]
+        candidates = [self._by_part.get(Part(rank, objects)) for rank in ranks for objects in (part.objects, b"")]
         for title in schedules:
             runs = self._by_schedule.get(title, ())
-            found.append(next((each for each in runs if each.part.rank <= part.rank), None))
-        return max((each for each in found if each is not None), key=lambda each: each.started, default=None)
+            candidates.append(next((run for run in runs if run.part.rank <= part.rank), None))
+        return max(
+            (each for each in candidates if each is not None), key=lambda candidate: candidate.started, default=None
+        )
 
 
 def candidates_of(view: CoverageView, runs: Iterable[list[BackupRow]], scopes: Scopes) -> Mapping[str, list[Candidate]]:
     """Return the good backups of each namespace since it exists, given all runs that have ended."""
-    good = [_candidate(each, scopes) for rows in runs for each in good_backups(rows)]
+    good = [_candidate(backup, scopes) for rows in runs for backup in good_backups(rows)]
     good.sort(key=lambda each: each.started, reverse=True)
-    created = {each.name: each.created for each in view.namespaces}
+    created = {namespace.name: namespace.created for namespace in view.namespaces}
     found: dict[str, dict[int, Candidate]] = defaultdict(dict)
     numbers: dict[tuple[int, Part, str, bool, frozenset[str] | None], int] = {}
     seen: set[tuple[frozenset[str], int]] = set()
     by_hand: Counter[str] = Counter()
-    for each in good:
-        covered = scopes.namespaces_in(each.row.spec, each.policies)
-        lacking = (each.row.has_snapshots, each.row.left_out)
-        number = numbers.setdefault((each.group, each.part, each.schedule, *lacking), len(numbers))
+    for candidate in good:
+        covered = scopes.namespaces_in(candidate.row.spec, candidate.policies)
+        lacking = (candidate.row.has_snapshots, candidate.row.left_out)
+        number = numbers.setdefault((candidate.group, candidate.part, candidate.schedule, *lacking), len(numbers))
         if (covered, number) in seen:  # a newer one was there for every namespace that this one has
             continue
         seen.add((covered, number))
         for name in covered:
-            if number in found[name] or each.started < created[name]:
+            if number in found[name] or candidate.started < created[name]:
                 continue
-            by_hand[name] += not each.schedule
-            if each.schedule or by_hand[name] <= _MOST_BY_HAND:
-                found[name][number] = each
+            by_hand[name] += not candidate.schedule
+            if candidate.schedule or by_hand[name] <= _MOST_BY_HAND:
+                found[name][number] = candidate
     return {name: list(rows.values()) for name, rows in found.items()}
 
 

@@ -43,7 +43,7 @@ class ClaimJudge:
 
     def __init__(self, view: CoverageView, scopes: Scopes, health: Mapping[str, Sequence[Gap]], now: datetime) -> None:
         self._view, self._scopes, self._health, self._now = view, scopes, health, now
-        self._groups = {each.title: scopes.group(each.spec, each.policies) for each in view.schedules}
+        self._groups = {schedule.title: scopes.group(schedule.spec, schedule.policies) for schedule in view.schedules}
 
     def judge(
         self,
@@ -88,7 +88,9 @@ class ClaimJudge:
         objective: timedelta | None,
     ) -> list[Gap]:
         """Return why the data of a claim that schedules save is not safe."""
-        trusted, claim, first = savers.trusted, data.claim, savers.first.title
+        trusted = savers.trusted
+        claim = data.claim
+        first = savers.first.title
         gaps: list[Gap] = []
         if not savers.healthy:
             gaps += [gap for row in trusted[:SHOWN_REASONS] for gap in self._health[row.title]]
@@ -103,25 +105,26 @@ class ClaimJudge:
 
     def _saving(self, data: "_Data", covering: Iterable[ScheduleRow]) -> tuple[list[ScheduleRow], list[str]]:
         """Return the schedules that save the data of a claim, and why each of the others does not."""
-        saving, left_out = [], []
-        for each in covering:
-            method, reason = data.by(each, self._groups)
+        saving = []
+        left_out = []
+        for schedule in covering:
+            method, reason = data.by(schedule, self._groups)
             if method is Method.NONE:
-                left_out.append(f"{each.title}: {reason}")
+                left_out.append(f"{schedule.title}: {reason}")
             else:
-                saving.append(each)
+                saving.append(schedule)
         return saving, left_out
 
     def _newest(
         self, data: "_Data", backups: Iterable[Candidate], created: datetime, *, is_trusting: bool
     ) -> BackupRow | None:
         """Return the newest backup with the data; in a tenant's bucket only if no schedule saves it elsewhere."""
-        for each in backups:
-            if each.started < created:
+        for backup in backups:
+            if backup.started < created:
                 return None
-            is_trusted = is_trusting or not each.row.is_in_tenants_bucket
-            if is_trusted and each.knows_policies and data.is_in(each):
-                return each.row
+            is_trusted = is_trusting or not backup.row.is_in_tenants_bucket
+            if is_trusted and backup.knows_policies and data.is_in(backup):
+                return backup.row
         return None
 
     def _last_run_without(
@@ -134,7 +137,7 @@ class ClaimJudge:
     ) -> list[Gap]:
         """Return the gap if the last run of the schedules that save a claim has not its data after all."""
         titles = [each.title for each in saving]
-        last = next((each for each in backups if each.schedule in titles), None)
+        last = next((backup for backup in backups if backup.schedule in titles), None)
         if last is None or last.started < created or not data.is_lacking(last):
             return []
         what = f"the last run of {last.schedule}, {last.row.name}, has no snapshot of claim {claim.name}"
@@ -178,7 +181,7 @@ class _Data:
     def __init__(self, view: CoverageView, scopes: Scopes, claim: ClaimRow) -> None:
         self._server, self._scopes, self.claim = view.server, scopes, claim
         self.item = _item(CLAIMS, claim.namespace, claim.body)
-        self._pods = [_item(PODS, claim.namespace, each) for each in claim.pods]
+        self._pods = [_item(PODS, claim.namespace, pod) for pod in claim.pods]
         self._answers: dict[int, tuple[Method, str]] = {}
 
     def by(self, schedule: ScheduleRow, groups: Mapping[str, int]) -> tuple[Method, str]:
@@ -213,29 +216,30 @@ class _Data:
         return self._answers[group]
 
     def _judge(self, spec: BackupSpec, policies: Policies | None) -> tuple[Method, str]:
-        scope, claim = self._scopes.of(spec, policies), self.claim
+        scope = self._scopes.of(spec, policies)
+        claim = self.claim
         if not is_covered(scope, self.item, self._pods):
             return Method.NONE, "its filters leave the claim out"
         backed_up = BackedUp(
             [pod for pod, row in zip(claim.pods, self._pods, strict=True) if is_covered(scope, row, [self.item])],
             scope.takes(_item(VOLUMES, "", claim.volume)),
         )
-        found = data_backup(spec, claim.body, claim.volume, claim.pods, policies, backed_up, self._server)
-        return found.method, found.reason
+        backup = data_backup(spec, claim.body, claim.volume, claim.pods, policies, backed_up, self._server)
+        return backup.method, backup.reason
 
 
 def strictest_objective(schedules: Iterable[ScheduleRow]) -> timedelta | None:
     """Return the strictest objective of the schedules; of those that are not paused, if there are any."""
     rows = list(schedules)
-    running = [each for each in rows if not each.paused] or rows
-    return min((each.objective for each in running if each.objective), default=None)
+    running = [row for row in rows if not row.paused] or rows
+    return min((schedule.objective for schedule in running if schedule.objective), default=None)
 
 
 def _left_out(claim: ClaimRow, covering: Sequence[ScheduleRow], causes: Sequence[str], data: _Data) -> tuple[Gap, ...]:
     """Return the gap of a claim whose data no schedule saves, as far as their resource policies could be read."""
     if not covering:
         return ()
-    unread = next((each for each in covering if each.policy_unread), None)
+    unread = next((schedule for schedule in covering if schedule.policy_unread), None)
     if unread is not None:
         text = f"whether {unread.title} saves the data of claim {claim.name} is unknown: {unread.policy_unread}"
         return (Gap(Reason.POLICY_UNREAD, text, unread.title),)
@@ -246,7 +250,7 @@ def _left_out(claim: ClaimRow, covering: Sequence[ScheduleRow], causes: Sequence
 
 def expected_since(schedules: Iterable[ScheduleRow]) -> datetime | None:
     """Return since when one of the schedules should have made a good backup; those that are paused do not count."""
-    return max((each.expected for each in schedules if each.expected and not each.paused), default=None)
+    return max((schedule.expected for schedule in schedules if schedule.expected and not schedule.paused), default=None)
 
 
 def _unproven(
@@ -263,15 +267,15 @@ def _unproven(
     return [Gap(Reason.RUNS_MISSED, f"{text} runs of {schedule}", schedule)]
 
 
-def _not_repeated(found: Iterable[Gap], reported: Sequence[Gap]) -> Iterable[Gap]:
+def _not_repeated(gaps: Iterable[Gap], reported: Sequence[Gap]) -> Iterable[Gap]:
     known_late = is_late(reported)
-    has_none = any(each.reason is Reason.NO_GOOD_BACKUP for each in reported)
+    has_none = any(gap.reason is Reason.NO_GOOD_BACKUP for gap in reported)
     return (
-        each
-        for each in found
-        if each not in reported
-        and not (known_late and is_late([each]))
-        and not (has_none and each.reason is Reason.NO_GOOD_BACKUP)
+        gap
+        for gap in gaps
+        if gap not in reported
+        and not (known_late and is_late([gap]))
+        and not (has_none and gap.reason is Reason.NO_GOOD_BACKUP)
     )
 
 

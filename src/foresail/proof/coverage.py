@@ -49,12 +49,12 @@ class NamespaceCoverage:
     @property
     def claims_wanted(self) -> int:
         """How many claims have data to save."""
-        return sum(each.is_wanted for each in self.claims)
+        return sum(claim.is_wanted for claim in self.claims)
 
     @property
     def claims_saved(self) -> int:
         """How many claims are saved, in order and within the objective."""
-        return sum(each.is_saved for each in self.claims)
+        return sum(claim.is_saved for claim in self.claims)
 
     def all_gaps(self) -> list[Gap]:
         """Return the gaps of the namespace and of its claims."""
@@ -102,9 +102,9 @@ class _Newest:
 def _runs(view: CoverageView, origin: Origin) -> dict[str, list[BackupRow]]:
     """Return the runs of one origin that have ended, by their schedule."""
     runs: dict[str, list[BackupRow]] = defaultdict(list)
-    for each in view.backups:
-        if each.origin is origin:
-            runs[each.schedule].append(each)
+    for backup in view.backups:
+        if backup.origin is origin:
+            runs[backup.schedule].append(backup)
     return {title: in_order(rows) for title, rows in runs.items()}
 
 
@@ -140,7 +140,7 @@ class _Judgement:
         self.scopes = Scopes(view)
         self.runs = _runs(view, Origin.HERE)
         self.unknown = _runs(view, Origin.UNKNOWN)
-        self.health = {each.title: self._health(each) for each in view.schedules}
+        self.health = {schedule.title: self._health(schedule) for schedule in view.schedules}
         self.claims = ClaimJudge(view, self.scopes, self.health, now)
         self.worst: dict[tuple[int, ...], _Newest] = {}
 
@@ -155,17 +155,17 @@ class _Judgement:
             claims[claim.namespace].append(claim)
         good = candidates_of(self.view, self.runs.values(), self.scopes)
         doubtful = candidates_of(self.view, self.unknown.values(), self.scopes)
-        found = [
+        coverages = [
             self._namespace(
-                each,
-                groups[tuple(covering.get(each.name, ()))],
-                claims.get(each.name, []),
-                good.get(each.name, []),
-                doubtful.get(each.name, []),
+                namespace,
+                groups[tuple(covering.get(namespace.name, ()))],
+                claims.get(namespace.name, []),
+                good.get(namespace.name, []),
+                doubtful.get(namespace.name, []),
             )
-            for each in self.view.namespaces
+            for namespace in self.view.namespaces
         ]
-        return sorted([*found, *self._absent()], key=lambda each: each.name)
+        return sorted([*coverages, *self._absent()], key=lambda coverage: coverage.name)
 
     def _health(self, schedule: ScheduleRow) -> list[Gap]:
         """Return why a schedule protects nothing at the moment; none if it does."""
@@ -201,11 +201,11 @@ class _Judgement:
                 yield from self.health[row.title]
 
     def _counted(self, part: Part, schedules: Sequence[ScheduleRow]) -> _Counted:
-        healthy = [each for each in schedules if not self.health[each.title]]
+        healthy = [schedule for schedule in schedules if not self.health[schedule.title]]
         objective = self.view.objective or strictest_objective(schedules)
         return _Counted(
             part,
-            frozenset(each.title for each in schedules),
+            frozenset(schedule.title for schedule in schedules),
             objective,
             (healthy or schedules)[0].title,
             expected_since(schedules) if objective is None else None,
@@ -234,8 +234,8 @@ class _Judgement:
             gaps = [Gap(Reason.NO_OWN_SCHEDULE, text)]
         elif not covering.titles:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
-        judged = tuple(self.claims.judge(each, row, covering.schedules, good, gaps) for each in claims)
-        wants_data = any(each.is_wanted for each in judged)
+        judged = tuple(self.claims.judge(claim, row, covering.schedules, good, gaps) for claim in claims)
+        wants_data = any(coverage.is_wanted for coverage in judged)
         return NamespaceCoverage(
             row.name,
             covering.titles,
@@ -266,7 +266,9 @@ class _Judgement:
 
     def _unproven(self, row: NamespaceRow, worst: _Newest) -> list[Gap]:
         """Return the gap of a namespace whose schedules are in order and have made no good backup, or none lately."""
-        expected, backup, schedule = worst.of.expected, worst.backup, worst.of.first
+        expected = worst.of.expected
+        backup = worst.backup
+        schedule = worst.of.first
         if backup is None:
             text = f"namespace {row.name} has no good backup yet; {schedule} has made none"
             return [Gap(Reason.NO_GOOD_BACKUP, text, schedule)]
@@ -294,7 +296,8 @@ class _Judgement:
         return _Newest(counted, newest.row, self.now - newest.started)
 
     def _objective_missed(self, row: NamespaceRow, worst: _Newest) -> list[Gap]:
-        objective, schedule = worst.of.objective, worst.of.first
+        objective = worst.of.objective
+        schedule = worst.of.first
         if objective is None or not worst.is_late or self.now - row.created <= objective:
             return []
         if worst.backup is None:
@@ -305,13 +308,13 @@ class _Judgement:
 
     def _absent(self) -> list[NamespaceCoverage]:
         named: dict[str, list[str]] = defaultdict(list)
-        for each in self.view.schedules:
-            for name in each.spec.included_namespaces or ():
+        for schedule in self.view.schedules:
+            for name in schedule.spec.included_namespaces or ():
                 if name and name not in self.scopes.names and not has_wildcard(name):
-                    named[name].append(each.title)
-        found = []
+                    named[name].append(schedule.title)
+        coverages = []
         for name, titles in named.items():
             text = f"{titles[0]} names namespace {name}, which does not exist"
             gap = Gap(Reason.NAMESPACE_ABSENT, text, titles[0])
-            found.append(NamespaceCoverage(name, tuple(titles), gaps=(gap,)))
-        return found
+            coverages.append(NamespaceCoverage(name, tuple(titles), gaps=(gap,)))
+        return coverages

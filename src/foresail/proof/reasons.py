@@ -124,4 +124,4 @@ class Gap(msgspec.Struct, frozen=True):
 
 def is_late(gaps: Iterable[Gap]) -> bool:
     """Whether one of the gaps is a missed objective."""
-    return any(each.reason is Reason.OBJECTIVE_MISSED for each in gaps)
+    return any(gap.reason is Reason.OBJECTIVE_MISSED for gap in gaps)

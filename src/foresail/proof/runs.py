@@ -13,19 +13,19 @@ def last_run_gaps(title: str, runs: Sequence[BackupRow]) -> list[Gap]:
     if not runs:
         return []
     last = runs[-1]
-    found = []
+    gaps = []
     streak = 0
-    for each in reversed(runs):
-        if each.phase == COMPLETED:
+    for run in reversed(runs):
+        if run.phase == COMPLETED:
             break
         streak += 1
     if streak:
         text = f"the last {streak} of {len(runs)} runs of {title} did not complete; {last.name} is {last.phase}"
-        found.append(Gap(Reason.PARTIAL_RUNS, text, title, last.name))
+        gaps.append(Gap(Reason.PARTIAL_RUNS, text, title, last.name))
     if last.items == 0:
         text = f"the last run of {title}, {last.name}, backed up no object"
-        found.append(Gap(Reason.EMPTY, text, title, last.name))
+        gaps.append(Gap(Reason.EMPTY, text, title, last.name))
     elif len(runs) > 1 and has_shrunk(runs[-2], last):
         text = f"the last run of {title}, {last.name}, has {last.items} objects; the one before it had {runs[-2].items}"
-        found.append(Gap(Reason.SHRUNK, text, title, last.name))
-    return found
+        gaps.append(Gap(Reason.SHRUNK, text, title, last.name))
+    return gaps

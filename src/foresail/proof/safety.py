@@ -73,7 +73,7 @@ def safety_of(namespace: NamespaceCoverage) -> Safety:
 
 def count_safe(namespaces: Iterable[NamespaceCoverage]) -> int:
     """Return how many of these namespaces are safe."""
-    return sum(safety_of(each).verdict is Verdict.SAFE for each in namespaces)
+    return sum(safety_of(namespace).verdict is Verdict.SAFE for namespace in namespaces)
 
 
 def _verdict(gap: Gap, namespace: NamespaceCoverage) -> Verdict:

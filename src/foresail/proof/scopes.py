@@ -26,10 +26,10 @@ class Scopes:
 
     def __init__(self, view: CoverageView) -> None:
         self._release, self._kinds = view.release, view.kinds
-        self._namespaces = Namespaces.named((each.name, each.labels) for each in view.namespaces)
-        self._by_title = {each.title: each for each in view.schedules}
-        known = [each for each in view.schedules if not each.policy_problem and not each.policy_unread]
-        self._policies = {**VOLUME_POLICIES, **{config_map_of(each.spec): each.policies for each in known}}
+        self._namespaces = Namespaces.named((namespace.name, namespace.labels) for namespace in view.namespaces)
+        self._by_title = {schedule.title: schedule for schedule in view.schedules}
+        known = [schedule for schedule in view.schedules if not schedule.policy_problem and not schedule.policy_unread]
+        self._policies = {**VOLUME_POLICIES, **{config_map_of(row.spec): row.policies for row in known}}
         if not view.server.global_policies:
             self._policies.setdefault("", None)
         self._scopes: dict[Key, Scope] = {}
@@ -93,10 +93,10 @@ class Scopes:
 
 def _key(spec: BackupSpec, fields: Iterable[str], policies: Policies | None) -> Key:
     # Policies have no hash. The view keeps them, so that no other object gets the same id.
-    return (*(_frozen(getattr(spec, each)) for each in fields), id(policies))
+    return (*(_frozen(getattr(spec, field)) for field in fields), id(policies))
 
 
 def _frozen(value: object) -> object:
     """Return a value that can be a key: selectors have dicts, which cannot."""
-    names = isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    names = isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     return value if names or value is None or isinstance(value, bool) else repr(value)

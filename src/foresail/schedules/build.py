@@ -57,16 +57,16 @@ def unreadable_duration(template: bytes) -> tuple[str, str] | None:
     In a Backup, it would stop Velero from listing all of them.
     """
     try:
-        found = msgspec.json.decode(template, type=_Durations)
+        durations = msgspec.json.decode(template, type=_Durations)
     except msgspec.ValidationError:  # the API server's schema of Schedules lets none of these through
         return None
     texts = [
-        ("ttl", found.ttl),
-        ("csiSnapshotTimeout", found.csi_snapshot_timeout),
-        ("itemOperationTimeout", found.item_operation_timeout),
+        ("ttl", durations.ttl),
+        ("csiSnapshotTimeout", durations.csi_snapshot_timeout),
+        ("itemOperationTimeout", durations.item_operation_timeout),
     ]
-    for each in (found.hooks and found.hooks.resources) or ():
-        hooks = (*(each.pre or ()), *(each.post or ()))
+    for resources in (durations.hooks and durations.hooks.resources) or ():
+        hooks = (*(resources.pre or ()), *(resources.post or ()))
         texts += [("hooks.resources.exec.timeout", hook.exec.timeout) for hook in hooks if hook.exec is not None]
     return next(((field, text) for field, text in texts if text is not None and length_of(text) is None), None)
 
@@ -79,10 +79,10 @@ class _Alternatives(msgspec.Struct, rename="camel"):
 def crashing_selector(template: bytes) -> str | None:
     """Return what is wrong with a selector on which Velero would crash; None if there is none."""
     try:
-        found = msgspec.json.decode(template, type=_Alternatives)
+        alternatives = msgspec.json.decode(template, type=_Alternatives)
     except msgspec.ValidationError:  # the API server's schema of Schedules lets none of these through
         return None
-    return malformed_alternative(found.or_label_selectors)
+    return malformed_alternative(alternatives.or_label_selectors)
 
 
 @lru_cache(_CACHE_SIZE)

@@ -187,7 +187,7 @@ class Schedules:
 
     def _learn_policy(self, change: Change[PolicyRow]) -> Iterable[Key]:
         """Note in which group each unfinished Backup counts; return who may start under another limit."""
-        woken = {each for key in self._groups.with_unfinished() for each in self._place(key)}
+        woken = {object_key for key in self._groups.with_unfinished() for object_key in self._place(key)}
         for group in (group_of(change.old), group_of(change.new)):
             woken.update(key for _, key in self._groups.first(group or "", 1))
         return woken
@@ -200,7 +200,7 @@ class Schedules:
         if change.new is not None and self._unobserved.get(change.new.schedule_uid, (None,))[0] == change.key:
             del self._unobserved[change.new.schedule_uid]
         keys = {Key(row.key.namespace, row.schedule) for row in (change.old, change.new) if row is not None}
-        return [each for key in keys for each in self._learn_run(change, key)]
+        return [object_key for key in keys for object_key in self._learn_run(change, key)]
 
     def _learn_run(self, change: Change[BackupRow], schedule: Key) -> Iterable[Key]:
         """Note the unfinished Backups of a Schedule; return who waits for the place of one that has ended."""
@@ -209,7 +209,8 @@ class Schedules:
 
     def _learn_answer(self, change: Change[velero.StatusRequest]) -> Iterable[Key]:
         """Keep the version that Velero reports; Velero deletes the request soon."""
-        name, version = change.key.name, change.new.status.server_version if change.new is not None else ""
+        name = change.key.name
+        version = change.new.status.server_version if change.new is not None else ""
         if not name.startswith(REQUESTS) or not version or self._versions.get(name) == version:
             return ()
         self._versions[name] = version
@@ -221,7 +222,7 @@ class Schedules:
         """Note in which group the unfinished Backups of a Schedule count; return who waits for a place that is free."""
         row = self.schedules.get(schedule)
         rows = self.backups.by("unfinished", schedule.name) if row is not None else ()
-        backups = {each.key.name: each.counts_until for each in rows if row is not None and each.is_of(row)}
+        backups = {backup.key.name: backup.counts_until for backup in rows if row is not None and backup.is_of(row)}
         if not backups and not self._groups.has_unfinished(schedule):
             return ()
         policy = self._policy_of(row) if row is not None and backups else None
@@ -229,7 +230,8 @@ class Schedules:
         return [waits for _, waits in self._groups.first(freed, 1)] if freed is not None else ()
 
     def _note_deleted(self, backup: BackupRow) -> None:
-        schedule, slot = self.schedules.get(Key(backup.key.namespace, backup.schedule)), backup.slot
+        schedule = self.schedules.get(Key(backup.key.namespace, backup.schedule))
+        slot = backup.slot
         if slot is not None and schedule is not None and schedule.uid == backup.schedule_uid:
             self._deleted[schedule.uid] = max(slot, self._deleted.get(schedule.uid, slot))
 
@@ -253,7 +255,7 @@ class Schedules:
         selectors = [row.spec.selector for row in (change.old, change.new) if row is not None]
         was_unread = change.old is None and not change.initial  # perhaps: no policy deleted anything until now
         for schedule in self.schedules.rows():
-            if was_unread or any(reaches(each, schedule.key.name, schedule.labels) for each in selectors):
+            if was_unread or any(reaches(selector, schedule.key.name, schedule.labels) for selector in selectors):
                 yield LowPriority(schedule.key)
 
     def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
@@ -288,13 +290,14 @@ class Schedules:
     def observe(self, key: Key, now: datetime) -> ScheduleView | VeleroView | None:
         """Collect what a decision about a Schedule, or about Velero, depends on."""
         if key == _VELERO:
-            requests = {*self._versions, *(each.name for each in self.answers)}
+            requests = {*self._versions, *(answer.name for answer in self.answers)}
             return VeleroView(self.namespace, self._servers(), self._version_request, frozenset(requests))
         schedule = self.schedules.get(key)
         if schedule is None:
             return None
         policy = self._policy_of(schedule)
-        backups, locations = tuple(self.backups.by("schedule", key.name)), tuple(self.locations.rows())
+        backups = tuple(self.backups.by("schedule", key.name))
+        locations = tuple(self.locations.rows())
         view = ScheduleView(
             schedule=schedule,
             backups=backups,
@@ -311,8 +314,9 @@ class Schedules:
         return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations, now)
 
     def _policy_of(self, schedule: ScheduleRow) -> PolicyRow | None:
-        name, labels = schedule.key.name, schedule.labels
-        may_select = (each for value in lookup_values(name, labels) for each in self.policies.by("selects", value))
+        name = schedule.key.name
+        labels = schedule.labels
+        may_select = (policy for value in lookup_values(name, labels) for policy in self.policies.by("selects", value))
         return policy_for(name, labels, may_select)
 
     def _group_view(self, key: Key, policy: PolicyRow | None, now: datetime) -> GroupView | None:
@@ -325,27 +329,29 @@ class Schedules:
         reserved, starting = self._groups.reserved(group, now, MOST_NAMED, without=key)
         named = tuple(sorted((*names, *starting)))
         more = running + reserved - len(named)
-        found = msgspec.structs.replace(limited, unfinished=named, more=more, is_reserving=reserved > 0)
+        view = msgspec.structs.replace(limited, unfinished=named, more=more, is_reserving=reserved > 0)
         return msgspec.structs.replace(
-            found,
-            waiting=self._groups.first(group, found.free, without=key),
+            view,
+            waiting=self._groups.first(group, view.free, without=key),
             turn=self._groups.turn(key, group),
         )
 
     def _with_deletions(self, view: ScheduleView, locations: tuple[LocationRow, ...], now: datetime) -> ScheduleView:
         """Add what retention depends on, which only a Schedule with such rules needs."""
-        names = [each.key.name for each in view.backups]
-        deletions = tuple(each for name in names for each in self.deletions.by("backup", name))
-        unusable = {name: found for name in names if (found := self._unusable_deletion(name)) is not None}
-        requested = {*(each.backup for each in deletions), *unusable}
+        names = [backup.key.name for backup in view.backups]
+        deletions = tuple(row for name in names for row in self.deletions.by("backup", name))
+        unusable = {name: unread for name in names if (unread := self._unusable_deletion(name)) is not None}
+        requested = {*(deletion.backup for deletion in deletions), *unusable}
         from_schedule = any(self.restores.by("schedule", view.schedule.key.name))
         return msgspec.structs.replace(
             view,
-            unread_policies=tuple(Unread(each.key, each.problem) for each in self.policies.unread.values()),
+            unread_policies=tuple(
+                Unread(unreadable.key, unreadable.problem) for unreadable in self.policies.unread.values()
+            ),
             locations=locations,
             skew=self._skew(),
             deletions=deletions,
-            open_deletions=sum(each.is_pending(now) for each in self.deletions.by("state", "open")),
+            open_deletions=sum(row.is_pending(now) for row in self.deletions.by("state", "open")),
             unusable=unusable,
             unrequested=self._unrequested_of(view, requested, now),
             restored=frozenset(name for name in names if from_schedule or any(self.restores.by("backup", name))),
@@ -358,7 +364,7 @@ class Schedules:
 
     def _unrequested_of(self, view: ScheduleView, requested: set[str], now: datetime) -> dict[str, datetime]:
         """Return the Backups in phase Deleting without a request, by when that was first observed."""
-        deleting = {each.key.name for each in view.backups if each.phase == velero.DELETING}
+        deleting = {backup.key.name for backup in view.backups if backup.phase == velero.DELETING}
         before = self._unrequested.get(view.schedule.key, {})
         return {name: before.get(name, now) for name in deleting - requested}
 
@@ -371,9 +377,9 @@ class Schedules:
     def begin(self, key: Key, view: ScheduleView | VeleroView, plan: Plan, now: datetime) -> Iterable[Key]:
         """Reserve the place of a Backup in its group before it is created."""
         if isinstance(view, ScheduleView) and view.group is not None:
-            for each in plan.actions:
-                if isinstance(each, Create) and each.kind == velero.BACKUP and each.key not in self.backups:
-                    self._groups.reserve(key, view.group.name, each.key, now)
+            for action in plan.actions:
+                if isinstance(action, Create) and action.kind == velero.BACKUP and action.key not in self.backups:
+                    self._groups.reserve(key, view.group.name, action.key, now)
         return ()
 
     def settled(
@@ -401,7 +407,7 @@ class Schedules:
             self._note_refused(key, result)
             self._note_created(view, plan, result)
         groups = {waited_for, view.group.name if isinstance(view, ScheduleView) and view.group else None}
-        return [each for group in groups if group is not None for each in self._next_in(group, key, now)]
+        return [object_key for group in groups if group is not None for object_key in self._next_in(group, key, now)]
 
     def crashed(self, key: Key) -> Iterable[Key]:
         """Take a Schedule out of the queue of its group, whose other runs would wait behind it."""
@@ -417,7 +423,8 @@ class Schedules:
         """
         if _is_create_refused(result):
             self._groups.release(key)
-        because, turn = verdict.blocked_by, verdict.turn
+        because = verdict.blocked_by
+        turn = verdict.turn
         is_limited = because is not None and because.reason is Reason.CONCURRENCY_LIMIT and not verdict.is_settling
         is_recorded = because is None and verdict.not_run is not None and result.outcome is Outcome.DONE
         if (is_limited or is_recorded) and view.group is not None and turn is not None:
@@ -451,8 +458,8 @@ class Schedules:
                 continue
             schedule = self.schedules.get(key)
             policy = self._policy_of(schedule) if schedule is not None else None
-            found = self._group_view(key, policy, now)
-            if found is None or found.name != group or found.free:
+            view = self._group_view(key, policy, now)
+            if view is None or view.name != group or view.free:
                 yield key
 
     def start_term(self) -> Iterable[Key]:
@@ -467,7 +474,7 @@ class Schedules:
         """Return the next slot of any Schedule after an instant; one not reconciled yet may be due any moment."""
         if any(row.key not in self._decided and not row.paused for row in self.schedules.rows()):
             return after + _SOON
-        return min((each for each in self._next.values() if each > after), default=None)
+        return min((instant for instant in self._next.values() if instant > after), default=None)
 
     @property
     def concurrency(self) -> int:
@@ -515,9 +522,9 @@ class Schedules:
 
     def _unread_backups(self, key: Key) -> tuple[Unread, ...]:
         return tuple(
-            Unread(each.key, each.problem)
-            for each in self.backups.unread.values()
-            if each.labels.get(velero.SCHEDULE_LABEL) == key.name
+            Unread(unreadable.key, unreadable.problem)
+            for unreadable in self.backups.unread.values()
+            if unreadable.labels.get(velero.SCHEDULE_LABEL) == key.name
         )
 
     def _servers(self) -> tuple[DeploymentRow, ...]:

@@ -9,10 +9,11 @@ from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.deletion import Ledger
 from foresail.plan import Action, Create, Level, Note, Patch, Plan, Subject
+from foresail.reporting import Because, note
 from foresail.schedules.build import create_backup
 from foresail.schedules.groups import RECHECK, RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
-from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import Step, lifetime, next_deletion_check, next_step, with_first_run
 from foresail.schedules.retries import repeating
 from foresail.schedules.rules import Verdict, judge, next_reconcile
@@ -66,7 +67,8 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
 
 def _runs(view: ScheduleView, verdict: Verdict) -> tuple[Create, ...]:
     """Return the Backup to create now, for a slot or for a further attempt at one."""
-    schedule, settings = view.schedule, view.settings
+    schedule = view.schedule
+    settings = view.settings
     repeated = verdict.repeated
     if repeated is not None:
         ttl = lifetime_of(view, verdict)
@@ -78,7 +80,8 @@ def _runs(view: ScheduleView, verdict: Verdict) -> tuple[Create, ...]:
 
 def _status(view: ScheduleView, verdict: Verdict, step: Step, now: datetime) -> Patch | None:
     """Return the patch of the Schedule; None if nothing differs."""
-    schedule, slot = view.schedule, verdict.fires
+    schedule = view.schedule
+    slot = verdict.fires
     body = patch_body(schedule, verdict.changes)
     if step.ledger is not None:
         changes = msgspec.structs.replace(verdict.changes, observed=_charged(view, verdict, step.ledger))
@@ -92,7 +95,7 @@ def _notes(view: ScheduleView, verdict: Verdict, step: Step, subject: Subject) -
     failed = verdict.retained.failed if verdict.retained is not None else None
     for because in (*reasons_to_report(verdict), step.because, failed):
         if because is not None and not _is_reported(view, verdict, because):
-            yield _note(subject, because)
+            yield note(subject, because)
 
 
 def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime, now: datetime) -> Changes:
@@ -105,7 +108,8 @@ def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime, now: datetim
 
 def _charged(view: ScheduleView, verdict: Verdict, ledger: Ledger) -> Observed:
     """Return what is remembered of a Schedule, with the deletion that is about to be requested."""
-    deletions, runs = dict(ledger.deletions), dict(ledger.runs)
+    deletions = dict(ledger.deletions)
+    runs = dict(ledger.runs)
     observed = with_first_run(verdict.changes.observed, view)
     return msgspec.structs.replace(observed, deletions=deletions, deleted_runs=runs, deleting=ledger.last)
 
@@ -115,9 +119,10 @@ def _wake_at(view: ScheduleView, verdict: Verdict, now: datetime) -> datetime | 
 
     Sooner if a place is only reserved, for its Backup may never come.
     """
-    at, group = next_reconcile(verdict, now), view.group
+    at = next_reconcile(verdict, now)
+    group = view.group
     recheck = next_deletion_check(view, verdict.retained, now) if verdict.retained is not None else None
-    at = min((each for each in (at, recheck) if each is not None), default=None)
+    at = min((instant for instant in (at, recheck) if instant is not None), default=None)
     if group is None or not _is_limited(verdict.blocked_by):
         return at
     again = now + (RESERVED_FOR if group.is_reserving else RECHECK + stable_delay(str(view.schedule.key), RECHECK))
@@ -146,10 +151,11 @@ def _left_to_velero(view: ScheduleView, verdict: Verdict, subject: Subject, now:
 
     Only the last run of ours is recorded, lest Velero runs that slot again.
     """
-    schedule, slot = view.schedule, unrecorded_slot(view.schedule, last_slot(view, now), now)
+    schedule = view.schedule
+    slot = unrecorded_slot(view.schedule, last_slot(view, now), now)
     body = {"status": {"lastBackup": stamp(slot)}} if slot is not None else None
     because = verdict.blocked_by
-    notes = (_note(subject, because),) if because and because.reason is Reason.VELERO_SCHEDULES else ()
+    notes = (note(subject, because),) if because and because.reason is Reason.VELERO_SCHEDULES else ()
     return Plan(
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
         notes=notes,
@@ -161,27 +167,27 @@ def _left_to_velero(view: ScheduleView, verdict: Verdict, subject: Subject, now:
 
 def reasons_to_report(verdict: Verdict) -> list[Because]:
     """Return what to report as Events."""
-    found = [
+    becauses = [
         verdict.refused,
         verdict.dialect_changed,
         verdict.in_future,
         verdict.retained.blocked_by if verdict.retained else None,
         None if verdict.is_settling else verdict.blocked_by,
     ]
-    found += [verdict.stuck, verdict.ignored]
+    becauses += [verdict.stuck, verdict.ignored]
     if verdict.repeated is not None:
-        found.append(repeating(verdict.repeated))
+        becauses.append(repeating(verdict.repeated))
     elif verdict.attempts is not None:
-        found.append(verdict.attempts.ended)
+        becauses.append(verdict.attempts.ended)
     if verdict.skipped:
-        found.append(_skipped(verdict))
+        becauses.append(_skipped(verdict))
     if verdict.dropped is not None:
-        found.append(_dropped(verdict, verdict.dropped))
+        becauses.append(_dropped(verdict, verdict.dropped))
     if verdict.not_run is not None:
-        found.append(not_run(verdict.not_run, verdict.base))
+        becauses.append(not_run(verdict.not_run, verdict.base))
     if verdict.fires is not None and verdict.missed:
-        found.append(_missed(verdict, verdict.fires))
-    return [each for each in found if each is not None]
+        becauses.append(_missed(verdict, verdict.fires))
+    return [each for each in becauses if each is not None]
 
 
 def _skipped(verdict: Verdict) -> Because:
@@ -202,7 +208,3 @@ def not_run(slots: NotRun, base: datetime) -> Because:
 
 def _missed(verdict: Verdict, slot: datetime) -> Because:
     return Because(Reason.MISSED, missed_text(verdict.missed, verdict.base, slot))
-
-
-def _note(subject: Subject, because: Because) -> Note:
-    return Note(subject.kind, subject.key, subject.uid, because.reason.value, because.message, because.level)

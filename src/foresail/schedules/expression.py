@@ -5,7 +5,8 @@ from functools import lru_cache
 
 from foresail.cron import Dialect, Schedule
 from foresail.cron.dialect_diff import DialectChange, DialectDiff, compare_dialects
-from foresail.schedules.reasons import Because, Reason
+from foresail.reporting import Because
+from foresail.schedules.reasons import Reason
 from foresail.slots.expression import LONGEST_TEXT, Unusable, never_fires, parse_in, read_expression, too_long
 
 COMPARED_AHEAD = timedelta(days=400)
@@ -38,8 +39,8 @@ def diff_dialects(text: str, zone: str, now: datetime) -> DialectDiff | None:
 
 @lru_cache(_CACHE_SIZE)
 def _change(text: str, zone: str, day: datetime) -> DialectDiff | None:
-    found = compare_dialects(text, zone, day, COMPARED_AHEAD)
-    return None if found.change in (DialectChange.NONE, DialectChange.INVALID) else found
+    diff = compare_dialects(text, zone, day, COMPARED_AHEAD)
+    return None if diff.change in (DialectChange.NONE, DialectChange.INVALID) else diff
 
 
 def _or_because(found: Schedule | Unusable) -> Schedule | Because:

@@ -20,7 +20,7 @@ class Forecast(Schedules):
     @property
     def informers(self) -> tuple[Informer, ...]:
         """What the time of a run depends on: not what only the deletion of Backups depends on."""
-        return tuple(each for each in super().informers if each.spec.kind not in _FOR_RETENTION)
+        return tuple(informer for informer in super().informers if informer.spec.kind not in _FOR_RETENTION)
 
     def decide(self, view: ScheduleView | VeleroView, now: datetime) -> Plan:
         """Return the decision without its writes and Events: the operator of Schedules makes those."""

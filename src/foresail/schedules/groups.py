@@ -105,16 +105,16 @@ class Groups:
 
     def release(self, schedule: Key) -> None:
         """Give a reserved place back."""
-        found = self._reserved.pop(schedule, None)
-        if found is not None:
-            del self._reserved_in[found.group][schedule]
-            if not self._reserved_in[found.group]:
-                del self._reserved_in[found.group]
+        reservation = self._reserved.pop(schedule, None)
+        if reservation is not None:
+            del self._reserved_in[reservation.group][schedule]
+            if not self._reserved_in[reservation.group]:
+                del self._reserved_in[reservation.group]
 
     def release_seen(self, backup: Key, schedule: Key) -> None:
         """Give a reserved place back whose Backup is in the store now, where it counts itself."""
-        found = self._reserved.get(schedule)
-        if found is not None and found.backup == backup:
+        reservation = self._reserved.get(schedule)
+        if reservation is not None and reservation.backup == backup:
             self.release(schedule)
 
     def reserved(
@@ -124,7 +124,7 @@ class Groups:
         found = self._reserved_in.get(group, {})  # in the order of their age
         stale = sum(1 for _ in takewhile(lambda each: not self._is_fresh(each, now), found))
         mine = without is not None and without in found and self._is_fresh(without, now)
-        names = (self._reserved[each].backup.name for each in islice(found, stale, None) if each != without)
+        names = (self._reserved[key].backup.name for key in islice(found, stale, None) if key != without)
         return len(found) - stale - mine, tuple(islice(names, named))
 
     def _is_fresh(self, schedule: Key, now: datetime) -> bool:
@@ -186,7 +186,8 @@ def unfinished_of_groups(
     schedules: Iterable[ScheduleRow], backups: Iterable[BackupRow], policies: Iterable[PolicyRow], now: datetime
 ) -> dict[str, list[str]]:
     """Return the unfinished Backups of each group in a snapshot of a namespace."""
-    rows, known = {each.key.name: each for each in schedules}, tuple(policies)
+    rows = {row.key.name: row for row in schedules}
+    known = tuple(policies)
     found: dict[str, list[str]] = {}
     for backup in backups:
         schedule = rows.get(backup.schedule)
@@ -202,15 +203,16 @@ def view_of(
     policy: PolicyRow | None, policies: Iterable[PolicyRow], unfinished: Mapping[str, Iterable[str]]
 ) -> GroupView | None:
     """Return the group of a policy as a snapshot shows it, without the runs that wait."""
-    found = limited_group(policy, policies)
-    if found is None:
+    view = limited_group(policy, policies)
+    if view is None:
         return None
-    return msgspec.structs.replace(found, unfinished=tuple(sorted(unfinished.get(found.name, ()))))
+    return msgspec.structs.replace(view, unfinished=tuple(sorted(unfinished.get(view.name, ()))))
 
 
 def limited_group(policy: PolicyRow | None, policies: Iterable[PolicyRow]) -> GroupView | None:
     """Return the group of a policy with its limit, the smallest max of all policies of the group."""
-    group, own = group_of(policy), policy.spec.concurrency if policy is not None else None
+    group = group_of(policy)
+    own = policy.spec.concurrency if policy is not None else None
     if group is None or own is None:
         return None
     most, name = limit_in(group, policies) or (own.max, "")

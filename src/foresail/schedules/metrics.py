@@ -186,7 +186,8 @@ class _Snapshot(NamedTuple):
         next_runs: dict[str, float] = {}
         successes: dict[str, float] = {}
         for key, state in states.items():
-            each, namespace = self.figures[key], key.namespace
+            each = self.figures[key]
+            namespace = key.namespace
             counts.setdefault(namespace, Counter())[state] += 1
             _keep_least(next_runs, namespace, each.due)
             if state is not State.PAUSED:
@@ -339,8 +340,12 @@ class _Snapshot(NamedTuple):
 
 def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
     """Return what is shown of a Schedule."""
-    due, paused, success = verdict.next_run, verdict.changes.observed.paused_since, last_success(view)
-    last, blocker, rpo = last_ended(view), cannot_run(view, verdict), rpo_of(view.policy)
+    due = verdict.next_run
+    paused = verdict.changes.observed.paused_since
+    success = last_success(view)
+    last = last_ended(view)
+    blocker = cannot_run(view, verdict)
+    rpo = rpo_of(view.policy)
     return Figures(
         due=due.timestamp() if due is not None else None,
         paused_since=paused.timestamp() if paused is not None else None,

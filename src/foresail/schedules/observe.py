@@ -235,7 +235,9 @@ def is_unfinished(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bo
 
 def schedule_row(wire: velero.Schedule) -> ScheduleRow:
     """Return the row of a Schedule."""
-    meta, spec, status = wire.metadata, wire.spec, wire.status
+    meta = wire.metadata
+    spec = wire.spec
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     return ScheduleRow(
@@ -261,7 +263,8 @@ def schedule_row(wire: velero.Schedule) -> ScheduleRow:
 
 def backup_row(wire: velero.Backup) -> BackupRow:
     """Return the row of a Backup."""
-    meta, status = wire.metadata, wire.status
+    meta = wire.metadata
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
@@ -288,7 +291,8 @@ def backup_row(wire: velero.Backup) -> BackupRow:
 
 def deletion_row(wire: velero.DeleteBackupRequest) -> DeletionRow:
     """Return the row of a DeleteBackupRequest."""
-    last_write, is_open = wire.metadata.last_write, wire.status.phase != velero.PROCESSED
+    last_write = wire.metadata.last_write
+    is_open = wire.status.phase != velero.PROCESSED
     return DeletionRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),
         backup=wire.spec.backup_name,

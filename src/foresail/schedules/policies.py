@@ -7,7 +7,7 @@ from functools import lru_cache
 import msgspec
 
 from foresail.api.schedule_policy import Retention, ScheduleSelector
-from foresail.api.selectors import problem_of, selects
+from foresail.api.selectors import precedence, problem_of, selects
 from foresail.deletion import DEFAULT_GRACE, LONGEST_GRACE
 from foresail.retention import Rules
 from foresail.schedules.settings import Settings
@@ -17,9 +17,9 @@ MOST_BACKOFF = timedelta(hours=24)
 
 
 def policy_for(name: str, labels: Mapping[str, str], policies: Iterable[PolicyRow]) -> PolicyRow | None:
-    """Return the policy that applies to a Schedule: the highest priority, of equals the first by name."""
-    matching = (each for each in policies if reaches(each.spec.selector, name, labels))
-    return min(matching, key=lambda each: (-each.spec.priority, each.name), default=None)
+    """Return the policy that applies to a Schedule; None if none selects it."""
+    matching = (policy for policy in policies if reaches(policy.spec.selector, name, labels))
+    return min(matching, key=lambda policy: precedence(policy.spec.priority, policy.name), default=None)
 
 
 def reaches(selector: ScheduleSelector, name: str, labels: Mapping[str, str]) -> bool:
@@ -32,7 +32,7 @@ def index_values(selector: ScheduleSelector) -> Iterator[Hashable]:
 
     These are the names that it requires, or the values of one label, or else None.
     """
-    one_of = next((each for each in selector.match_expressions or () if each.operator == "In"), None)
+    one_of = next((expression for expression in selector.match_expressions or () if expression.operator == "In"), None)
     if selector.names is not None:
         yield from selector.names
     elif selector.match_labels:
@@ -68,7 +68,7 @@ def group_of(policy: PolicyRow | None) -> str | None:
 
 def limit_in(group: str, policies: Iterable[PolicyRow]) -> tuple[int, str] | None:
     """Return the smallest max of the policies of a group, and which policy has it; None if no policy has the group."""
-    limits = ((each.spec.concurrency, each.name) for each in policies if group_of(each) == group)
+    limits = ((policy.spec.concurrency, policy.name) for policy in policies if group_of(policy) == group)
     return min(((limit.max, name) for limit, name in limits if limit is not None), default=None)
 
 

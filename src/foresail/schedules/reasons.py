@@ -1,9 +1,6 @@
 """Why a Schedule does not run, or did not: words that appear in Events, metrics and `foresail schedule describe`."""
 
-from dataclasses import dataclass
 from enum import StrEnum
-
-from foresail.plan import Level
 
 
 class Reason(StrEnum):
@@ -134,12 +131,3 @@ BLOCKING = (
     Reason.CONCURRENCY_LIMIT,
 )
 """What blocks a run that is due; the run starts when nothing blocks it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Because:
-    """A reason, and in a sentence what it means here and what to do."""
-
-    reason: Reason
-    message: str
-    level: Level = Level.WARNING

@@ -11,8 +11,8 @@ RESULTS = ("Completed", "PartiallyFailed", "Failed", "FailedValidation")
 
 def last_ended(view: ScheduleView) -> BackupRow | None:
     """Return the newest Backup of a Schedule that has ended, among those of this cluster."""
-    ended = [each for each in view.backups if each.phase in RESULTS and each.is_run_of(view.schedule)]
-    return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
+    ended = [backup for backup in view.backups if backup.phase in RESULTS and backup.is_run_of(view.schedule)]
+    return max(ended, key=lambda row: (row.slot or row.created, row.key), default=None)
 
 
 def good_since(view: ScheduleView) -> datetime:

@@ -21,11 +21,12 @@ from foresail.backups import Quality, in_order
 from foresail.backups import judge as judge_quality
 from foresail.deletion import Circumstances, Decision, Ledger, Stored
 from foresail.plan import Action, Create, Key, Level, Patch
+from foresail.reporting import Because
 from foresail.retention import Copy, Rule, Rules, horizon, kept, oldest_first, why_not_kept
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, ScheduleView, Unread, location_of
 from foresail.schedules.policies import grace_of, retention_rules
-from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.reasons import Reason
 from foresail.schedules.slots import timing_of
 from foresail.schedules.status import last_observed
 from foresail.slots.due import SKEW, is_in_future
@@ -244,7 +245,8 @@ def next_step(view: ScheduleView, retained: Retained, observed: Observed | None,
         return Step((deletion_writes.delete_object(shadow.key, shadow.uid),), because=because)
     name = _first_to_delete(view, retained, now)
     if name is not None:
-        why, row = retained.deletes[name], rows[name]
+        why = retained.deletes[name]
+        row = rows[name]
         because = Because(Reason.RETENTION_DELETED, f"deleted Backup {name}: {why}.", Level.NORMAL)
         ledger = ledger_of(observed).with_deletion(_stored(row, Quality.UNFINISHED), now)
         # The first write fails if the Backup was replaced, pinned or kept meanwhile, and nothing is deleted.
@@ -341,7 +343,8 @@ def _not_requested(view: ScheduleView, retained: Retained) -> Because | None:
     """Return why a deletion cannot be requested."""
     for name in (*retained.deleting, *retained.goes):
         if name in view.unusable:
-            request, problem = view.unusable[name].key, view.unusable[name].problem
+            request = view.unusable[name].key
+            problem = view.unusable[name].problem
             text = f"DeleteBackupRequest {request} {problem}, so Backup {name} is not deleted. Delete that request."
             return Because(Reason.RETENTION_FAILED, text)
     return None
@@ -397,9 +400,9 @@ def _stored(backup: BackupRow, quality: Quality) -> Stored:
     return Stored(backup.name, backup.uid, backup.started, quality, backup.slot is not None, backup.delete_after)
 
 
-def asked_for(each: Iterable[BackupRow], retained: Retained) -> list[Stored]:
+def asked_for(iterable: Iterable[BackupRow], retained: Retained) -> list[Stored]:
     """Return the Backups that wait for an approval."""
-    return [_stored(row, Quality.UNFINISHED) for row in each if row.name in retained.decision.asks]
+    return [_stored(row, Quality.UNFINISHED) for row in iterable if row.name in retained.decision.asks]
 
 
 def _blocked_by(view: ScheduleView, decision: Decision, doubt: str, asking: int) -> Because | None:

@@ -12,9 +12,10 @@ from foresail.api import schedule_policy as wire
 from foresail.api import velero
 from foresail.api.instants import instant, stamp, whole
 from foresail.plan import Level
+from foresail.reporting import Because
 from foresail.schedules.build import attempt_number
 from foresail.schedules.observe import BackupRow, ScheduleView
-from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.reasons import Reason
 from foresail.schedules.slots import timing_of
 from foresail.slots.observed import Observed
 from foresail.slots.policies import length_in_policy
@@ -58,7 +59,7 @@ def attempts_of(
     number = max(made)
     last = made[number]
     found = Attempts(last.slot or last.created, number + 1, retry.attempts + 1, last)
-    if any(each.phase == velero.COMPLETED for each in made.values()):
+    if any(backup.phase == velero.COMPLETED for backup in made.values()):
         return msgspec.structs.replace(found, is_over=number > 0)  # the first run is repeated only while it exists
     is_over = _was_deleted(view, found.slot, previous)
     if last.phase not in retry.on:
@@ -98,30 +99,31 @@ def pause_before(attempt: int, retry: wire.Retry) -> timedelta:
 
 def _made(view: ScheduleView) -> dict[int, BackupRow]:
     """Return the attempts at the last slot of this very Schedule by their number, 0 for the first run."""
-    ours = [each for each in view.backups if each.schedule_uid == view.schedule.uid and each.slot is not None]
-    last = max((each.slot for each in ours if each.slot is not None), default=None)
+    ours = [backup for backup in view.backups if backup.schedule_uid == view.schedule.uid and backup.slot is not None]
+    last = max((backup.slot for backup in ours if backup.slot is not None), default=None)
     newer = (view.schedule.last_backup, view.unobserved)
-    if last is None or any(each is not None and each > last for each in newer):
+    if last is None or any(moment is not None and moment > last for moment in newer):
         return {}
-    made = ((attempt_number(each.key.name, view.schedule, last), each) for each in ours if each.slot == last)
+    made = ((attempt_number(backup.key.name, view.schedule, last), backup) for backup in ours if backup.slot == last)
     return {number: each for number, each in made if number is not None and number <= wire.MOST_ATTEMPTS}
 
 
 def _end(
     view: ScheduleView,
-    found: Attempts,
+    attempts: Attempts,
     observed: Observed,
     previous: Observed | None,
     at: datetime,
     upcoming: datetime | None,
 ) -> str | None:
     """Return why no attempt follows a failed one."""
-    schedule, slot = view.schedule, found.slot
+    schedule = view.schedule
+    slot = attempts.slot
     skipped = schedule.last_skipped  # by skipImmediately, a window or the deadline
     was_paused = instant(previous.ended if previous else "") == slot
     conditions = (
         (schedule.paused or was_paused, "the Schedule was paused"),
-        (found.made >= found.allowed, "its attempts are used up"),
+        (attempts.made >= attempts.allowed, "its attempts are used up"),
         (observed.edited is not None and observed.edited > slot, "the schedule was edited"),
         (skipped is not None and skipped > slot, f"runs up to {stamp(skipped)} were skipped" if skipped else ""),
         (_was_deleted(view, slot, previous), "a Backup of the slot was deleted"),

@@ -14,11 +14,12 @@ from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule
 from foresail.deletion import Ledger
 from foresail.plan import Level
+from foresail.reporting import Because
 from foresail.schedules.build import backup_name, crashing_selector, has_hooks, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import STUCK_AFTER, LocationRow, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.policies import problem_with
-from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import Retained, ledger_of, retain, with_first_run
 from foresail.schedules.retries import Attempts, attempts_of, ended_slot, repeated_slot
 from foresail.schedules.slots import last_slot, made_by_velero, timing_of
@@ -222,7 +223,7 @@ def is_settling(view: ScheduleView, now: datetime, since: datetime | None = None
     last = view.schedule.last_backup
     name = backup_name(view.schedule, last) if last is not None else ""
     started = start_of_last(timing_of(view), last, since)
-    return rules.is_settling(started, now, is_known=any(each.key.name == name for each in view.backups))
+    return rules.is_settling(started, now, is_known=any(backup.key.name == name for backup in view.backups))
 
 
 def is_version_awaited(view: ScheduleView, now: datetime) -> bool:
@@ -293,7 +294,8 @@ def _read(view: ScheduleView, now: datetime) -> _Reading:
 
 def _place(view: ScheduleView, reading: _Reading, now: datetime) -> _Placing:
     """Place the slots; one that Velero has made a Backup for is not due."""
-    cron, base = reading.cron, reading.evaluation.base
+    cron = reading.cron
+    base = reading.evaluation.base
     if isinstance(cron, Because):
         return _Placing(cron, base)
     placed = place(cron, base, now, reading.timing)
@@ -309,7 +311,9 @@ def _place(view: ScheduleView, reading: _Reading, now: datetime) -> _Placing:
 
 def _record(view: ScheduleView, reading: _Reading, placing: _Placing, now: datetime) -> Verdict:
     """Return what is remembered and reported, whether a run is due or not."""
-    schedule, previous, evaluation = view.schedule, reading.previous, reading.evaluation
+    schedule = view.schedule
+    previous = reading.previous
+    evaluation = reading.evaluation
     retained = None if reading.is_refused else retain(view, previous, now)
     observed = _observed(view, reading, retained, now)
     placed = placing.placed
@@ -345,7 +349,8 @@ def _record(view: ScheduleView, reading: _Reading, placing: _Placing, now: datet
 
 def _observed(view: ScheduleView, reading: _Reading, retained: Retained | None, now: datetime) -> Observed:
     """Return what the shared rules remember, with what only Velero's Schedules do."""
-    previous, evaluation = reading.previous, reading.evaluation
+    previous = reading.previous
+    evaluation = reading.evaluation
     ledger = ledger_of(previous) if retained is not None else Ledger()
     return msgspec.structs.replace(
         evaluation.observed,
@@ -397,7 +402,8 @@ def _refuse(view: ScheduleView, verdict: Verdict, problem: Because, now: datetim
 
 def _block(view: ScheduleView, verdict: Verdict, cron: Schedule, placing: _Placing, now: datetime) -> Verdict:
     """Add the run or the further attempt that is due, and what blocks it."""
-    placed, attempts = placing.placed, verdict.attempts
+    placed = placing.placed
+    attempts = verdict.attempts
     verdict = msgspec.structs.replace(verdict, upcoming=placed.upcoming, starts=placed.starts)
     repeats = placed.due is None and attempts is not None and attempts.is_due(now)
     since = _waits_since(view, cron, verdict.changes.observed, placed, now)
@@ -434,7 +440,7 @@ def _waits_since(
 def _last_start(view: ScheduleView) -> datetime:
     """Return when the last run of a Schedule started, as far as is known."""
     schedule = view.schedule
-    ours = (each.created for each in view.backups if each.schedule_uid == schedule.uid)
+    ours = (backup.created for backup in view.backups if backup.schedule_uid == schedule.uid)
     return max(ours, default=schedule.last_backup or schedule.created)
 
 
@@ -442,7 +448,8 @@ def _before_edit(
     view: ScheduleView, previous: Observed | None, last: datetime | None, zone: str, now: datetime
 ) -> BeforeEdit | None:
     """Return what was observed before an edit of the expression or of the policy's zone; None if nothing was edited."""
-    schedule, settings = view.schedule, view.settings
+    schedule = view.schedule
+    settings = view.settings
     if previous is None or schedule.paused or (previous.zone == zone and not is_edited(schedule, previous)):
         return None
     zone = previous.zone or settings.zone_without_policy or settings.zone

@@ -29,7 +29,7 @@ def last_slot(view: ScheduleView, now: datetime) -> datetime | None:
 
     A Backup that a late watch has not observed yet counts: its slot is run, whatever has passed meanwhile.
     """
-    ours = (each.slot for each in view.backups if each.schedule_uid == view.schedule.uid)
+    ours = (backup.slot for backup in view.backups if backup.schedule_uid == view.schedule.uid)
     return due.last_slot((*ours, view.deleted, view.unobserved), now)
 
 
@@ -38,8 +38,8 @@ def made_by_velero(view: ScheduleView, slot: datetime) -> datetime | None:
 
     Velero creates the Backup before it writes status.lastBackup, and its server may end in between.
     """
-    times = (_made_by_velero(each) for each in view.backups)
-    return min((each for each in times if each is not None and slot <= each <= slot + _VELERO_LATENESS), default=None)
+    times = (_made_by_velero(backup) for backup in view.backups)
+    return min((time for time in times if time is not None and slot <= time <= slot + _VELERO_LATENESS), default=None)
 
 
 def _made_by_velero(backup: BackupRow) -> datetime | None:

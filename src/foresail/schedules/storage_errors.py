@@ -22,7 +22,8 @@ def cause_of(message: str) -> str:
     for code in _CODES:
         found = code.search(text)
         if found is not None:
-            before, after = text[: found.start()].rstrip(" ,"), text[found.end() :].strip(" ,")
+            before = text[: found.start()].rstrip(" ,")
+            after = text[found.end() :].strip(" ,")
             parts = [each for each in (after, f"({before})" if before else "") if each]
             return f"{found[1]}: {' '.join(parts)}" if parts else found[1]
     return text

@@ -76,7 +76,8 @@ def deployment_row(wire: Deployment) -> DeploymentRow | None:
     server, words = _server_of(wire.spec.template.spec)
     if server is None:
         return None
-    meta, status = wire.metadata, wire.status
+    meta = wire.metadata
+    status = wire.status
     return DeploymentRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
@@ -99,7 +100,7 @@ def pod_row(wire: StartedPod) -> PodRow | None:
 
 def _server_of(pod: PodSpec) -> tuple[Container | None, list[str]]:
     """Return the container that runs a Velero server, and its command line."""
-    found = ((each, server_words(each)) for each in pod.containers)
+    found = ((container, server_words(container)) for container in pod.containers)
     return next(((each, words) for each, words in found if words is not None), (None, []))
 
 
@@ -110,15 +111,16 @@ def scheduling_pod(pods: Iterable[PodRow | None]) -> Key | None:
 
 def concurrent_backups(arguments: Iterable[str]) -> int:
     """Return how many Backups a Velero server that is started like this runs at a time."""
-    found, is_next = "", False
+    text = ""
+    is_next = False
     for argument in arguments:
         name, _, value = argument.partition("=")
         if is_next:
-            found = argument
+            text = argument
         elif name == _CONCURRENCY:
-            found = value or found
+            text = value or text
         is_next = argument == _CONCURRENCY
-    return max(int(found), 1) if found.isdecimal() and len(found) < _DIGITS else 1
+    return max(int(text), 1) if text.isdecimal() and len(text) < _DIGITS else 1
 
 
 def schedule_controller_is_off(arguments: Iterable[str]) -> bool:
@@ -137,10 +139,10 @@ def schedule_controller_is_off(arguments: Iterable[str]) -> bool:
 
 def dialect_of(version: str) -> Dialect | None:
     """Return the cron dialect of a version of Velero; None if the text is no version."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    match = _VERSION.fullmatch(version)
+    if match is None:
         return None
-    numbers = (int(found[1]), int(found[2]), int(found[3]))
+    numbers = (int(match[1]), int(match[2]), int(match[3]))
     return Dialect.GOCRON if numbers >= _FIRST_GO_CRON else Dialect.ROBFIG
 
 
@@ -152,7 +154,8 @@ def identify_server(
     pods: Iterable[PodRow | None] = (),
 ) -> VeleroServer:
     """Return what is known of the server: the answer counts before the image tag, and the tag before the flag."""
-    rows, running = list(deployments), [row for row in pods if row is not None]
+    rows = list(deployments)
+    running = [row for row in pods if row is not None]
     known = VeleroServer(
         flag,
         has_schedule_controller=any(row.has_schedule_controller for row in rows),

@@ -73,7 +73,7 @@ class Namespaces:
     @classmethod
     def of(cls, items: Iterable[Item]) -> Self:
         """Return those of the Namespace objects."""
-        return cls.named((each.key.name, each.labels) for each in items)
+        return cls.named((item.key.name, item.labels) for item in items)
 
     @classmethod
     def named(cls, labels: Iterable[tuple[str, Mapping[str, str]]]) -> Self:
@@ -102,15 +102,16 @@ def scope_of(
 
 
 def _crashes(spec: BackupSpec, discovery: Discovery, kinds: KindFilter) -> Iterable[str]:
-    namespaces, found = discovery.resolve(NAMESPACES), crash(spec)
-    if found and namespaces is not None and kinds.includes(namespaces):
-        yield found
+    namespaces = discovery.resolve(NAMESPACES)
+    text = crash(spec)
+    if text and namespaces is not None and kinds.includes(namespaces):
+        yield text
 
 
 def includes_namespaced_kinds(spec: BackupSpec, discovery: Discovery, policies: Policies | None = None) -> bool:
     """Whether a spec includes a kind whose objects are in namespaces."""
     kinds = _kinds(spec, discovery, namespace_filter((), (), ()), policies)
-    return any(each.namespaced and kinds.includes(each) for each in discovery.kinds)
+    return any(kind.namespaced and kinds.includes(kind) for kind in discovery.kinds)
 
 
 def _kinds(spec: BackupSpec, discovery: Discovery, names: NamespaceFilter, policies: Policies | None) -> KindFilter:
@@ -140,7 +141,7 @@ def covered(
         seen.add(item.key)
         if not (judges_claims and is_unjudged(item, policies, release)):
             taken.add(item.key)
-        related = (world.by_key.get(each) for each in item.related)
+        related = (world.by_key.get(key) for key in item.related)
         waiting += [each for each in related if each is not None and scope.takes(each)]
     return frozenset(taken | _definitions(scope, world, taken))
 
@@ -154,7 +155,7 @@ def is_covered(scope: Scope, item: Item, referring: Iterable[Item]) -> bool:
 
 
 def _collected(scope: Scope, world: World) -> list[Item]:
-    listed_kinds = {each.full_name: each for each in _listed_kinds(scope)}
+    listed_kinds = {resource_kind.full_name: resource_kind for resource_kind in _listed_kinds(scope)}
     found: list[Item] = []
     tracked: set[str] = set()
     for item in world.items:
@@ -169,7 +170,9 @@ def _collected(scope: Scope, world: World) -> list[Item]:
         if item.key.namespace:
             tracked.add(item.key.namespace)
     if NAMESPACES in listed_kinds:
-        found += [each for each in world.namespaces if each.key.name in tracked or _is_named(scope, each)]
+        found += [
+            namespace for namespace in world.namespaces if namespace.key.name in tracked or _is_named(scope, namespace)
+        ]
     return found
 
 
@@ -229,9 +232,9 @@ def _is_selected_by(resource_filter: ResourceFilter, item: Item) -> bool:
 def _is_selected(spec: BackupSpec, item: Item) -> bool:
     """Whether the labels of an object meet the selectors; an empty selector makes Velero's lists fail."""
     selectors = spec.or_label_selectors or (() if spec.label_selector is None else (spec.label_selector,))
-    if any(_is_unusable(each) for each in selectors):
+    if any(_is_unusable(selector) for selector in selectors):
         return False
-    return not selectors or any(selects(each, item.labels) for each in selectors)
+    return not selectors or any(selects(selector, item.labels) for selector in selectors)
 
 
 def _is_unusable(selector: LabelSelector) -> bool:
@@ -242,10 +245,11 @@ def _is_named(scope: Scope, namespace: Item) -> bool:
     """Whether a namespace is in the backup on its own, not for the objects in it."""
     if not namespace.is_active:
         return False
-    spec, single = scope.spec, scope.spec.label_selector
+    spec = scope.spec
+    single = scope.spec.label_selector
     single = None if single is not None and selector_problem(single) else single
     alternatives = (single,) if single is not None else spec.or_label_selectors or ()
-    if any(selects(each, namespace.labels) for each in alternatives):
+    if any(selects(alternative, namespace.labels) for alternative in alternatives):
         return True
     if scope.namespaces.everything and alternatives:
         return False
@@ -257,5 +261,5 @@ def _definitions(scope: Scope, world: World, taken: set[ItemKey]) -> set[ItemKey
     kind = scope.discovery.resolve(DEFINITIONS)
     if kind is None or scope.kinds.excludes(kind) or scope.kinds.includes(kind):
         return set()
-    keys = {ItemKey(DEFINITIONS, "", each.kind) for each in taken}
+    keys = {ItemKey(DEFINITIONS, "", item_key.kind) for item_key in taken}
     return {key for key in keys if key in world.by_key and scope.takes(world.by_key[key])}

@@ -66,7 +66,7 @@ class Discovery:
 
     def _expanded(self, resource: str, group: str) -> str:
         """Return the name that a short name stands for; as in Velero, the group of the kind is not added."""
-        short = [each for each in self.kinds if resource in each.short_names]
+        short = [kind for kind in self.kinds if resource in kind.short_names]
         exact = [each for each in short if not group or group == each.group]
         found = exact or [each for each in short if each.group.startswith(group)]
         return found[0].name if found else resource
@@ -81,18 +81,19 @@ def kinds_of(lists: Iterable[tuple[str, Iterable[dict[str, object]]]]) -> Discov
     kinds: list[ResourceKind] = []
     others: list[ResourceKind] = []
     for group, resources in lists:
-        for each in resources:
-            name, kind = str(each["name"]), str(each.get("kind", ""))
+        for resource in resources:
+            name = str(resource["name"])
+            kind = str(resource.get("kind", ""))
             if "/" in name:
                 continue
-            short = each.get("shortNames")
-            verbs = each.get("verbs")
+            short = resource.get("shortNames")
+            verbs = resource.get("verbs")
             row = ResourceKind(
                 group,
                 name,
                 kind,
-                bool(each.get("namespaced")),
-                str(each.get("singularName") or kind.lower()),
+                bool(resource.get("namespaced")),
+                str(resource.get("singularName") or kind.lower()),
                 tuple(map(str, short)) if isinstance(short, list) else (),
             )
             backed_up = isinstance(verbs, list) and BACKED_UP_VERBS.issubset(verbs)

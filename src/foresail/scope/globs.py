@@ -51,7 +51,8 @@ def matches(patterns: Iterable[str], name: str) -> bool:
 
 def _parts(pattern: str, separator: str) -> Iterator[str]:
     """Yield `*`, `**`, the `{`, `,` and `}` of alternatives, and regular expressions of one character."""
-    depth, position = 0, 0
+    depth = 0
+    position = 0
     any_character = f"[^{re.escape(separator)}]" if separator else "."
     while position < len(pattern):
         character = pattern[position]
@@ -83,7 +84,7 @@ def _matcher_of_stars(parts: list[str]) -> Matcher:
             segments.append("")
         else:
             segments[-1] += part
-    middle = "".join(f"(?>.*?{each})" for each in segments[1:-1] if each)
+    middle = "".join(f"(?>.*?{segment})" for segment in segments[1:-1] if segment)
     end = f".*{segments[-1]}" if len(segments) > 1 else ""
     expression = re.compile(f"{segments[0]}{middle}{end}", re.DOTALL)
     return lambda name: expression.fullmatch(name) is not None
@@ -104,7 +105,7 @@ def _ends(steps: Iterable[str | re.Pattern[str]], name: str, separator: str) -> 
     outer: list[tuple[set[int], set[int]]] = []  # of each open brace: where it began, where its alternatives ended
     for step in steps:
         if not isinstance(step, str):
-            at = {found.end() for position in at if (found := step.match(name, position))}
+            at = {match.end() for position in at if (match := step.match(name, position))}
         elif step == "*" and separator:
             at = {end for position in at for end in range(position, _segment_end(name, position, separator) + 1)}
         elif step in ("*", "**"):

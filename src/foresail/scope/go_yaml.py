@@ -70,7 +70,7 @@ def _values_in(node: yaml.Node, known: dict[int, int | None]) -> int:
         return found
     known[id(node)] = None
     parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
-    known[id(node)] = count = 1 + sum(_values_in(each, known) for each in parts)
+    known[id(node)] = count = 1 + sum(_values_in(item, known) for item in parts)
     return count
 
 
@@ -90,10 +90,10 @@ def resolved(text: str) -> str | None:
 
 
 def _integer(text: str) -> int | None:
-    found = _INTEGER.fullmatch(text)
-    if found is None:
+    match = _INTEGER.fullmatch(text)
+    if match is None:
         return None
-    sign, digits = found.groups()
+    sign, digits = match.groups()
     is_octal = digits.startswith("0") and digits[1:].isdecimal()
     value = int(digits, 8 if is_octal else 0) * (-1 if sign == "-" else 1)
     return value if _LEAST <= value <= _GREATEST else None

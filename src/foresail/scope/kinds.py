@@ -138,10 +138,10 @@ def scoped_kinds(spec: BackupSpec, discovery: Discovery, namespaces: NamespaceFi
 def scoped_names(names: Collection[str], discovery: Discovery, *, namespaced: bool) -> frozenset[str]:
     """Return the full names of a scoped list; kinds of the other scope are dropped, unknown names stay."""
     found: set[str] = set()
-    for each in names:
-        kind = None if each == "*" else discovery.resolve(each)
+    for name in names:
+        kind = None if name == "*" else discovery.resolve(name)
         if kind is None:
-            found.add(each)
+            found.add(name)
         elif kind.namespaced == namespaced:
             found.add(kind.full_name)
     return frozenset(found)

@@ -36,7 +36,7 @@ def malformed_alternative(selectors: Iterable[LabelSelector] | None) -> str | No
 
     Velero crashes on it. The Backup stays InProgress, and so long Velero 1.18 starts no other one.
     """
-    return next((problem for each in selectors or () if (problem := selector_problem(each))), None)
+    return next((problem for selector in selectors or () if (problem := selector_problem(selector))), None)
 
 
 def _is_key(key: str) -> bool:

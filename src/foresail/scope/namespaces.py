@@ -60,10 +60,12 @@ def namespace_filter(
     included: Collection[str], excluded: Collection[str], existing: Collection[str], release: Release = LATEST
 ) -> NamespaceFilter:
     """Return the filter of a spec in a cluster with these namespaces; `excluded` has those with the label too."""
-    includes, excludes = frozenset(included) or frozenset({"*"}), frozenset(excluded)
+    includes = frozenset(included) or frozenset({"*"})
+    excludes = frozenset(excluded)
     expanded = release.expands_patterns and "*" not in includes and any(map(has_wildcard, (*includes, *excludes)))
     if expanded:
-        includes, excludes = _expanded(includes, existing), _expanded(excludes, existing)
+        includes = _expanded(includes, existing)
+        excludes = _expanded(excludes, existing)
     whole = [frozenset(), frozenset({"*"}), *([frozenset(existing)] if release.expands_patterns else [])]
     everything = not excludes and includes in whole
     return NamespaceFilter(includes, excludes, everything, expanded)

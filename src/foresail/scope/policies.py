@@ -148,8 +148,8 @@ def policies_of(data: Mapping[str, str] | None, release: Release = LATEST) -> Po
         raise PolicyError("the ConfigMap must have exactly one key")
     try:
         policies = msgspec.convert(_without_nulls(go_yaml.load(next(iter(data.values())))), Policies)
-        for each in policies.volume_policies:
-            capacity_range(each.conditions.capacity)
+        for policy in policies.volume_policies:
+            capacity_range(policy.conditions.capacity)
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise PolicyError(str(error)) from error
     for problem in _problems(policies):
@@ -167,7 +167,7 @@ _MAPS = ("matchLabels", "pvcLabels", "volumeAttributes")
 def _without_nulls(value: Any, field: str = "", *, is_condition: bool = False) -> Any:  # noqa: ANN401  any YAML
     """Return plain texts, without nulls: as in Go, a null leaves a field unset, and is empty as a value of a map."""
     if isinstance(value, list):
-        return [_without_nulls(each, is_condition=is_condition) for each in value if each is not None]
+        return [_without_nulls(document, is_condition=is_condition) for document in value if document is not None]
     if isinstance(value, dict):
         if field == "conditions":
             _check_conditions(value)
@@ -282,11 +282,11 @@ def _selection_problems(resource_filter: ResourceFilter) -> Iterator[str]:
 def _is_new(policies: Policies) -> bool:
     """Whether a policy has what releases before 1.18 refuse."""
     return bool(policies.cluster_scoped_filter_policy or policies.namespaced_filter_policies) or any(
-        each.action.type == "custom"
-        or each.conditions.pvc_phase
-        or each.conditions.pvc_volume_mode
-        or each.conditions.pvc_access_modes
-        for each in policies.volume_policies
+        policy.action.type == "custom"
+        or policy.conditions.pvc_phase
+        or policy.conditions.pvc_volume_mode
+        or policy.conditions.pvc_access_modes
+        for policy in policies.volume_policies
     )
 
 
@@ -334,9 +334,9 @@ class ObjectFilters:
         cluster = policies.cluster_scoped_filter_policy if policies else None
         self.cluster = _by_kind(cluster.resource_filters, discovery) if cluster else None
         self.namespaced = {
-            pattern: _by_kind(each.resource_filters, discovery)
-            for each in (policies.namespaced_filter_policies if policies else ())
-            for pattern in each.namespaces
+            pattern: _by_kind(policy.resource_filters, discovery)
+            for policy in (policies.namespaced_filter_policies if policies else ())
+            for pattern in policy.namespaces
         }
 
     def of_namespace(self, namespace: str) -> dict[str, ResourceFilter] | None:
@@ -352,11 +352,11 @@ class ObjectFilters:
 
 def _by_kind(filters: Collection[ResourceFilter], discovery: Discovery) -> dict[str, ResourceFilter]:
     found: dict[str, ResourceFilter] = {}
-    for each in filters:
-        if each.is_catch_all:
-            found["*"] = each
+    for resource_filter in filters:
+        if resource_filter.is_catch_all:
+            found["*"] = resource_filter
             continue
-        for name in each.kinds:
+        for name in resource_filter.kinds:
             kind = discovery.resolve_plain(name)
-            found[kind.full_name if kind else name] = each
+            found[kind.full_name if kind else name] = resource_filter
     return found

@@ -54,7 +54,7 @@ def _is_set(words: Iterable[str], flag: str) -> bool:
     """Whether a flag without or with a value is true; the last one counts."""
     found = [
         value in _TRUE if equals else True
-        for name, equals, value in (each.partition("=") for each in words)
+        for name, equals, value in (word.partition("=") for word in words)
         if name == flag
     ]
     return bool(found) and found[-1]
@@ -62,9 +62,9 @@ def _is_set(words: Iterable[str], flag: str) -> bool:
 
 def flag_value(words: Sequence[str], flag: str) -> str:
     """Return the value of a flag, written as `--flag=value` or as `--flag value`; the last one counts."""
-    found = ""
+    text = ""
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
         if name == flag:
-            found = value if equals else following
-    return found
+            text = value if equals else following
+    return text

@@ -32,20 +32,21 @@ def problems(
     excluded_namespaces = (*(spec.excluded_namespaces or ()), *excluded_by_label)
     found += _in_both("namespaces", spec.included_namespaces, excluded_namespaces, star=False)
     names = {*(spec.included_namespaces or ()), *excluded_namespaces}
-    invalid = [each for each in sorted(names) if not is_pattern(each, release)]
+    invalid = [name for name in sorted(names) if not is_pattern(name, release)]
     return found + [f"{each!r} is no namespace name or pattern" for each in invalid]
 
 
 def crash(spec: BackupSpec) -> str | None:
     """Return what makes Velero crash when it collects namespaces; None if nothing does."""
-    found = malformed_alternative(spec.or_label_selectors)
-    if found is None:
+    text = malformed_alternative(spec.or_label_selectors)
+    if text is None:
         return None
-    return f"a selector of orLabelSelectors is malformed ({found}): Velero crashes, and all later backups wait"
+    return f"a selector of orLabelSelectors is malformed ({text}): Velero crashes, and all later backups wait"
 
 
 def _in_both(what: str, included: Collection[str] | None, excluded: Collection[str] | None, *, star: bool) -> list[str]:
-    includes, excludes = set(included or ()), set(excluded or ())
+    includes = set(included or ())
+    excludes = set(excluded or ())
     found = []
     if "*" in includes and len(includes) > 1:
         found.append(f"the included {what} have names beside *")

@@ -217,19 +217,19 @@ def pod_volumes(
     spec: BackupSpec, pod: Body, claims: Claims | None = None, policies: Policies | None = None
 ) -> list[str]:
     """Return the volumes of a pod that Velero chooses for file-system backup."""
-    found = []
-    for each in pod["spec"].get("volumes") or ():
-        name = each["name"]
-        if any(kind in each for kind in _WITHOUT_DATA) or name.startswith("default-token"):
+    items = []
+    for item in pod["spec"].get("volumes") or ():
+        name = item["name"]
+        if any(kind in item for kind in _WITHOUT_DATA) or name.startswith("default-token"):
             continue
-        source = (each.get("persistentVolumeClaim") or {}).get("claimName")
-        claim, volume = (claims or {}).get(source, (_NO_CLAIM, None)) if source else (_NO_CLAIM, {"spec": each})
+        source = (item.get("persistentVolumeClaim") or {}).get("claimName")
+        claim, volume = (claims or {}).get(source, (_NO_CLAIM, None)) if source else (_NO_CLAIM, {"spec": item})
         action = matched_action(policies, claim, volume)
         if policies is not None and volume is None and action is None:
             continue  # an error: see `is_unjudged`
         if action == "fs-backup" or (action is None and uses_file_system(spec, pod, name)):
-            found.append(name)
-    return found
+            items.append(name)
+    return items
 
 
 def is_unjudged(item: Item, policies: Policies | None, release: Release) -> bool:
@@ -242,15 +242,15 @@ def is_unjudged(item: Item, policies: Policies | None, release: Release) -> bool
     if not release.has_filter_policies:
         return True
     return item.key.kind == PODS and any(
-        not each or matched_action(policies, each, None) is None for each in item.unbound
+        not document or matched_action(policies, document, None) is None for document in item.unbound
     )
 
 
 def matched_action(policies: Policies | None, claim: Body, volume: Body | None) -> str | None:
     """Return the action of the first volume policy that matches; None if none does."""
-    for each in policies.volume_policies if policies else ():
-        if _meets(each.conditions, claim, volume):
-            return each.action.type
+    for policy in policies.volume_policies if policies else ():
+        if _meets(policy.conditions, claim, volume):
+            return policy.action.type
     return None
 
 
@@ -274,7 +274,7 @@ def _use(pod: Body, volume: str) -> str:
     """Return how the containers of a pod use a volume; a device counts before a mount, as in Velero."""
     containers = pod["spec"].get("containers") or ()
     for how in ("volumeDevices", "volumeMounts"):
-        if any(each["name"] == volume for container in containers for each in container.get(how) or ()):
+        if any(item["name"] == volume for container in containers for item in container.get(how) or ()):
             return how
     return ""
 
@@ -288,12 +288,14 @@ def _why_no_file_system(spec: BackupSpec, mounted: Collection[tuple[Body, str]])
 
 
 def _all_mounts(pods: Collection[Body], claim: Body) -> list[tuple[Body, str]]:
-    return [(pod, each) for pod in pods for each in _mounts(pod, claim["metadata"]["name"])]
+    return [(pod, mount) for pod in pods for mount in _mounts(pod, claim["metadata"]["name"])]
 
 
 def _mounts(pod: Body, claim: str) -> list[str]:
     volumes = pod["spec"].get("volumes") or ()
-    return [each["name"] for each in volumes if (each.get("persistentVolumeClaim") or {}).get("claimName") == claim]
+    return [
+        volume["name"] for volume in volumes if (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim
+    ]
 
 
 def _meets(conditions: Conditions, claim: Body, volume: Body | None) -> bool:
@@ -338,7 +340,8 @@ def _meets_csi(conditions: Conditions, csi: Body | None) -> bool:
 
 def _meets_claim(conditions: Conditions, claim: Body) -> bool:
     labels = claim["metadata"].get("labels") or {}
-    spec, phase = claim.get("spec") or {}, (claim.get("status") or {}).get("phase", "")
+    spec = claim.get("spec") or {}
+    phase = (claim.get("status") or {}).get("phase", "")
     if any(labels.get(key) != value for key, value in conditions.pvc_labels.items()):
         return False
     if conditions.pvc_phase and phase not in conditions.pvc_phase:

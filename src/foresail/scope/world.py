@@ -54,7 +54,7 @@ class World:
     @property
     def namespaces(self) -> list[Item]:
         """The namespaces."""
-        return [each for each in self.items if each.key.kind == NAMESPACES]
+        return [item for item in self.items if item.key.kind == NAMESPACES]
 
 
 def world_of(discovery: Discovery, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> World:
@@ -62,7 +62,7 @@ def world_of(discovery: Discovery, objects: Iterable[tuple[str, Mapping[str, Any
     pairs = [(kind, each) for kind, each in objects]
     links = _Links(pairs)
     items = tuple(_item(kind, each, links) for kind, each in pairs)
-    return World(discovery, items, {each.key: each for each in items})
+    return World(discovery, items, {item.key: item for item in items})
 
 
 def _item(kind: str, body: Mapping[str, Any], links: "_Links") -> Item:
@@ -88,7 +88,8 @@ class _Links:
         self.claims: dict[tuple[str, str], Mapping[str, Any]] = {}
         self.volumes: set[str] = set()
         for kind, body in objects:
-            namespace, name = body["metadata"].get("namespace", ""), body["metadata"]["name"]
+            namespace = body["metadata"].get("namespace", "")
+            name = body["metadata"]["name"]
             if kind == CLUSTER_ROLE_BINDINGS:
                 self._bind(name, body)
             elif kind == PODS and is_running(body):
@@ -118,7 +119,7 @@ class _Links:
         elif key.kind == CLAIMS and is_bound(body):
             yield ItemKey(VOLUMES, "", body["spec"]["volumeName"])
             yield from self.running_pods[key.namespace, key.name]
-            yield from (each for each in self.groups[key.namespace, _group(body)] if each != key)
+            yield from (item_key for item_key in self.groups[key.namespace, _group(body)] if item_key != key)
         elif key.kind == SERVICE_ACCOUNTS:
             yield from self.bindings[key.namespace, key.name]
 
@@ -135,8 +136,8 @@ class _Links:
 def claims_of(pod: Mapping[str, Any]) -> list[str]:
     """Return the names of the claims that a pod mounts."""
     volumes = pod["spec"].get("volumes") or ()
-    names = [(each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes]
-    return [each for each in names if each]
+    names = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
+    return [name for name in names if name]
 
 
 def is_running(pod: Mapping[str, Any]) -> bool:

@@ -196,7 +196,8 @@ class SelfService:
     def _watched_of_locations(self) -> Iterator[Informer]:
         if self._secrets is None:
             return
-        known, own = self.cluster, self.locations
+        known = self.cluster
+        own = self.locations
         yield _watch(own.kind, nonadmin.Location, tenant_location_row, known.tenant_locations)(
             self._keys_for_tenant_location, own.location_changed
         )
@@ -217,7 +218,8 @@ class SelfService:
 
     def _keys_of_records(self) -> Informer:
         """Watch one Secret by its name: the ServiceAccount may read no other."""
-        where, name = self.cluster.velero_namespace, SECRET_NAME
+        where = self.cluster.velero_namespace
+        name = SECRET_NAME
         spec = WatchSpec(SECRET, KeySecret, keyring_row, where, fields=f"metadata.name={name}")
         return Informer(spec, self.cluster.keyrings, self.adoption.keys_for_keyring)
 

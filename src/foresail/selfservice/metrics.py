@@ -103,17 +103,20 @@ class SelfServiceMetrics(Collector):
 
     def changed(self, family: Family, change: Change[RequestRow]) -> None:
         """Count each condition of a request that has come to say something new."""
-        old, new, namespace = change.old, change.new, change.key.namespace
-        before, after = _deletion_failed(old), _deletion_failed(new)
+        old = change.old
+        new = change.new
+        namespace = change.key.namespace
+        before = _deletion_failed(old)
+        after = _deletion_failed(new)
         _shift(self._failing, (namespace,) if before else None, (namespace,) if after else None)
         _shift(self._waiting_requests, _waits_for(family, old), _waits_for(family, new))
         if change.initial or new is None:
             return
-        for each in changed(old.status if old is not None else _NOTHING, new.status):
-            name = _COUNTED.get((each.type, each.status))
-            is_removal = each.type == ACCEPTED and each.reason == family.not_found
+        for condition in changed(old.status if old is not None else _NOTHING, new.status):
+            name = _COUNTED.get((condition.type, condition.status))
+            is_removal = condition.type == ACCEPTED and condition.reason == family.not_found
             if name is not None and not is_removal:
-                self._count(name, (namespace, family.kind.name, each.reason))
+                self._count(name, (namespace, family.kind.name, condition.reason))
         if after and after != before:  # each attempt is reported with the time of the next
             self._count("failed_deletions", (namespace,))
 
@@ -124,7 +127,8 @@ class SelfServiceMetrics(Collector):
 
     def waited(self, family: Family, change: Change[VeleroRow]) -> None:
         """Keep who waits for Velero, and measure how long one waited that Velero has just begun with."""
-        before, after = _waits(family, change.old), _waits(family, change.new)
+        before = _waits(family, change.old)
+        after = _waits(family, change.new)
         _shift(self._waiting, before, after)
         if before is None or after is not None or change.new is None:
             return
@@ -182,14 +186,14 @@ class SelfServiceMetrics(Collector):
         yield from self._fullness()
 
     def _fullness(self) -> Iterable[Iterable[Metric]]:
-        found: list[_Fullness] = []
+        fullness: list[_Fullness] = []
         for number, key in enumerate(tuple(self._namespaces), start=1):
             each = self._fullness_of(key)
             if each is not None:
-                found.append(each)
+                fullness.append(each)
             if number % _TURN == 0:
                 yield ()
-        yield _fullness_families(found)
+        yield _fullness_families(fullness)
 
     def _fullness_of(self, key: Key) -> "_Fullness | None":
         row = self._namespaces.get(key)
@@ -201,7 +205,7 @@ class SelfServiceMetrics(Collector):
             return _Fullness(key.name, stored, active, None, None) if stored else None
         if quotas.stored is not None and stored >= quotas.stored:
             instant = self.now()
-            expired = sum(each <= instant for each in self._expirations(row.uid))
+            expired = sum(expiration <= instant for expiration in self._expirations(row.uid))
             stored = counted(stored, expired, quotas.stored)
         return _Fullness(key.name, stored, active, quotas.stored, quotas.active)
 
@@ -227,10 +231,10 @@ class _Fullness(NamedTuple):
 
 
 def _states_family(name: str, meaning: str, counts: Mapping[str, int]) -> Metric:
-    found = GaugeMetricFamily(f"foresail_selfservice_{name}", meaning, labels=("state",))
+    family = GaugeMetricFamily(f"foresail_selfservice_{name}", meaning, labels=("state",))
     for state, count in sorted(counts.items()):
-        found.add_metric((state,), count)
-    return found
+        family.add_metric((state,), count)
+    return family
 
 
 def _fullness_families(found: Iterable[_Fullness]) -> Iterable[Metric]:
@@ -242,13 +246,13 @@ def _fullness_families(found: Iterable[_Fullness]) -> Iterable[Metric]:
     limit = GaugeMetricFamily(
         "foresail_selfservice_quota", "Quota of backups of a namespace.", labels=("namespace", "which")
     )
-    for each in found:
-        used.add_metric((each.namespace, "stored"), each.stored)
-        used.add_metric((each.namespace, "active"), each.active)
-        if each.most_stored is not None:
-            limit.add_metric((each.namespace, "stored"), each.most_stored)
-        if each.most_active is not None:
-            limit.add_metric((each.namespace, "active"), each.most_active)
+    for fullness in found:
+        used.add_metric((fullness.namespace, "stored"), fullness.stored)
+        used.add_metric((fullness.namespace, "active"), fullness.active)
+        if fullness.most_stored is not None:
+            limit.add_metric((fullness.namespace, "stored"), fullness.most_stored)
+        if fullness.most_active is not None:
+            limit.add_metric((fullness.namespace, "active"), fullness.most_active)
     yield from (used, limit)
 
 

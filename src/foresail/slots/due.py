@@ -50,11 +50,13 @@ def due_and_upcoming(cron: Schedule, base: datetime, now: datetime) -> tuple[dat
     the rare day that is within five years by now.
     """
     found = outlook(cron, base, now)
-    due, last = found.due, found.due or base
+    due = found.due
+    last = found.due or base
     while found.upcoming is None and last < now:
         last = min(last + _SEARCH_SPAN, now)
         found = outlook(cron, last, now)
-        due, last = found.due or due, found.due or last
+        due = found.due or due
+        last = found.due or last
     return due, found.upcoming
 
 

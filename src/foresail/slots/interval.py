@@ -46,9 +46,9 @@ _FEWEST_FIRES = 24
 @lru_cache(20_000)
 def _longest_gap(cron: Schedule, start: datetime) -> timedelta | None:
     fires = list[datetime]()
-    for each in islice(fires_after(cron, start), _A_DAY_OF_FIRES):
-        fires.append(each)
-        if each - start > COMPARED_AHEAD and len(fires) >= _FEWEST_FIRES:  # the gap before it counts too
+    for instant in islice(fires_after(cron, start), _A_DAY_OF_FIRES):
+        fires.append(instant)
+        if instant - start > COMPARED_AHEAD and len(fires) >= _FEWEST_FIRES:  # the gap before it counts too
             break
     gaps = [later - earlier for earlier, later in pairwise(fires)]
     if len(fires) == _A_DAY_OF_FIRES:  # the days without a fire may come later
@@ -71,7 +71,8 @@ def _gaps_of_days(cron: Schedule, start: datetime) -> Iterator[timedelta]:
 
 @lru_cache(20_000)
 def _longest_between_runs(cron: Schedule, slot: datetime, timing: Timing) -> timedelta | None:
-    found, first = list[timedelta](), slot
+    found = list[timedelta]()
+    first = slot
     for _ in range(_MOST_RUNS):
         placed = place(cron, slot, slot + timing.offset, timing)
         if placed.upcoming is None or placed.starts is None or slot - first > COMPARED_AHEAD:

@@ -104,7 +104,8 @@ def _windows(wire: ScheduleWindows, zone: str) -> Windows | str:
 
 
 def _window(wire: ScheduleWindow, zone: str) -> Window | str:
-    length, zone = _positive(wire.duration), wire.time_zone or zone
+    length = _positive(wire.duration)
+    zone = wire.time_zone or zone
     if length is None or length > _LONGEST_WINDOW:
         return f"duration {wire.duration!r} is not a duration from 1m to 744h, such as 8h"
     if length % MINUTE:

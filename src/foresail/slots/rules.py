@@ -159,7 +159,7 @@ def _ahead(schedule: Recurring, previous: Observed | None, future: dict[str, dat
     """Return the latest time that was cleared, until a later run is recorded."""
     before = instant(previous.ahead) if previous else None
     times = [each for field, each in future.items() if field != "creationTimestamp"]
-    latest = max((each for each in (before, *times) if each is not None), default=None)
+    latest = max((moment for moment in (before, *times) if moment is not None), default=None)
     run = schedule.last_backup if "lastBackup" not in future else None
     return "" if latest is None or (run is not None and run >= latest) else stamp(latest)
 

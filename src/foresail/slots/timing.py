@@ -85,7 +85,8 @@ def _place(cron: Schedule, base: datetime, now: datetime, timing: Timing) -> Pla
     since = timing.starts(last) if last is not None else None
     is_due = since is not None and _may_run(timing, since, now)
     due = last if is_due else None
-    upcoming, is_decided = following, True
+    upcoming = following
+    is_decided = True
     if timing.skips_outside and following is not None:
         upcoming, is_decided = _first_inside(cron, following, now, timing)
     starts = timing.starts(upcoming) if upcoming is not None else None
@@ -138,18 +139,18 @@ def first_start(cron: Schedule, after: datetime, now: datetime, timing: Timing |
 
 def _ends_of_waiting(cron: Schedule, base: datetime, timing: Timing, now: datetime) -> list[datetime | None]:
     """Return when the slots since the last run, of which one is due, may start again or are recorded as not run."""
-    found: list[datetime | None] = []
+    instants: list[datetime | None] = []
     first = outlook(cron, base, base).upcoming
     start = timing.starts(first) if first is not None else None
     if start is not None and timing.deadline is not None:
-        found.append(start + timing.deadline + SECOND)
+        instants.append(start + timing.deadline + SECOND)
     if timing.windows is not None:
         at = whole(now)
         if timing.windows.skips:
-            found.append(next_closing(timing.windows, at))
+            instants.append(next_closing(timing.windows, at))
         elif not timing.windows.is_open(at):
-            found.append(next_opening(timing.windows, at))
-    return found
+            instants.append(next_opening(timing.windows, at))
+    return instants
 
 
 def _reached(windows: Windows | None, after: datetime, now: datetime) -> datetime | None:
@@ -190,11 +191,11 @@ def _not_run(
         if before is None:
             return None
         last = before
-    found = NotRun(last)
+    run = NotRun(last)
     for slot in islice(takewhile(lambda each: each <= last, fires_after(cron, base)), _MOST_COUNTED):
         field = _why(slot, timing, now)
-        found = msgspec.structs.replace(found, **{field: getattr(found, field) + 1})
-    return found if found.outside or found.expired else None
+        run = msgspec.structs.replace(run, **{field: getattr(run, field) + 1})
+    return run if run.outside or run.expired else None
 
 
 def _why(slot: datetime, timing: Timing, now: datetime) -> str:

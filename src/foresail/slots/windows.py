@@ -73,8 +73,8 @@ def last_inside(windows: Windows, at: datetime, after: datetime) -> datetime | N
     for day in range(last, first - 1, -1):
         earlier = _open_minutes(windows, day) & (2 << minute) - 1
         if earlier:
-            found = min(at, _instant(day, earlier.bit_length()) - SECOND)
-            return found if found > after else None
+            instant = min(at, _instant(day, earlier.bit_length()) - SECOND)
+            return instant if instant > after else None
         minute = _MINUTES - 1
     return None
 
@@ -97,14 +97,14 @@ def is_open_since(windows: Windows, since: datetime, until: datetime) -> bool:
 def _open_minutes(windows: Windows, day: int) -> int:
     """Return the minutes of a day at which runs may start."""
     found = 0 if windows.allowed else _WHOLE_DAY
-    for each in windows.allowed:
+    for window in windows.allowed:
         if found == _WHOLE_DAY:
             break
-        found |= _covered(each, day)
-    for each in windows.excluded:
+        found |= _covered(window, day)
+    for window in windows.excluded:
         if not found:
             break
-        found &= ~_covered(each, day)
+        found &= ~_covered(window, day)
     return found
 
 

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 import msgspec
 
 from foresail.api.policy import SelfServicePolicy, SelfServicePolicySpec
-from foresail.api.selectors import selects
+from foresail.api.selectors import precedence, selects
 from foresail.plan import Key, Keyed
 from foresail.tenancy.namespaces import NOT_LABELLED, AdmissionLabels
 
@@ -64,13 +64,12 @@ def policy_for(
 ) -> PolicyRow | None:
     """Return the policy of a namespace; None if it has no self-service.
 
-    Of those that match, the highest priority applies; of equals, the first by name. What the cluster itself lives in
-    (`kube-*`) and the namespaces in `never`, Velero's and ours, have no policy.
+    What the cluster itself lives in (`kube-*`) and the namespaces in `never`, Velero's and ours, have no policy.
     """
     if is_out_of_reach(namespace, never):
         return None
     matching = (policy for policy in policies if selects(policy.spec.namespace_selector, labels))
-    return min(matching, key=lambda policy: (-policy.spec.priority, policy.name), default=None)
+    return min(matching, key=lambda policy: precedence(policy.spec.priority, policy.name), default=None)
 
 
 def admission_labels(

@@ -80,7 +80,8 @@ def origin_namespace(family: str) -> str:
 
 def owner_of(annotations: Mapping[str, str], family: str) -> Key | None:
     """Return the tenant's object by the names in the record of a Velero object; None if it has no record."""
-    name, namespace = annotations.get(origin_name(family)), annotations.get(origin_namespace(family))
+    name = annotations.get(origin_name(family))
+    namespace = annotations.get(origin_namespace(family))
     return Key(sys.intern(namespace), name) if name and namespace else None
 
 

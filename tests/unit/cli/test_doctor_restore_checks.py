@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Named
 from foresail.api.restore_check import CheckResult, CheckRun, RestoreCheckStatus, Result
-from foresail.cli.doctor.evidence import CheckSeen, Named
+from foresail.cli.doctor.evidence import CheckSeen
 from foresail.cli.doctor.restore_checks import restore_checks
 from foresail.plan import Key
 from tests.unit.cli.test_doctor import APART, HEALTHY, NOW, OPERATOR

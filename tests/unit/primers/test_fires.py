@@ -10,8 +10,9 @@ from foresail.cron import Dialect, Schedule, parse
 from foresail.cron.shift import Shifted
 from foresail.primers.decide import decide
 from foresail.primers.fires import Fires, duty_cycle, fires, shifted
-from foresail.primers.reasons import Because, Reason
+from foresail.primers.reasons import Reason
 from foresail.primers.rows import LONGEST_SCHEDULE, CronJobRow, cron_job_row
+from foresail.reporting import Because
 from tests.unit.primers.rows import cron_job, primer, primer_view
 from tests.unit.primers.test_shape import MEGABYTE, kept_after
 

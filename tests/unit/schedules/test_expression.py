@@ -5,10 +5,11 @@ import time
 import pytest
 
 from foresail.cron import CalendarSchedule, Dialect
+from foresail.reporting import Because
 from foresail.schedules.decide import decide
 from foresail.schedules.expression import diff_dialects, parse_expression
 from foresail.schedules.observe import VeleroServer
-from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import judge
 from foresail.schedules.status import UNKNOWN
 from foresail.slots.observed import Observed

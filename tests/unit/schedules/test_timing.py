@@ -45,9 +45,9 @@ def offset_of(rule: PolicyRow, name: str = "daily") -> timedelta:
     return timing.offset
 
 
-def reasons(verdict: Verdict) -> list[Reason]:
+def reasons(verdict: Verdict) -> list[str]:
     """Return the reasons of the Events."""
-    return [each.reason for each in reasons_to_report(verdict)]
+    return [because.reason for because in reasons_to_report(verdict)]
 
 
 # Spread

@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.authorization import Discovery
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Named
 from foresail.cli.errors import (
     CommandError,
     NotAllowedError,
@@ -55,13 +55,9 @@ class _Counted(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-class _Item(msgspec.Struct):
-    metadata: Metadata
-
-
 class _Names(msgspec.Struct):
     metadata: ListMetadata = msgspec.field(default_factory=ListMetadata)
-    items: list[_Item] | None = None
+    items: list[Named] | None = None
 
 
 class Cluster:
@@ -117,19 +113,20 @@ class Cluster:
 
     async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
         pages = await self._pages(kind, namespace, selection)
-        return pages if isinstance(pages, Failure) else [each for page in pages for each in page.items or ()]
+        return pages if isinstance(pages, Failure) else [item for page in pages for item in page.items or ()]
 
     async def _pages(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[Page] | Failure:
-        found, size = list[Page](), 0
+        pages = list[Page]()
+        size = 0
         async for page in read_pages(self._client, kind, namespace, Page, selection):
             if isinstance(page, Failure):
                 return page
-            found.append(self._kept_of(page))
-            size += sum(len(memoryview(each)) for each in found[-1].items or ())
+            pages.append(self._kept_of(page))
+            size += sum(len(memoryview(item)) for item in pages[-1].items or ())
             most = self._most_bytes(namespace)
             if most is not None and size > most:
                 raise too_large(kind, namespace, f"its objects have more than {in_units(most)}")
-        return found
+        return pages
 
     def _kept_of(self, page: Page) -> Page:
         """Return what is kept of a page."""

@@ -86,14 +86,15 @@ def _argo_cd(metadata: ManagedMetadata) -> ManagingTool | None:
     labels = metadata.labels or {}
     marks = {**labels, **(metadata.annotations or {})}
     marked = [marks[key] for key in _ARGO if key in marks]
-    if not marked and all(each.manager != _ARGO_MANAGER for each in metadata.managed_fields):
+    if not marked and all(field.manager != _ARGO_MANAGER for field in metadata.managed_fields):
         return None
     name = marked[0].partition(":")[0] if marked else labels.get("app.kubernetes.io/instance", "")
     return ManagingTool("Argo CD", f"Application {name}" if name else "", has_values=_is_of_chart(labels))
 
 
 def _helm(metadata: ManagedMetadata) -> ManagingTool | None:
-    labels, annotations = metadata.labels or {}, metadata.annotations or {}
+    labels = metadata.labels or {}
+    annotations = metadata.annotations or {}
     name = annotations.get("meta.helm.sh/release-name", "")
     if not name and labels.get("app.kubernetes.io/managed-by") != "Helm":
         return None

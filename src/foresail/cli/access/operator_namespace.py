@@ -22,4 +22,4 @@ async def operator_namespaces(cluster: Cluster, given: str | None) -> set[str]:
     except CommandError as error:
         hint(f"the operator's namespace is not known ({error.problem}); specify it with --operator-namespace")
         return set()
-    return {str(_any.decode(each)["metadata"]["namespace"]) for each in listed}
+    return {str(_any.decode(raw)["metadata"]["namespace"]) for raw in listed}

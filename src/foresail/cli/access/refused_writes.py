@@ -64,7 +64,8 @@ def _latest(listed: Iterable[msgspec.Raw], instant: datetime) -> dict[_Subject, 
     for event in map(_event.decode, listed):
         if event.event_time is None or instant - utc(event.event_time) > _CURRENT:
             continue
-        about, refused = event.involved_object, RefusedWrite(utc(event.event_time), event.message)
+        about = event.involved_object
+        refused = RefusedWrite(utc(event.event_time), event.message)
         if about not in found or found[about].at < refused.at:
             found[about] = refused
     return found

@@ -48,5 +48,5 @@ async def together() -> AsyncIterator[Together]:
 async def all_of(readings: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Return the results in order."""
     async with together() as tasks:
-        running = [tasks.begin(each) for each in readings]
-    return [each.result() for each in running]
+        running = [tasks.begin(reading) for reading in readings]
+    return [task.result() for task in running]

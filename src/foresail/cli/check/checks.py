@@ -43,12 +43,13 @@ def get(args: argparse.Namespace) -> int:
     """Print RestoreChecks with their last results."""
     if args.names and args.all_namespaces:
         raise UsageError(f"RestoreCheck {args.names[0]}: names cannot be combined with -A", "specify -n NAMESPACE")
-    found = on_cluster(args, lambda cluster: _read(cluster, args))
+    items = on_cluster(args, lambda cluster: _read(cluster, args))
     if not is_table(args.output):
-        print(as_text(found, args.output))
-    elif found:
-        width, is_wide = terminal_width(sys.stdout), args.output == "wide"
-        print(check_table(found, now(), wide=is_wide, width=width, with_namespace=args.all_namespaces))
+        print(as_text(items, args.output))
+    elif items:
+        width = terminal_width(sys.stdout)
+        is_wide = args.output == "wide"
+        print(check_table(items, now(), wide=is_wide, width=width, with_namespace=args.all_namespaces))
     else:
         place = "" if args.all_namespaces else f" in namespace {args.namespace}"
         print(f"No RestoreChecks found{place}", file=sys.stderr)
@@ -68,17 +69,17 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def check_table(
-    found: Sequence[Check], at: datetime, *, wide: bool, width: int | None, with_namespace: bool = False
+    checks: Sequence[Check], at: datetime, *, wide: bool, width: int | None, with_namespace: bool = False
 ) -> str:
     """Return a row for each check."""
     header = (*(("NAMESPACE",) if with_namespace else ()), *_SHORT, *(("MESSAGE",) if wide else ()))
     rows = [
         (
-            *((each["metadata"]["namespace"],) if with_namespace else ()),
-            *check_cells(each, at),
-            *((_last(each).get("message", ""),) if wide else ()),
+            *((check["metadata"]["namespace"],) if with_namespace else ()),
+            *check_cells(check, at),
+            *((_last(check).get("message", ""),) if wide else ()),
         )
-        for each in found
+        for check in checks
     ]
     return table(header, rows) if wide else fitted(header, rows, width, ("BACKUP", "NAME", "NAMESPACE"))
 
@@ -108,7 +109,8 @@ def explained(check: Check, record: Mapping[str, Any]) -> str:
 
 def facts(check: Check) -> list[tuple[str, str]]:
     """Return the state of a check and its last result, each with its name."""
-    last, ready = _last(check), condition(check, "Ready")
+    last = _last(check)
+    ready = condition(check, "Ready")
     found = [
         ("Name", str(check["metadata"]["name"])),
         ("Status", f"{ready.get('reason', 'not served yet')}: {ready.get('message', 'no operator has seen it')}"),
@@ -150,7 +152,7 @@ def problems(check: Check, record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return each problem of the last result with its reason; how many are left out comes last, without one."""
     last = _last(check)
     listed = record.get("problems") or last.get("problems") or ()
-    found = [(str(each.get("reason")), str(each.get("message"))) for each in listed]
+    found = [(str(item.get("reason")), str(item.get("message"))) for item in listed]
     if last and not found and last["result"] == "Fail":
         found = [(str(last["reason"]), str(last["message"]))]
     more = record.get("problemCount", 0) - len(found)
@@ -159,12 +161,13 @@ def problems(check: Check, record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 async def _read(cluster: Cluster, args: argparse.Namespace) -> list[dict[str, Any]]:
     if args.names:
-        return [await read_check(cluster, Key(args.namespace, each)) for each in args.names]
+        return [await read_check(cluster, Key(args.namespace, name)) for name in args.names]
     return await read_checks(cluster, "" if args.all_namespaces else args.namespace)
 
 
 async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
-    key, until = Key(args.namespace, args.name), deadline(args.timeout)
+    key = Key(args.namespace, args.name)
+    until = deadline(args.timeout)
     before = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
     if (before.get("spec") or {}).get("suspend"):
         raise CommandError(f"RestoreCheck {key} is suspended", "set spec.suspend to false")
@@ -193,13 +196,13 @@ async def read_check(cluster: Cluster, key: Key) -> dict[str, Any]:
 
 async def read_checks(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
     """Read all RestoreChecks of a namespace, or of the cluster if that is empty."""
-    return [msgspec.json.decode(each) for each in await cluster.listed(RESTORE_CHECK, namespace)]
+    return [msgspec.json.decode(raw) for raw in await cluster.listed(RESTORE_CHECK, namespace)]
 
 
 async def read_check_rows(cluster: Cluster, namespace: str, at: datetime) -> list[CheckCells]:
     """Read the cells of all RestoreChecks of a namespace, or of the cluster; of tenants there may be many."""
-    found = await cluster.listed(RESTORE_CHECK, namespace)
-    return await in_thread(lambda: [_row(msgspec.json.decode(each), at) for each in found])
+    items = await cluster.listed(RESTORE_CHECK, namespace)
+    return await in_thread(lambda: [_row(msgspec.json.decode(raw), at) for raw in items])
 
 
 def _row(check: Check, at: datetime) -> CheckCells:
@@ -210,17 +213,17 @@ def _row(check: Check, at: datetime) -> CheckCells:
 async def read_evidence(cluster: Cluster, velero_namespace: str, check: Check) -> str:
     """Return the record of the last run as it was written; empty if there is none."""
     name = _last(check).get("evidence", "")
-    found = await cluster.if_there(CONFIG_MAP, Key(velero_namespace, name), _Evidence) if name else None
-    return (found.data or {}).get("record.json", "") if found is not None else ""
+    evidence = await cluster.if_there(CONFIG_MAP, Key(velero_namespace, name), _Evidence) if name else None
+    return (evidence.data or {}).get("record.json", "") if evidence is not None else ""
 
 
 async def read_history(cluster: Cluster, velero_namespace: str, check: Check) -> list[dict[str, Any]]:
     """Return the records of the runs whose evidence is kept, the newest first."""
     labels = f"{CHECK_LABEL}={check['metadata']['uid']}"
     listed = await cluster.listed(CONFIG_MAP, velero_namespace, labels)
-    maps = [msgspec.json.decode(each, type=_Evidence) for each in listed]
-    found = [read_record((each.data or {}).get("record.json", "")) for each in maps]
-    return sorted(filter(None, found), key=lambda each: str(each.get("started", "")), reverse=True)
+    maps = [msgspec.json.decode(raw, type=_Evidence) for raw in listed]
+    items = [read_record((evidence.data or {}).get("record.json", "")) for evidence in maps]
+    return sorted(filter(None, items), key=lambda item: str(item.get("started", "")), reverse=True)
 
 
 def is_of_tenant(check: Check) -> bool:

@@ -45,7 +45,7 @@ class Progress:
 def condition(check: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     """Return a condition of a check; empty if it has none of this type."""
     found = (check.get("status") or {}).get("conditions") or ()
-    return next((each for each in found if each["type"] == kind), {})
+    return next((item for item in found if item["type"] == kind), {})
 
 
 def progress(key: Key, check: Mapping[str, Any], request: str, waited: timedelta) -> Progress:
@@ -54,7 +54,8 @@ def progress(key: Key, check: Mapping[str, Any], request: str, waited: timedelta
     if status.get("handledRequest") == request:
         return Progress(has_ended=not status.get("run"), has_begun=True)
     ready = condition(check, "Ready")
-    reason, message = ready.get("reason"), str(ready.get("message", ""))
+    reason = ready.get("reason")
+    message = str(ready.get("message", ""))
     if reason in _BLOCKED and waited >= _SETTLED:
         raise CommandError(f"check {key} does not start: {message}", _BLOCKED[reason])
     if reason in _WAITS:
@@ -71,13 +72,16 @@ async def wait_for_result(
     cluster: Cluster, key: Key, request: str, before: Mapping[str, Any], until: datetime | None
 ) -> int:
     """Wait for the result of the run that serves a request; return 0 for a pass, raise the problem if not."""
-    began, said, own = now(), "", ""
+    began = now()
+    said = ""
+    own = ""
     earlier = {before.get("id")}
     while True:
-        found = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
-        status = found.get("status") or {}
-        last, run = status.get("last") or {}, (status.get("run") or {}).get("id", "")
-        step = progress(key, found, request, now() - began) if not own else Progress(has_begun=True)
+        document = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
+        status = document.get("status") or {}
+        last = status.get("last") or {}
+        run = (status.get("run") or {}).get("id", "")
+        step = progress(key, document, request, now() - began) if not own else Progress(has_begun=True)
         if step.has_begun:
             own = own or run
         else:
@@ -102,7 +106,8 @@ def _report_wait(key: Key, step: Progress, said: str, until: datetime | None) ->
 
 def _is_since(last: Mapping[str, Any], request: str) -> bool:
     """Whether a run that was never seen running started after the request, whose value is its time."""
-    started, requested = instant(str(last.get("started", ""))), instant(request)
+    started = instant(str(last.get("started", "")))
+    requested = instant(request)
     return started is not None and requested is not None and started >= requested
 
 

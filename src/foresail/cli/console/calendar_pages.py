@@ -30,19 +30,19 @@ spec:
 _MOST = 200
 
 
-def calendar(site: Site, found: Figures, schedules: Sequence[EvaluatedSchedule]) -> Html:
+def calendar(site: Site, figures: Figures, schedules: Sequence[EvaluatedSchedule]) -> Html:
     """Return the week of all schedules, and for administrators each Schedule with why it waits."""
-    rows = [tuple(map(cut, short_cells(each, found.instant))) for each in schedules]
+    rows = [tuple(map(cut, short_cells(schedule, figures.instant))) for schedule in schedules]
     listed = section("schedules", "Schedules", data_table("Schedules", SCHEDULES, rows, "No Schedule."))
     same = "foresail schedule calendar" if site.is_administrator else "foresail backup schedule calendar"
     further = (_wished(site, _EXAMPLE), listed) if site.is_administrator else ()
-    return shell(site, "Calendar", same, calendar_section(found), *further)
+    return shell(site, "Calendar", same, calendar_section(figures), *further)
 
 
-def previewed(site: Site, text: str, found: Preview) -> Html:
+def previewed(site: Site, text: str, preview: Preview) -> Html:
     """Return the days without and with the policies of a form, and what changes for each Schedule."""
-    reach = found.reach
-    rows = [tuple(map(cut, change_cells(each))) for each in reach.changes[:_MOST]]
+    reach = preview.reach
+    rows = [tuple(map(cut, change_cells(change))) for change in reach.changes[:_MOST]]
     more = len(reach.changes) - _MOST
     return shell(
         site,
@@ -53,12 +53,12 @@ def previewed(site: Site, text: str, found: Preview) -> Html:
             "changes",
             "Schedule by Schedule",
             element("p", f"These policies {reach.summary}."),
-            element("p", found.assumptions, class_="note"),
-            data_table("Changes", found.columns, rows, "Nothing changes."),
+            element("p", preview.assumptions, class_="note"),
+            data_table("Changes", preview.columns, rows, "Nothing changes."),
             element("p", f"{more} more: use the command line.", class_="note") if more > 0 else None,
         ),
-        section("without", "Without it", week(found.without), pile_list(found.without)),
-        section("with", "With it", week(found.with_them), pile_list(found.with_them)),
+        section("without", "Without it", week(preview.without), pile_list(preview.without)),
+        section("with", "With it", week(preview.with_them), pile_list(preview.with_them)),
         _wished(site, text),
     )
 

@@ -25,8 +25,8 @@ async def back_up_now(cluster: Cluster, namespace: str, now: datetime) -> Key:
 
 async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: datetime) -> Key:
     """Create a restore of the backup that the viewer has seen, and return its name."""
-    found = await read_request(cluster, BACKUPS, backup)
-    if found.request.metadata.uid != uid:
+    request = await read_request(cluster, BACKUPS, backup)
+    if request.request.metadata.uid != uid:
         raise CommandError(f"NonAdminBackup {backup} is another one than you have seen", "plan the restore again")
     key = Key(backup.namespace, restore_name(backup.name, now))
     kind: dict[str, Any] = {"apiVersion": RESTORES.kind.api_version, "kind": RESTORES.kind.name}

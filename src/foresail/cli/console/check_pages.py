@@ -36,11 +36,12 @@ def check_path(key: Key) -> tuple[str, ...]:
 
 def check(site: Site, key: Key, found: Check, record: Check, history: Sequence[Check]) -> Html:
     """Return one RestoreCheck: its last result, every problem, and the runs whose evidence is kept."""
-    name, namespace = key.name, key.namespace
+    name = key.name
+    namespace = key.namespace
     listed = [(cut(reason), cut(message)) for reason, message in problems(found, record)]
     evidence = element("a", "Download the evidence", href=site.link(*check_path(key), "evidence.json"))
-    longest = max((_seconds(each) for each in history), default=0)
-    runs = [_run(each, longest) for each in history]
+    longest = max((_seconds(item) for item in history), default=0)
+    runs = [_run(item, longest) for item in history]
     return shell(
         site,
         f"RestoreCheck {name}",
@@ -64,7 +65,8 @@ def _cut(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _run(record: Check, longest: int) -> tuple[Child, ...]:
-    result, seconds = cut(str(record.get("result", "-"))), _seconds(record)
+    result = cut(str(record.get("result", "-")))
+    seconds = _seconds(record)
     bar = element("progress", max=max(longest, 1), value=seconds, aria_label=f"{seconds} seconds")
     texts = (cut(str(record.get(name, "-"))) for name in ("backup", "reason"))
     started = cut(str(record.get("started", "-")))

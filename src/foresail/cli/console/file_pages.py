@@ -21,16 +21,20 @@ _MOST_KINDS = 500
 _LONGEST_NAMES = 2000
 
 
-def log(site: Site, each: TenantRequest, text: str) -> Html:
+def log(site: Site, request: TenantRequest, text: str) -> Html:
     """Return the end of a log."""
     shown = element("pre", text or "The log is empty.", class_="scroll", tabindex=0, role="region", aria_label="Log")
     note = element("p", f"At most the last {MOST_LOG >> 10} KiB are shown.", class_="note")
     return shell(
-        site, f"Log of {each.key.name}", _command(each, "logs"), _back(site, each), section(LOG, "Log", note, shown)
+        site,
+        f"Log of {request.key.name}",
+        _command(request, "logs"),
+        _back(site, request),
+        section(LOG, "Log", note, shown),
     )
 
 
-def contents(site: Site, each: TenantRequest, held: Sequence[HeldKind]) -> Html:
+def contents(site: Site, request: TenantRequest, held: Sequence[HeldKind]) -> Html:
     """Return the objects of a backup by their kinds."""
     rows = [
         (cut(kind.title), cut(kind.api_version), str(len(kind.names)), cut(", ".join(kind.names), _LONGEST_NAMES))
@@ -41,15 +45,15 @@ def contents(site: Site, each: TenantRequest, held: Sequence[HeldKind]) -> Html:
     table = data_table("Contents", ("kind", "API version", "count", "names"), rows, "The backup is empty.")
     count = sum(len(kind.names) for kind in held)
     told = element("p", f"{count} objects of {len(held)} kinds.")
-    same = _command(each, "contents")
-    title = f"Contents of {each.key.name}"
-    return shell(site, title, same, _back(site, each), section(CONTENTS, "Contents", told, table, rest))
+    same = _command(request, "contents")
+    title = f"Contents of {request.key.name}"
+    return shell(site, title, same, _back(site, request), section(CONTENTS, "Contents", told, table, rest))
 
 
-def _back(site: Site, each: TenantRequest) -> Html:
-    path = site.link("ns", each.key.namespace, each.family.word, each.key.name)
-    return element("p", element("a", f"{each.family.kind.name} {each.key.name}", href=path))
+def _back(site: Site, request: TenantRequest) -> Html:
+    path = site.link("ns", request.key.namespace, request.family.word, request.key.name)
+    return element("p", element("a", f"{request.family.kind.name} {request.key.name}", href=path))
 
 
-def _command(each: TenantRequest, verb: str) -> str:
-    return f"foresail {each.family.word} {verb} {each.key.name} -n {each.key.namespace}"
+def _command(request: TenantRequest, verb: str) -> str:
+    return f"foresail {request.family.word} {verb} {request.key.name} -n {request.key.namespace}"

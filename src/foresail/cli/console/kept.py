@@ -94,7 +94,7 @@ class KeptList:
     """The objects of a list as they were read, and those that a watch has reported since."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
-        self._pages = [zlib.compress(msgspec.json.encode(each.items or []), _FASTEST) for each in pages]
+        self._pages = [zlib.compress(msgspec.json.encode(page.items or []), _FASTEST) for page in pages]
         self._changes: dict[Key, bytes | None] = {}  # None: deleted
         self.version = pages[-1].metadata.resource_version
         self.size = sum(map(len, self._pages))
@@ -108,29 +108,29 @@ class KeptList:
 
     def feed(self, line: bytes) -> bool:
         """Process one line of the watch; False if the list can no longer be kept."""
-        found = _line.decode(line)
-        if found.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+        watch_line = _line.decode(line)
+        if watch_line.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
             return False
-        metadata = _named.decode(found.object).metadata
+        metadata = _named.decode(watch_line.object).metadata
         self.version = metadata.resource_version
-        if found.type != "BOOKMARK":
+        if watch_line.type != "BOOKMARK":
             key = Key(metadata.namespace, metadata.name)
             before = self._changes.get(key) or b""
-            large = len(memoryview(found.object)) > _LARGE
-            kept = _slim(found.object) if large else found.object
-            after = self._changes[key] = None if found.type == "DELETED" else bytes(kept)
+            large = len(memoryview(watch_line.object)) > _LARGE
+            kept = _slim(watch_line.object) if large else watch_line.object
+            after = self._changes[key] = None if watch_line.type == "DELETED" else bytes(kept)
             self.size += len(after or b"") - len(before)
         return not self.is_worn
 
     def items(self, label: str = "") -> list[msgspec.Raw]:
         """Return the objects in the order of their names, or those with a label."""
         changes = dict(self._changes)
-        read = [each for page in self._pages for each in _items.decode(zlib.decompress(page))]
+        read = [raw for page in self._pages for raw in _items.decode(zlib.decompress(page))]
         if changes:
-            found: dict[Key, msgspec.Raw] = {_key(each): each for each in read}
+            found: dict[Key, msgspec.Raw] = {_key(raw): raw for raw in read}
             found |= {key: msgspec.Raw(each) for key, each in changes.items() if each is not None}
             read = [found[key] for key in sorted(found, key=str) if changes.get(key, b"") is not None]
-        return [each for each in read if label in (_named.decode(each).metadata.labels or {})] if label else read
+        return [raw for raw in read if label in (_named.decode(raw).metadata.labels or {})] if label else read
 
 
 def _key(raw: msgspec.Raw) -> Key:
@@ -152,8 +152,8 @@ class Kept:
 
     def find(self, viewer: str, kind: Kind, namespace: str) -> KeptList | None:
         """Return a list of a viewer that is current; whether they may still read it is the caller's question."""
-        found = self._lists.get((viewer, kind, namespace))
-        return found if found is not None and found.is_followed else None
+        kept_list = self._lists.get((viewer, kind, namespace))
+        return kept_list if kept_list is not None and kept_list.is_followed else None
 
     def keep(self, place: Place, client: Client, pages: list[Page], began: float) -> None:
         """Keep a list whose read began then, unless it is kept already, has no room, or may be from before a change."""
@@ -169,14 +169,14 @@ class Kept:
         """Drop everything of a viewer."""
         oldest = steady() - _LONGEST_READ
         self._forgotten = {key: at for key, at in self._forgotten.items() if at > oldest} | {viewer: steady()}
-        for place in [each for each in self._tasks if each[0] == viewer]:
+        for place in [task for task in self._tasks if task[0] == viewer]:
             self._lists.pop(place, None)
             self._tasks.pop(place).cancel()
 
     async def close(self) -> None:
         """Drop everything."""
         tasks = list(self._tasks.values())
-        for viewer in {each[0] for each in self._tasks}:
+        for viewer in {task[0] for task in self._tasks}:
             self.forget(viewer)
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -185,15 +185,15 @@ class Kept:
         async with self._compressing:  # the pages are large, and no turn bounds how many lists wait here
             if not await may(Cluster(client), "watch", kind, namespace):
                 return
-            found = await in_thread(lambda: KeptList(pages))
+            kept_list = await in_thread(lambda: KeptList(pages))
             pages.clear()
-        self._lists[place] = found
+        self._lists[place] = kept_list
         if self._fits(viewer):
-            await _follow(found, client, kind, namespace, lambda: self._fits(viewer))
+            await _follow(kept_list, client, kind, namespace, lambda: self._fits(viewer))
 
     def _fits(self, viewer: str) -> bool:
         own = sum(each.size for place, each in self._lists.items() if place[0] == viewer)
-        return own <= MOST_BYTES_EACH and sum(each.size for each in self._lists.values()) <= MOST_BYTES
+        return own <= MOST_BYTES_EACH and sum(kept_list.size for kept_list in self._lists.values()) <= MOST_BYTES
 
     def _ended(self, place: Place, task: asyncio.Task[None]) -> None:
         if self._tasks.get(place) is task:
@@ -203,14 +203,14 @@ class Kept:
             task.exception()  # the next page reads the list, and reports what is wrong
 
 
-async def _follow(found: KeptList, client: Client, kind: Kind, namespace: str, fits: Callable[[], bool]) -> None:
+async def _follow(kept_list: KeptList, client: Client, kind: Kind, namespace: str, fits: Callable[[], bool]) -> None:
     """Feed a list until its watch fails, or until it was not used for a while."""
-    began = found.used - _SHORTEST
-    while found.used >= began and steady() - began >= _SHORTEST:
+    began = kept_list.used - _SHORTEST
+    while kept_list.used >= began and steady() - began >= _SHORTEST:
         began = steady()
         parameters = {
             "watch": "true",
-            "resourceVersion": found.version,
+            "resourceVersion": kept_list.version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(SECONDS),
         }
@@ -220,11 +220,11 @@ async def _follow(found: KeptList, client: Client, kind: Kind, namespace: str, f
             return
         lines = LineSplitter(_LONGEST_LINE)
         async with stream, asyncio.timeout(SECONDS + _GRACE):
-            found.is_followed = True
+            kept_list.is_followed = True
             while chunk := await stream.read():
-                if not all(map(found.feed, lines.feed(chunk))) or not fits():
+                if not all(map(kept_list.feed, lines.feed(chunk))) or not fits():
                     return
-        found.is_followed = False
+        kept_list.is_followed = False
 
 
 class KeptCluster(Cluster):
@@ -248,15 +248,15 @@ class KeptCluster(Cluster):
         label = selection.get("labelSelector", "")
         is_whole = set(selection) <= {"labelSelector"} and not set(label) & set("=!,() ")
         if is_whole and self._kept.find(self._viewer, kind, namespace) and await may(self, "list", kind, namespace):
-            found = self._kept.find(self._viewer, kind, namespace)
-            if found is not None:
-                found.used = steady()
-                return await in_thread(lambda: found.items(label))
+            kept_list = self._kept.find(self._viewer, kind, namespace)
+            if kept_list is not None:
+                kept_list.used = steady()
+                return await in_thread(lambda: kept_list.items(label))
         began = steady()
         pages = await self._pages(kind, namespace, selection)
         if isinstance(pages, Failure):
             return pages
-        items = [each for page in pages for each in page.items or ()]
+        items = [item for page in pages for item in page.items or ()]
         if len(pages) > 1 and not selection:
             self._kept.keep((self._viewer, kind, namespace), self._client, pages, began)
         return items

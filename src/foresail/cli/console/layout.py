@@ -28,7 +28,7 @@ class Site:
 
     def link(self, *parts: str, **query: str | int) -> str:
         """Return the path of a page; the parts are quoted."""
-        path = "/".join(("", self.mount, *(quote(each, safe="") for each in parts)))
+        path = "/".join(("", self.mount, *(quote(part, safe="") for part in parts)))
         return f"{path}?{urlencode(query)}" if query else path
 
     @property
@@ -74,7 +74,8 @@ def problem_page(site: Site, problem: str, hint: str, again: str = "", *, is_ref
     if hint and is_refused:
         summary = element("summary", "For a cluster administrator")
         told = element("details", summary, element("p", element("code", cut(hint))))
-    back, retry = element("a", "Back to the overview", href=site.link("")), None
+    back = element("a", "Back to the overview", href=site.link(""))
+    retry = None
     if again:
         retry = element("a", "Try again", href=again)
     children = (element("p", cut(problem)), told, element("p", back, " ", retry))

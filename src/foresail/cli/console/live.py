@@ -21,9 +21,11 @@ ALIVE = b": alive\n\n"
 FIRST = b"retry: 10000\n\n"
 
 
-def digest(found: Iterable[TenantRequest]) -> str:
+def digest(requests: Iterable[TenantRequest]) -> str:
     """Return a text that is another one as soon as one of the objects is."""
-    versions = sorted(f"{each.request.metadata.uid} {each.request.metadata.resource_version}" for each in found)
+    versions = sorted(
+        f"{request.request.metadata.uid} {request.request.metadata.resource_version}" for request in requests
+    )
     return sha256("\n".join(versions).encode()).hexdigest()[:32]
 
 

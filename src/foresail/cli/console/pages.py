@@ -46,19 +46,19 @@ _MOODS = {"Completed": "good", INCOMPLETE: "warn", "Failed": "bad", "PartiallyFa
 
 
 def overview(
-    site: Site, found: Figures, waiting: Sequence[TenantRequest], newest: Sequence[TenantRequest] = ()
+    site: Site, figures: Figures, waiting: Sequence[TenantRequest], newest: Sequence[TenantRequest] = ()
 ) -> Html:
     """Return the first page: is everything protected, what failed, what waits and why, and what runs next."""
-    ended = section("newest", "Newest", requests_table(site, "Newest", newest[:_NEWEST], found.instant))
-    found_gaps = found.gaps
+    ended = section("newest", "Newest", requests_table(site, "Newest", newest[:_NEWEST], figures.instant))
+    found_gaps = figures.gaps
     gaps = [
         (
-            namespace_link(site, each.namespace),
-            words(badge(word, "bad") for word in dict.fromkeys(gap.reason.value for gap in each.gaps)),
-            cut("; ".join(gap.message for gap in each.gaps)),
-            command(cut(each.command)),
+            namespace_link(site, open_gaps.namespace),
+            words(badge(word, "bad") for word in dict.fromkeys(gap.reason.value for gap in open_gaps.gaps)),
+            cut("; ".join(gap.message for gap in open_gaps.gaps)),
+            command(cut(open_gaps.command)),
         )
-        for each in found_gaps[:_SHOWN]
+        for open_gaps in found_gaps[:_SHOWN]
     ]
     more = len(found_gaps) - _SHOWN
     rest = element("a", f"{more} more in the list of namespaces", href=site.link("namespaces")) if more > 0 else None
@@ -67,14 +67,14 @@ def overview(
         site,
         "Overview",
         same,
-        summary_tiles(found),
+        summary_tiles(figures),
         section(
             "gaps", "Gaps", data_table("Gaps", ("namespace", "reason", "what", "command"), gaps, "No gaps found."), rest
         ),
         waiting_section(site, waiting),
         ended if newest else None,
-        failed_section(replace(found, failed=found.failed[:_SHOWN])),
-        calendar_section(found),
+        failed_section(replace(figures, failed=figures.failed[:_SHOWN])),
+        calendar_section(figures),
         live=site.link("live", seen=digest(waiting)),
     )
 
@@ -83,14 +83,14 @@ def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
     """Return what runs and what waits, in the order of the queue, and why."""
     rows = [
         (
-            request_link(site, each),
-            each.key.namespace,
-            each.family.word,
-            each.velero.phase or each.phase or "New",
-            str(each.position) if each.position else "n/a",
-            cut(why(each, in_full=True) or summary(each)),
+            request_link(site, request),
+            request.key.namespace,
+            request.family.word,
+            request.velero.phase or request.phase or "New",
+            str(request.position) if request.position else "n/a",
+            cut(why(request, in_full=True) or summary(request)),
         )
-        for each in in_order(waiting)[:_SHOWN]
+        for request in in_order(waiting)[:_SHOWN]
     ]
     more = len(waiting) - _SHOWN
     note = element("p", f"{more} more wait.", class_="note") if more > 0 else None
@@ -100,7 +100,7 @@ def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
 
 def namespaces(site: Site, found: Figures, search: Search) -> Html:
     """Return the coverage of each namespace, searched and paged."""
-    names = [each.name for each in found.namespaces]
+    names = [coverage.name for coverage in found.namespaces]
 
     def cells(place: int) -> tuple[Child, ...]:
         each = found.namespaces[place]
@@ -111,62 +111,66 @@ def namespaces(site: Site, found: Figures, search: Search) -> Html:
     return shell(site, "Namespaces", same, section("coverage", "Coverage", table))
 
 
-def namespace(site: Site, name: str, found: OwnNamespace, now: datetime) -> Html:
+def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime) -> Html:
     """Return one namespace: its newest good copy, schedules, backups and restores, and what the viewer may do."""
     path = site.link("ns", name, "backup")
-    offered: list[Child] = [button(site, path, "Back up now")] if found.may_back_up else []
-    if found.may_restore:
+    offered: list[Child] = [button(site, path, "Back up now")] if own_namespace.may_back_up else []
+    if own_namespace.may_restore:
         offered.append(element("p", element("a", "Restore from a copy", href=site.link("ns", name, "restore"))))
     gaps = [
-        (badge(gap.reason.value, "bad"), cut(gap.message), command(cut(each.command)))
-        for each in found.figures.gaps
-        for gap in each.gaps
+        (badge(gap.reason.value, "bad"), cut(gap.message), command(cut(open_gaps.command)))
+        for open_gaps in own_namespace.figures.gaps
+        for gap in open_gaps.gaps
     ]
     return shell(
         site,
         f"Namespace {name}",
         f"foresail backup get -n {name}",
-        namespace_tiles(found.figures),
+        namespace_tiles(own_namespace.figures),
         section("do", "Back up and restore", *offered) if offered else None,
         section("gaps", "Gaps", data_table("Gaps", ("reason", "what", "command"), gaps, "No gaps found.")),
-        quota_section(found.usage) if found.usage is not None else None,
-        section("schedules", "Schedules", own_schedules(site, found.schedules, now, may_pause=found.may_pause)),
-        section("backups", "Backups", requests_table(site, "Backups", found.backups, now)),
-        section("restores", "Restores", requests_table(site, "Restores", found.restores, now)),
-        checks_section(site, found.figures) if found.figures.checks is not None else None,
-        live=site.link("live", "ns", name, seen=digest((*found.backups, *found.restores))),
+        quota_section(own_namespace.usage) if own_namespace.usage is not None else None,
+        section(
+            "schedules",
+            "Schedules",
+            own_schedules(site, own_namespace.schedules, now, may_pause=own_namespace.may_pause),
+        ),
+        section("backups", "Backups", requests_table(site, "Backups", own_namespace.backups, now)),
+        section("restores", "Restores", requests_table(site, "Restores", own_namespace.restores, now)),
+        checks_section(site, own_namespace.figures) if own_namespace.figures.checks is not None else None,
+        live=site.link("live", "ns", name, seen=digest((*own_namespace.backups, *own_namespace.restores))),
     )
 
 
-def checks_section(site: Site, found: Figures) -> Html:
+def checks_section(site: Site, figures: Figures) -> Html:
     """Return the last result of each RestoreCheck of a namespace, failed ones first."""
-    checks = found.checks or ()
+    checks = figures.checks or ()
     rows = [
         (
-            element("a", check_title(each, found), href=site.link(*check_path(Key(each.namespace, each.name)))),
-            *check_cells(each, found),
+            element("a", check_title(check, figures), href=site.link(*check_path(Key(check.namespace, check.name)))),
+            *check_cells(check, figures),
         )
-        for each in checks[:_SHOWN]
+        for check in checks[:_SHOWN]
     ]
     more = len(checks) - _SHOWN
     rest = element("p", f"{more} more are left out.", class_="note") if more > 0 else None
     return section("checks", "Restore checks", data_table("Restore checks", CHECKS, rows, "No RestoreCheck."), rest)
 
 
-def quota_section(found: Usage) -> Html:
+def quota_section(usage: Usage) -> Html:
     """Return how much of each quota a namespace uses, and which policy sets it."""
-    free = "limit unknown" if found.unknown else "no limit"
+    free = "limit unknown" if usage.unknown else "no limit"
     rows = [
         (name, _quota(name, used, most, free))
-        for name, (used, most) in zip(_QUOTAS, found.shares.values(), strict=True)
+        for name, (used, most) in zip(_QUOTAS, usage.shares.values(), strict=True)
     ]
-    if found.unknown:
-        told = f"The limits are unknown: {cut(found.unknown)}. A request beyond a limit waits and reports it."
+    if usage.unknown:
+        told = f"The limits are unknown: {cut(usage.unknown)}. A request beyond a limit waits and reports it."
     else:
-        told = f"Set by SelfServicePolicy {found.policy}." if found.policy else "No SelfServicePolicy applies here."
-    same = element("p", command(f"foresail policy usage -n {found.namespace}"))
+        told = f"Set by SelfServicePolicy {usage.policy}." if usage.policy else "No SelfServicePolicy applies here."
+    same = element("p", command(f"foresail policy usage -n {usage.namespace}"))
     table = data_table("Quotas", ("quota", "used"), rows, "")
-    left_out = element("p", f"Not counted: {found.left_out}.", class_="note")
+    left_out = element("p", f"Not counted: {usage.left_out}.", class_="note")
     return section("quotas", "Quotas", element("p", told, class_="note"), table, left_out, same)
 
 
@@ -176,69 +180,70 @@ def _quota(name: str, used: int | None, most: int | None, free: str) -> Child:
     return progress_bar(used, most, f"{name} used") if most is not None else f"{used}, {free}"
 
 
-def own_schedules(site: Site, found: Sequence[TenantSchedule], now: datetime, *, may_pause: bool) -> Html:
+def own_schedules(site: Site, schedules: Sequence[TenantSchedule], now: datetime, *, may_pause: bool) -> Html:
     """Return a tenant's schedules, each with a button that pauses or unpauses it."""
     rows: list[tuple[Child, ...]] = []
-    for each in found[:_SHOWN]:
-        verb = "Unpause" if each.row.paused else "Pause"
-        path = site.link("ns", each.key.namespace, "schedule", each.key.name, verb.lower())
-        change = button(site, path, f"{verb} {each.key.name}", uid=each.row.uid) if may_pause else None
-        rows.append((*map(cut, own_schedule_cells(each, now)), "yes" if each.row.paused else "no", change))
+    for schedule in schedules[:_SHOWN]:
+        verb = "Unpause" if schedule.row.paused else "Pause"
+        path = site.link("ns", schedule.key.namespace, "schedule", schedule.key.name, verb.lower())
+        change = button(site, path, f"{verb} {schedule.key.name}", uid=schedule.row.uid) if may_pause else None
+        rows.append((*map(cut, own_schedule_cells(schedule, now)), "yes" if schedule.row.paused else "no", change))
     return data_table("Schedules", (*SCHEDULES, "paused", "change"), rows, "No NonAdminSchedule.")
 
 
-def requests_table(site: Site, label: str, found: Sequence[TenantRequest], now: datetime) -> Html:
+def requests_table(site: Site, label: str, requests: Sequence[TenantRequest], now: datetime) -> Html:
     """Return backups or restores, the newest first."""
     rows = [
         (
-            request_link(site, each),
-            status_badge(each),
-            until(each.velero.completion_timestamp, now),
-            cut(why(each, in_full=True)),
+            request_link(site, request),
+            status_badge(request),
+            until(request.velero.completion_timestamp, now),
+            cut(why(request, in_full=True)),
         )
-        for each in found[:_SHOWN]
+        for request in requests[:_SHOWN]
     ]
     return data_table(label, ("name", "status", "ended", "why"), rows, "None.")
 
 
-def status_badge(each: TenantRequest) -> Html:
+def status_badge(request: TenantRequest) -> Html:
     """Return the phase with its colour."""
-    phase = each.shown_phase
+    phase = request.shown_phase
     return badge(cut(phase), _MOODS.get(phase, ""))
 
 
-def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool, may_download: bool) -> Html:
+def detail(site: Site, request: TenantRequest, now: datetime, *, may_restore: bool, may_download: bool) -> Html:
     """Return one backup or restore: how far it is, the chain of its steps, and what to do next."""
-    kind, velero = each.family.kind.name, each.velero
+    kind = request.family.kind.name
+    velero = request.velero
     progress = velero.progress
     done = max(progress.items_backed_up, progress.items_restored) if progress else 0
-    restores = site.link("ns", each.key.namespace, "restore", backup=each.key.name)
-    place = ("ns", each.key.namespace, each.family.word, each.key.name)
+    restores = site.link("ns", request.key.namespace, "restore", backup=request.key.name)
+    place = ("ns", request.key.namespace, request.family.word, request.key.name)
     here = site.link(*place)
     offered = element("p", element("a", "Restore this copy", href=restores)) if may_restore else None
     held = button(site, site.link(*place, CONTENTS), "Show what is in it") if may_download and may_restore else None
-    log = element("p", command(f"foresail {each.family.word} logs {each.key.name} -n {each.key.namespace}"))
-    created = each.request.metadata.creation_timestamp
+    log = element("p", command(f"foresail {request.family.word} logs {request.key.name} -n {request.key.namespace}"))
+    created = request.request.metadata.creation_timestamp
     facts = [
-        ("status", status_badge(each)),
-        ("summary", cut(summary(each))),
-        ("next", cut(advised(each))),
+        ("status", status_badge(request)),
+        ("summary", cut(summary(request))),
+        ("next", cut(advised(request))),
         ("items", progress_bar(done, progress.total_items) if progress else "n/a"),
-        ("position in the queue", str(each.position) if each.position else "n/a"),
+        ("position in the queue", str(request.position) if request.position else "n/a"),
         ("errors, warnings", f"{velero.errors}, {velero.warnings}"),
         ("age", short(now - created) if created else "n/a"),
         ("started", until(velero.start_timestamp, now)),
         ("ended", until(velero.completion_timestamp, now)),
     ]
-    steps = [(step.rule, badge(step.answer, _step_mood(step.answer)), cut(step.because)) for step in steps_of(each)]
+    steps = [(step.rule, badge(step.answer, _step_mood(step.answer)), cut(step.because)) for step in steps_of(request)]
     return shell(
         site,
-        f"{kind} {each.key.name}",
-        f"foresail {each.family.word} explain {each.key.name} -n {each.key.namespace}",
+        f"{kind} {request.key.name}",
+        f"foresail {request.family.word} explain {request.key.name} -n {request.key.namespace}",
         element(
             "p",
             "In ",
-            namespace_link(site, each.key.namespace),
+            namespace_link(site, request.key.namespace),
             ". ",
             element("a", "Reload", href=here),
             " to follow it without JavaScript.",
@@ -248,7 +253,7 @@ def detail(site: Site, each: TenantRequest, now: datetime, *, may_restore: bool,
         section("facts", "Now", data_table("Now", ("what", "value"), facts, "")),
         section("steps", "Steps", data_table("Steps", ("step", "answer", "because"), steps, "")),
         section("log", "Log", button(site, site.link(*place, LOG), "Show the log") if may_download else log),
-        live=site.link("live", *place, seen=digest([each])) if each.is_open else "",
+        live=site.link("live", *place, seen=digest([request])) if request.is_open else "",
     )
 
 
@@ -264,14 +269,14 @@ def _step_mood(answer: str) -> str:
     return "" if answer == NOT_CHECKED else "bad" if answer == NO else "warn" if answer in STOPS else ""
 
 
-def doctor(site: Site, found: Sequence[Finding]) -> Html:
+def doctor(site: Site, findings: Sequence[Finding]) -> Html:
     """Return the findings, the worst first, each with its fix."""
     order = [Grade.PROBLEM, Grade.WARNING, Grade.GOOD]
     rows = [
-        (cut(each.about), badge(each.grade.value, _GRADES[each.grade]), cut(each.says), cut(each.fix))
-        for each in sorted(found, key=lambda each: order.index(each.grade))
+        (cut(finding.about), badge(finding.grade.value, _GRADES[finding.grade]), cut(finding.says), cut(finding.fix))
+        for finding in sorted(findings, key=lambda finding: order.index(finding.grade))
     ]
-    told = element("p", findings_summary(found))
+    told = element("p", findings_summary(findings))
     table = data_table("Findings", ("about", "grade", "finding", "fix"), rows, "No finding.")
     return shell(site, "Doctor", "foresail doctor", section("findings", "Findings", told, table))
 
@@ -281,6 +286,8 @@ def namespace_link(site: Site, name: str) -> Html:
     return element("a", name, href=site.link("ns", name))
 
 
-def request_link(site: Site, each: TenantRequest) -> Html:
+def request_link(site: Site, request: TenantRequest) -> Html:
     """Return a link to the page of a backup or restore."""
-    return element("a", each.key.name, href=site.link("ns", each.key.namespace, each.family.word, each.key.name))
+    return element(
+        "a", request.key.name, href=site.link("ns", request.key.namespace, request.family.word, request.key.name)
+    )

@@ -47,8 +47,12 @@ def policies(
         for each in applied[:_MOST]
     ]
     other = [
-        (each.name, "cannot be read" if each.priority is None else str(each.priority), _some(each.schedules or ()))
-        for each in schedules[:_MOST]
+        (
+            schedule.name,
+            "cannot be read" if schedule.priority is None else str(schedule.priority),
+            _some(schedule.schedules or ()),
+        )
+        for schedule in schedules[:_MOST]
     ]
     return shell(
         site,
@@ -73,12 +77,12 @@ def policies(
 
 def _locations(site: Site, approvals: Approvals) -> list[Child]:
     rows = []
-    for each in sorted(approvals.locations, key=lambda each: bool(each.spec.approval_decision))[:_MOST]:
-        namespace, name, phase, decision, _, request = map(cut, request_cells(each))
-        asks = requested(each)
+    for location in sorted(approvals.locations, key=lambda location: bool(location.spec.approval_decision))[:_MOST]:
+        namespace, name, phase, decision, _, request = map(cut, request_cells(location))
+        asks = requested(location)
         more = [f"and {len(asks) - _PARTS} more: use the command line"] if len(asks) > _PARTS else []
         parts = element("ul", *(element("li", cut(part, _LONGEST_PART)) for part in (*asks[:_PARTS], *more)))
-        asked = asked_for(each)
+        asked = asked_for(location)
         forms = [
             button(
                 site,
@@ -87,7 +91,7 @@ def _locations(site: Site, approvals: Approvals) -> list[Child]:
                 request=asked.request_hash,
             )
             for verb in (APPROVE, REJECT)
-            if approvals.may_decide and each.spec.approval_decision != verb
+            if approvals.may_decide and location.spec.approval_decision != verb
         ]
         rows.append((name, namespace, phase, decision, parts, request, words(forms)))
     table = data_table("Requests for storage locations", _LOCATIONS, rows, "No request.")
@@ -96,20 +100,20 @@ def _locations(site: Site, approvals: Approvals) -> list[Child]:
 
 def _adoptions(site: Site, approvals: Approvals, now: datetime) -> list[Child]:
     rows = []
-    for each in approvals.adoptions[:_MOST]:
-        backup = each.view.backup
-        is_offered = approvals.may_adopt and each.state == "Adoptable"
+    for adoption in approvals.adoptions[:_MOST]:
+        backup = adoption.view.backup
+        is_offered = approvals.may_adopt and adoption.state == "Adoptable"
         path = site.link("approvals", "backup", backup.key.name, APPROVE)
-        seen = {"uid": backup.uid, "namespace": each.namespace.uid, "record": each.record}
+        seen = {"uid": backup.uid, "namespace": adoption.namespace.uid, "record": adoption.record}
         change = button(site, path, f"Approve {backup.key.name}", **seen) if is_offered else None
         rows.append(
             (
-                cut(each.view.owner.name),
-                cut(each.view.owner.namespace),
-                badge("not verifiable" if approvals.unread_key else each.record, _MOODS[each.record]),
-                each.made_for,
-                each.state,
-                ago(each.started, now),
+                cut(adoption.view.owner.name),
+                cut(adoption.view.owner.namespace),
+                badge("not verifiable" if approvals.unread_key else adoption.record, _MOODS[adoption.record]),
+                adoption.made_for,
+                adoption.state,
+                ago(adoption.started, now),
                 backup.key.name,
                 change,
             )

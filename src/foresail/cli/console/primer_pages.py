@@ -11,14 +11,14 @@ from foresail.cli.web.markup import Html, element
 from foresail.cli.web.parts import section
 
 
-def primers(site: Site, found: Sequence[Document], search: Search, now: datetime) -> Html:
+def primers(site: Site, documents: Sequence[Document], search: Search, now: datetime) -> Html:
     """Return each Primer, and each CronJob that is primed by annotations."""
     header = (HEADER[0].lower(), "namespace", *(each.lower() for each in (*HEADER[1:], *WIDE)))
     cells = []
-    for each in found:
-        name, *rest = map(cut, (*short_cells(each, now), *wide_cells(each, now)))
-        cells.append((name, namespace_link(site, key_of(each).namespace), *rest))
-    names = [str(key_of(each)) for each in found]
+    for item in documents:
+        name, *rest = map(cut, (*short_cells(item, now), *wide_cells(item, now)))
+        cells.append((name, namespace_link(site, key_of(item).namespace), *rest))
+    names = [str(key_of(item)) for item in documents]
     told = element("p", "Cold and warm are the medians of the last start delays.", class_="note")
     where = "-A" if site.is_administrator else f"-n {site.namespace}"
     table = searched(site, "primers", "Primers", header, names, cells.__getitem__, search)

@@ -18,48 +18,53 @@ _SHARES = ("namespace", "policy", "weight", "share", "running", "waiting", "back
 _MOST = 200
 
 
-def queue(site: Site, found: Sequence[TenantRequest], shares: Sequence[TenantShare], search: Search) -> Html:
+def queue(site: Site, requests: Sequence[TenantRequest], shares: Sequence[TenantShare], search: Search) -> Html:
     """Return the open requests in the order in which they are served, and the share of each namespace."""
-    running = sum(map(is_running, found))
-    names = [str(each.key) for each in found]
+    running = sum(map(is_running, requests))
+    names = [str(request.key) for request in requests]
     cells = [
         (
-            request_link(site, each),
-            namespace_link(site, each.key.namespace),
-            each.family.word,
-            badge("runs", "good") if is_running(each) else badge("waits", "warn"),
-            status_badge(each),
-            str(each.position) if each.position else "n/a",
-            cut(why(each, in_full=True) or summary(each)),
+            request_link(site, request),
+            namespace_link(site, request.key.namespace),
+            request.family.word,
+            badge("runs", "good") if is_running(request) else badge("waits", "warn"),
+            status_badge(request),
+            str(request.position) if request.position else "n/a",
+            cut(why(request, in_full=True) or summary(request)),
         )
-        for each in found
+        for request in requests
     ]
     told = element("p", "Weights come from the SelfServicePolicy: ", command("foresail policy usage -A"), class_="note")
     more = len(shares) - _MOST
     rest = element("p", f"{more} more namespaces.", class_="note") if more > 0 else None
-    rows = [_share(site, each) for each in shares[:_MOST]]
+    rows = [_share(site, tenant_share) for tenant_share in shares[:_MOST]]
     return shell(
         site,
         "Queue",
         "foresail backup get -A",
         tiles(
             tile("Running", str(running), "backups and restores"),
-            tile("Waiting", str(len(found) - running), "backups and restores", "warn" if len(found) > running else ""),
+            tile(
+                "Waiting",
+                str(len(requests) - running),
+                "backups and restores",
+                "warn" if len(requests) > running else "",
+            ),
             tile("Namespaces", str(len(shares)), "with open requests"),
         ),
         section("requests", "Requests", searched(site, "queue", "Requests", _ROWS, names, cells.__getitem__, search)),
         section("shares", "Shares", data_table("Shares", _SHARES, rows, "No namespace waits."), rest, told),
-        live=site.link("live", seen=digest(found)),
+        live=site.link("live", seen=digest(requests)),
     )
 
 
-def _share(site: Site, each: TenantShare) -> tuple[Html | str, ...]:
+def _share(site: Site, tenant_share: TenantShare) -> tuple[Html | str, ...]:
     return (
-        namespace_link(site, each.namespace),
-        each.policy or "none",
-        str(each.weight),
-        f"{each.share:.0%}",
-        str(each.running),
-        str(each.waiting),
-        share(*each.stored),
+        namespace_link(site, tenant_share.namespace),
+        tenant_share.policy or "none",
+        str(tenant_share.weight),
+        f"{tenant_share.share:.0%}",
+        str(tenant_share.running),
+        str(tenant_share.waiting),
+        share(*tenant_share.stored),
     )

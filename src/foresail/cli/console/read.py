@@ -155,7 +155,7 @@ class Reader:
         if await may(self.cluster, "list", RESTORE_CHECK):
             return ("",)
         places = dict.fromkeys((self.wanted.velero_namespace, self.wanted.namespace))
-        return tuple([each for each in places if each and await may(self.cluster, "list", RESTORE_CHECK, each)])
+        return tuple([place for place in places if place and await may(self.cluster, "list", RESTORE_CHECK, place)])
 
     async def _has_namespace(self) -> bool:
         place = self.wanted.namespace
@@ -177,7 +177,9 @@ class Reader:
     async def _waiting(self, now: datetime) -> list[TenantRequest]:
         namespace = "" if await self.is_administrator(now) else self.wanted.namespace
         return [
-            each for family in (BACKUPS, RESTORES) for each in await self._requests(family, namespace, decode_if_open)
+            request
+            for family in (BACKUPS, RESTORES)
+            for request in await self._requests(family, namespace, decode_if_open)
         ]
 
     async def namespace(self, name: str, now: datetime) -> OwnNamespace:
@@ -238,15 +240,15 @@ class Reader:
 
     async def log(self, family: Family, key: Key, access: GiveAccess) -> tuple[TenantRequest, str]:
         """Return a backup or restore with the end of its log."""
-        found = await read_request(self.cluster, family, key)
+        request = await read_request(self.cluster, family, key)
         async with self._reading(f"foresail {family.word} logs {key.name} -n {key.namespace}"):
-            return found, await read_log_end(self.cluster, family, key, access(), MOST_LOG, LARGEST_LOG)
+            return request, await read_log_end(self.cluster, family, key, access(), MOST_LOG, LARGEST_LOG)
 
     async def contents(self, key: Key, access: GiveAccess) -> tuple[TenantRequest, list[HeldKind]]:
         """Return a backup with what is in it."""
-        found = await self.copy(key)
+        request = await self.copy(key)
         async with self._reading(f"foresail backup contents {key.name} -n {key.namespace}"):
-            return found, await read_contents(self.cluster, key, access(), LARGEST_CONTENTS)
+            return request, await read_contents(self.cluster, key, access(), LARGEST_CONTENTS)
 
     @asynccontextmanager
     async def _reading(self, command: str) -> AsyncIterator[None]:
@@ -284,8 +286,8 @@ class Reader:
 
     async def requests(self, namespace: str) -> list[TenantRequest]:
         """Return the backups and restores of a namespace, the newest first, as far as the viewer may list them."""
-        found = [each for family in (BACKUPS, RESTORES) for each in await self._requests(family, namespace)]
-        return sorted(found, key=_created, reverse=True)
+        requests = [request for family in (BACKUPS, RESTORES) for request in await self._requests(family, namespace)]
+        return sorted(requests, key=_created, reverse=True)
 
     async def request(self, family: Family, key: Key, now: datetime) -> TenantRequest:
         """Return one backup or restore, with what the API server refused of it."""
@@ -293,11 +295,11 @@ class Reader:
             raise NotAllowedError(
                 f"you may not get {family.kind.plural} in namespace {key.namespace}", "ask for access"
             )
-        found = await read_request(self.cluster, family, key)
+        request = await read_request(self.cluster, family, key)
         if not await may(self.cluster, "list", EVENT, key.namespace):
-            return found
+            return request
         refused = await refused_writes(self.cluster, family.kind, key.namespace, now)
-        return with_refusal(found, refused.get(found.request.metadata.uid))
+        return with_refusal(request, refused.get(request.request.metadata.uid))
 
     async def schedules(self, now: datetime) -> list[EvaluatedSchedule]:
         """Return Velero's Schedules with the verdict of the rules."""
@@ -316,11 +318,11 @@ class Reader:
 
     async def queue(self, now: datetime) -> tuple[list[TenantRequest], list[TenantShare]]:
         """Return the open requests in order, and the share of each namespace; without policies all weigh the same."""
-        found = in_order(await self.waiting(now))
+        requests = in_order(await self.waiting(now))
         is_known = "policies" in (await self.rights(now)).offered
-        names = {each.key.namespace for each in found}
+        names = {request.key.namespace for request in requests}
         usages = await read_usage(self.cluster, self._policy_options(), names) if is_known else []
-        return found, tenant_shares(found, usages)
+        return requests, tenant_shares(requests, usages)
 
     async def policies(self) -> list[Applied]:
         """Return the SelfServicePolicies with where each applies."""
@@ -357,16 +359,17 @@ class Reader:
     async def checks(self, now: datetime) -> list[CheckCells]:
         """Return the RestoreChecks that the viewer may list, those of administrators first."""
         places = (await self.rights(now)).checks
-        found = [each for place in places for each in await read_check_rows(self.cluster, place, now)]
+        found = [row for place in places for row in await read_check_rows(self.cluster, place, now)]
         return sorted(found, key=lambda each: (each[0].namespace != self.wanted.velero_namespace, each[0]))
 
     async def check(self, key: Key) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
         """Return a RestoreCheck with its evidence and the records of earlier runs, as far as the viewer may read."""
-        found, place = await self._check(key), self.wanted.velero_namespace
+        document = await self._check(key)
+        place = self.wanted.velero_namespace
         history = list[dict[str, Any]]()
         if await may(self.cluster, "list", CONFIG_MAP, place):
-            history = await read_history(self.cluster, place, found)
-        return found, await self._evidence(found), history
+            history = await read_history(self.cluster, place, document)
+        return document, await self._evidence(document), history
 
     async def evidence(self, key: Key) -> str:
         """Return the evidence of the last run; empty if there is none, or if the viewer may not read it."""
@@ -387,10 +390,10 @@ class Reader:
     async def primers(self, now: datetime) -> list[Document]:
         """Return the Primers, and the CronJobs that are primed by annotations."""
         place = "" if await self.is_administrator(now) else self.wanted.namespace
-        found = [as_document(each) for each in await self.cluster.listed_if_known(PRIMER, place)]
+        items = [as_document(raw) for raw in await self.cluster.listed_if_known(PRIMER, place)]
         if await may(self.cluster, "list", CRON_JOB, place):
-            found += await read_annotated(self.cluster, place)
-        return sorted((in_primers_form(each, now) for each in found), key=key_of)
+            items += await read_annotated(self.cluster, place)
+        return sorted((in_primers_form(item, now) for item in items), key=key_of)
 
     def _policy_options(self) -> argparse.Namespace:
         return argparse.Namespace(
@@ -404,17 +407,17 @@ class Reader:
     async def _requests(self, family: Family, namespace: str, decode: Decode = decode_request) -> list[TenantRequest]:
         if not await may(self.cluster, "list", family.kind, namespace):
             return []
-        found = await self.cluster.listed_if_known(family.kind, namespace)
-        return await in_thread(lambda: _newest_first(family, found, decode))  # other viewers wait for no long list
+        items = await self.cluster.listed_if_known(family.kind, namespace)
+        return await in_thread(lambda: _newest_first(family, items, decode))  # other viewers wait for no long list
 
 
-def _newest_first(family: Family, found: Iterable[msgspec.Raw], decode: Decode) -> list[TenantRequest]:
-    return sorted(_decoded(family, found, decode), key=_created, reverse=True)
+def _newest_first(family: Family, raws: Iterable[msgspec.Raw], decode: Decode) -> list[TenantRequest]:
+    return sorted(_decoded(family, raws, decode), key=_created, reverse=True)
 
 
-def _decoded(family: Family, found: Iterable[msgspec.Raw], decode: Decode) -> Iterable[TenantRequest]:
+def _decoded(family: Family, raws: Iterable[msgspec.Raw], decode: Decode) -> Iterable[TenantRequest]:
     """Yield the requests that can be decoded: that of one tenant hides no other."""
-    for raw in found:
+    for raw in raws:
         try:
             request = decode(family, raw)
         except CommandError:
@@ -423,6 +426,6 @@ def _decoded(family: Family, found: Iterable[msgspec.Raw], decode: Decode) -> It
             yield request
 
 
-def _created(each: TenantRequest) -> tuple[str, Key]:
-    created = each.request.metadata.creation_timestamp
-    return created.isoformat() if created else "", each.key
+def _created(request: TenantRequest) -> tuple[str, Key]:
+    created = request.request.metadata.creation_timestamp
+    return created.isoformat() if created else "", request.key

@@ -51,14 +51,16 @@ def choose(site: Site, namespace: str, copies: Copies, chosen: str, search: Sear
 
 
 def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Search, now: datetime) -> Html:
-    names = [each.key.name for each in copies.found]
+    names = [request.key.name for request in copies.found]
     place = names.index(chosen) if chosen in names else (max(search.page, 1) - 1) * ROWS
     pages = (len(names) + ROWS - 1) // ROWS
     at = min(place // ROWS, pages - 1)
     shown = copies.found[at * ROWS : (at + 1) * ROWS]
     whole = [copy.key.name for copy in shown if copy.velero.phase == COMPLETED and copy.incomplete is None]
     picked = chosen if chosen in names else next(iter(whole), "")
-    line = element("ol", *(_copy(each, now, is_chosen=each.key.name == picked) for each in shown), class_="timeline")
+    line = element(
+        "ol", *(_copy(request, now, is_chosen=request.key.name == picked) for request in shown), class_="timeline"
+    )
     links = [
         element("a", label, href=site.link("ns", namespace, "restore", page=number))
         for label, number, is_there in (("newer", at, at > 0), ("older", at + 2, at + 1 < pages))
@@ -76,20 +78,21 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
     return joined((offer, note) if copies.may_plan else (told, offer, note))
 
 
-def _copy(each: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
-    name, velero = each.key.name, each.velero
+def _copy(request: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
+    name = request.key.name
+    velero = request.velero
     done = velero.progress.items_backed_up if velero.progress else 0
     facts: list[Child] = [
         element("strong", until(velero.start_timestamp, now)),
         name,
-        badge(each.shown_phase, "good" if each.shown_phase == COMPLETED else "warn"),
+        badge(request.shown_phase, "good" if request.shown_phase == COMPLETED else "warn"),
         counted(done, "item"),
-        each.incomplete.message if each.incomplete is not None else None,
+        request.incomplete.message if request.incomplete is not None else None,
         counted(velero.errors, "error") if velero.errors else None,
         f"expires {until(velero.expiration, now)}",
     ]
     radio = element("input", type="radio", name="backup", value=name, checked=is_chosen, required=True)
-    return element("li", element("label", radio, " ", words(each for each in facts if each is not None)))
+    return element("li", element("label", radio, " ", words(fact for fact in facts if fact is not None)))
 
 
 def _existing(choices: tuple[str, ...] | None) -> Html:
@@ -129,19 +132,19 @@ def planned(site: Site, wish: Wish, plan: RestorePlan, now: datetime) -> Html:
     """Return what the restore would do to each item, the worst first, and the button that confirms it."""
     rows = [
         (
-            cut(str(each.target)),
-            badge(each.outcome.value, _MOODS.get(each.outcome.value, "")),
-            cut("; ".join(filter(None, (reason_text(each), each.warning))), _LONGEST_REASON),
+            cut(str(verdict.target)),
+            badge(verdict.outcome.value, _MOODS.get(verdict.outcome.value, "")),
+            cut("; ".join(filter(None, (reason_text(verdict), verdict.warning))), _LONGEST_REASON),
         )
-        for each in worst_first(plan.verdicts)[:_MOST_ITEMS]
+        for verdict in worst_first(plan.verdicts)[:_MOST_ITEMS]
     ]
     more = len(plan.verdicts) - len(rows)
-    found = [
+    pictures = [
         tile(outcome, str(number), "items", _MOODS.get(outcome, ""))
         for outcome, number in counts(plan.verdicts).items()
         if number
     ]
-    out = "".join(f"Warning: {cut(each)}. " for each in plan.warnings)
+    out = "".join(f"Warning: {cut(warning)}. " for warning in plan.warnings)
     out += f"{len(plan.left_out)} items are left out by the restore itself. " if plan.left_out else ""
     rest = f"{more} more items: use the command line with -o json." if more > 0 else ""
     table = data_table("Items", ("item", "outcome", "why"), rows, "The copy has no items.")
@@ -150,7 +153,7 @@ def planned(site: Site, wish: Wish, plan: RestorePlan, now: datetime) -> Html:
         "Restore plan",
         f"foresail restore plan {wish.command}",
         _about(site, wish, now),
-        tiles(*found) if found else None,
+        tiles(*pictures) if pictures else None,
         section("confirm", "Nothing is restored yet", _confirm(site, wish, "Restore")),
         section("items", "Item by item", table, element("p", out, rest, class_="note") if out or rest else None),
     )

@@ -103,10 +103,14 @@ class Pages:
     @classmethod
     def add_to(cls, app: web.Application, mount: str) -> None:
         """Add the routes: each leads to a method of the Pages that the door has let in."""
-        get, get_at_once = _leading_to(app.router.add_get, _in_turn), _leading_to(app.router.add_get, _counted)
+        get = _leading_to(app.router.add_get, _in_turn)
+        get_at_once = _leading_to(app.router.add_get, _counted)
         get_free = _leading_to(app.router.add_get, _at_once)  # files, and streams, which are counted by themselves
-        post, change = _leading_to(app.router.add_post, _counted), _leading_to(app.router.add_post, _to_the_end)
-        base, namespace, name = f"/{mount}", f"{{namespace:{_NAME}}}", f"{{name:{_NAME}}}"
+        post = _leading_to(app.router.add_post, _counted)
+        change = _leading_to(app.router.add_post, _to_the_end)
+        base = f"/{mount}"
+        namespace = f"{{namespace:{_NAME}}}"
+        name = f"{{name:{_NAME}}}"
         get(f"{base}/", cls._overview)
         get_free(f"{base}/style.css", cls._style)
         get_free(f"{base}/live.js", cls._script)
@@ -156,10 +160,11 @@ class Pages:
 
     async def _overview(self, _: web.Request) -> web.Response:
         at = now()
-        found, waiting = await self._reader.figures(at), await self._reader.waiting(at)
+        figures = await self._reader.figures(at)
+        waiting = await self._reader.waiting(at)
         site = await self._site()
         newest = [] if site.is_administrator else await self._reader.requests(site.namespace)
-        return _page(pages.overview(site, found, waiting, newest))
+        return _page(pages.overview(site, figures, waiting, newest))
 
     async def _style(self, _: web.Request) -> web.Response:
         return web.Response(text=f"{SHEET}{CONSOLE}", content_type="text/css")
@@ -175,21 +180,23 @@ class Pages:
             return await self._stream(request)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        seen, is_one, clock = request.query.get("seen", ""), "name" in request.match_info, asyncio.get_running_loop()
+        seen = request.query.get("seen", "")
+        is_one = "name" in request.match_info
+        clock = asyncio.get_running_loop()
         began = begun = clock.time()
-        found = await self._digest(request, is_first=True)  # what cannot be read is refused before the stream begins
+        text = await self._digest(request, is_first=True)  # what cannot be read is refused before the stream begins
         took = clock.time() - begun
         answer = web.StreamResponse(headers={**guard.HEADERS, "Content-Type": "text/event-stream"})
         try:
             await answer.prepare(request)
             await answer.write(live.FIRST)
             while not self._streams.is_over(clock.time() - began):
-                await answer.write(live.ALIVE if found == seen else live.CHANGED)
-                seen = found
+                await answer.write(live.ALIVE if text == seen else live.CHANGED)
+                seen = text
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._streams.ended.wait(), live.pause(took, is_one=is_one))
                 begun = clock.time()
-                found = await self._digest(request)
+                text = await self._digest(request)
                 took = clock.time() - begun
         except (ConnectionError, CommandError, TurnError):
             pass  # the browser has left the page, or may no longer read it, or has to try again
@@ -198,7 +205,8 @@ class Pages:
         return answer
 
     async def _digest(self, request: web.Request, *, is_first: bool = False) -> str:
-        place, at = request.match_info, now()
+        place = request.match_info
+        at = now()
         if "name" in place:
             family = BACKUPS if place["word"] == BACKUPS.word else RESTORES
             key = Key(place["namespace"], place["name"])
@@ -209,28 +217,30 @@ class Pages:
         return live.digest(await self.in_turn(lambda: self._reader.waiting(at)))
 
     async def _namespaces(self, request: web.Request) -> web.Response:
-        found = await self._reader.figures(now())
-        return _page(pages.namespaces(await self._site(), found, _search(request)))
+        figures = await self._reader.figures(now())
+        return _page(pages.namespaces(await self._site(), figures, _search(request)))
 
     async def _calendar(self, _: web.Request) -> web.Response:
-        at, site = now(), await self._site()
+        at = now()
+        site = await self._site()
         schedules = await self._reader.schedules(at) if site.is_administrator else []
         return _page(calendar_pages.calendar(site, await self._reader.figures(at), schedules))
 
     async def _preview(self, request: web.Request) -> web.Response:
         """Show what a SchedulePolicy would change; nothing is applied."""
         manifest = (await self._own_form(request)).get("manifest", "").replace("\r\n", "\n")  # as browsers send lines
-        text, at = manifest[: calendar_pages.MOST_TEXT], now()
+        text = manifest[: calendar_pages.MOST_TEXT]
+        at = now()
         site = await self._site()
         if not site.is_administrator:
             raise NotAllowedError("you may not read all Schedules and Backups", "ask a cluster administrator")
         try:
-            found = await self.in_turn(lambda: self._reader.preview(text, at))
+            preview = await self.in_turn(lambda: self._reader.preview(text, at))
         except UnreachableError:
             raise
         except CommandError as error:
             return _page(calendar_pages.refused(site, text, error), HTTPStatus.BAD_REQUEST)
-        return _page(calendar_pages.previewed(site, text, found))
+        return _page(calendar_pages.previewed(site, text, preview))
 
     async def _doctor(self, _: web.Request) -> web.Response:
         site = await self._site_of("doctor")
@@ -238,23 +248,27 @@ class Pages:
 
     async def _queue(self, request: web.Request) -> web.Response:
         site = await self._site_of("queue")
-        found, shares = await self._reader.queue(now())
-        return _page(queue_pages.queue(site, found, shares, _search(request)))
+        requests, shares = await self._reader.queue(now())
+        return _page(queue_pages.queue(site, requests, shares, _search(request)))
 
     async def _policies(self, _: web.Request) -> web.Response:
-        at, site, reader = now(), await self._site_of("policies"), self._reader
-        applied, schedules = await reader.policies(), await reader.schedule_policies(at)
+        at = now()
+        site = await self._site_of("policies")
+        reader = self._reader
+        applied = await reader.policies()
+        schedules = await reader.schedule_policies(at)
         return _page(policy_pages.policies(site, applied, schedules, await reader.approvals(at), at))
 
     async def _checks(self, request: web.Request) -> web.Response:
-        at, site = now(), await self._site_of("checks")
+        at = now()
+        site = await self._site_of("checks")
         places = (await self._reader.rights(at)).checks
         return _page(check_pages.checks(site, places, await self._reader.checks(at), _search(request)))
 
     async def _check(self, request: web.Request) -> web.Response:
         key = Key(request.match_info["namespace"], request.match_info["name"])
-        found, evidence, history = await self._reader.check(key)
-        return _page(check_pages.check(await self._site(), key, found, read_record(evidence), history))
+        document, evidence, history = await self._reader.check(key)
+        return _page(check_pages.check(await self._site(), key, document, read_record(evidence), history))
 
     async def _evidence(self, request: web.Request) -> web.Response:
         evidence = await self._reader.evidence(Key(request.match_info["namespace"], request.match_info["name"]))
@@ -264,7 +278,8 @@ class Pages:
         return web.Response(text=evidence, content_type="application/json", headers=headers)
 
     async def _primers(self, request: web.Request) -> web.Response:
-        at, site = now(), await self._site_of("primers")
+        at = now()
+        site = await self._site_of("primers")
         return _page(primer_pages.primers(site, await self._reader.primers(at), _search(request), at))
 
     async def _decide_location(self, request: web.Request) -> web.Response:
@@ -280,23 +295,29 @@ class Pages:
         return await self._moved("policies")
 
     async def _one_namespace(self, request: web.Request) -> web.Response:
-        at, name = now(), request.match_info["namespace"]
-        found = await self._reader.namespace(name, at)
-        return _page(pages.namespace(await self._site(), name, found, at))
+        at = now()
+        name = request.match_info["namespace"]
+        namespace = await self._reader.namespace(name, at)
+        return _page(pages.namespace(await self._site(), name, namespace, at))
 
     async def _detail(self, request: web.Request) -> web.Response:
-        at, family = now(), BACKUPS if request.match_info["word"] == BACKUPS.word else RESTORES
+        at = now()
+        family = BACKUPS if request.match_info["word"] == BACKUPS.word else RESTORES
         key = Key(request.match_info["namespace"], request.match_info["name"])
-        found = await self._reader.request(family, key, at)
-        is_copy = family is BACKUPS and is_restorable(found, at)
+        tenant_request = await self._reader.request(family, key, at)
+        is_copy = family is BACKUPS and is_restorable(tenant_request, at)
         may_restore = is_copy and await self._reader.may_restore(key.namespace)
-        may_download = not found.is_open and await self._reader.may_download(key.namespace)
-        return _page(pages.detail(await self._site(), found, at, may_restore=may_restore, may_download=may_download))
+        may_download = not tenant_request.is_open and await self._reader.may_download(key.namespace)
+        return _page(
+            pages.detail(await self._site(), tenant_request, at, may_restore=may_restore, may_download=may_download)
+        )
 
     async def _file(self, request: web.Request) -> web.Response:
         """Show a file of Velero; a form asks for it, for a request for the file is created and deleted."""
         await self._own_form(request)
-        site, place, access = await self._site(), request.match_info, self._access
+        site = await self._site()
+        place = request.match_info
+        access = self._access
         key = Key(place["namespace"], place["name"])
         if place["file"] == file_pages.CONTENTS:
             return _page(file_pages.contents(site, *await self._reader.contents(key, access)))
@@ -307,14 +328,16 @@ class Pages:
         return Access(self._tls, now() + _PATIENCE)
 
     async def _choose(self, request: web.Request) -> web.Response:
-        at, namespace = now(), request.match_info["namespace"]
+        at = now()
+        namespace = request.match_info["namespace"]
         copies = await self._reader.copies(namespace, at)
         chosen = request.query.get("backup", "")
         return _page(restore_pages.choose(await self._site(), namespace, copies, chosen, _search(request), at))
 
     async def _plan(self, request: web.Request) -> web.Response:
         copy, policy, _ = await self._wished(request)
-        at, site = now(), await self._site()
+        at = now()
+        site = await self._site()
         wish = restore_pages.Wish(await self._reader.copy(copy), policy)
         try:
             plan = await self._reader.plan(copy, policy, self._access)
@@ -330,7 +353,8 @@ class Pages:
     async def _wished(self, request: web.Request) -> tuple[Key, str, str]:
         """Return the copy of a form, what to do with existing objects, and the UID of the copy."""
         fields = await self._own_form(request)
-        name, policy = fields.get("backup", ""), fields.get("policy", "")
+        name = fields.get("backup", "")
+        policy = fields.get("policy", "")
         if problem_with_name(name) is not None or policy not in (restore_pages.KEEP, restore_pages.UPDATE):
             raise web.HTTPBadRequest(reason="Choose a copy, and what to do with objects that exist")
         return Key(request.match_info["namespace"], name), policy, fields.get("uid", "")
@@ -593,8 +617,8 @@ def run_console(args: argparse.Namespace) -> int:
 def set_by_signals() -> asyncio.Event:
     """Return an event that SIGINT and SIGTERM set, by which a console ends."""
     ended = asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(each, ended.set)
+    for signals in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signals, ended.set)
     return ended
 
 

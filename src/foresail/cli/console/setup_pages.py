@@ -20,7 +20,7 @@ def no_token(header: str) -> Html:
     return _page(
         "This console needs your token",
         element("p", "Your request has no bearer token. The console has no rights of its own, so it can show nothing."),
-        element("ol", *(element("li", each) for each in steps)),
+        element("ol", *(element("li", step) for step in steps)),
         element("p", "The steps are in docs/how-to/console.md."),
     )
 

@@ -76,8 +76,8 @@ async def _turn(*limits: asyncio.Semaphore) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         try:
             async with asyncio.timeout(LONGEST_WAIT):
-                for each in limits:
-                    await stack.enter_async_context(each)
+                for limit in limits:
+                    await stack.enter_async_context(limit)
         except TimeoutError:
             raise TurnError(HTTPStatus.SERVICE_UNAVAILABLE, "The console is busy with other pages.") from None
         yield

@@ -13,21 +13,21 @@ _SAFETY = "foresail_namespace_safety"
 _Value = Callable[[NamespaceCoverage], float | None]
 
 
-def _reported(each: NamespaceCoverage) -> NamespaceCoverage | ClaimCoverage:
+def _reported(coverage: NamespaceCoverage) -> NamespaceCoverage | ClaimCoverage:
     """Return whose backup and objective are reported: the first claim's that misses its objective, if there is one."""
-    return next((claim for claim in each.claims if is_late(claim.gaps)), each)
+    return next((claim for claim in coverage.claims if is_late(claim.gaps)), coverage)
 
 
-def _good_backup(each: NamespaceCoverage) -> float | None:
-    if any(gap.reason is Reason.NAMESPACE_ABSENT for gap in each.gaps):
+def _good_backup(coverage: NamespaceCoverage) -> float | None:
+    if any(gap.reason is Reason.NAMESPACE_ABSENT for gap in coverage.gaps):
         return None
-    newest = _reported(each).newest_good
+    newest = _reported(coverage).newest_good
     return newest.started.timestamp() if newest and newest.started else 0.0
 
 
-def _objective(each: NamespaceCoverage) -> float | None:
-    reported = _reported(each)
-    if reported.objective is None or (reported is each and each.is_new):
+def _objective(coverage: NamespaceCoverage) -> float | None:
+    reported = _reported(coverage)
+    if reported.objective is None or (reported is coverage and coverage.is_new):
         return None
     return reported.objective.total_seconds()
 
@@ -57,17 +57,17 @@ _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
 FAMILIES = (_TIME, *_OF_NAMESPACES, _SAFETY)
 
 
-def text_format(found: Iterable[NamespaceCoverage], instant: datetime) -> str:
+def text_format(coverages: Iterable[NamespaceCoverage], instant: datetime) -> str:
     """Return the figures of all namespaces without the exclusion label in Prometheus' text format."""
-    rows = [each for each in found if not each.is_excluded]
+    rows = [coverage for coverage in coverages if not coverage.is_excluded]
     lines = [f"# HELP {_TIME} When coverage was judged.", f"# TYPE {_TIME} gauge", f"{_TIME} {instant.timestamp():.0f}"]
     for name, (meaning, value) in _OF_NAMESPACES.items():
-        values = ((each.name, value(each)) for each in rows)
+        values = ((row.name, value(row)) for row in rows)
         lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
         lines += [f'{name}{{namespace="{each}"}} {figure:.0f}' for each, figure in values if figure is not None]
     lines += [
         f"# HELP {_SAFETY} The verdict about a namespace: Safe, AtRisk, Unsafe or Unknown.",
         f"# TYPE {_SAFETY} gauge",
     ]
-    lines += [f'{_SAFETY}{{namespace="{each.name}",verdict="{safety_of(each).verdict.value}"}} 1' for each in rows]
+    lines += [f'{_SAFETY}{{namespace="{row.name}",verdict="{safety_of(row).verdict.value}"}} 1' for row in rows]
     return "\n".join(lines)

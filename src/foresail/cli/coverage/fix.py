@@ -59,10 +59,12 @@ class Fix:
         return not self.is_advice and tuple(self.words[1:3]) in (("backup", "create"), ("schedule", "run"))
 
 
-def fixes(found: Iterable[NamespaceCoverage], velero_namespace: str, now: datetime, *, is_tenant: bool) -> list[Fix]:
+def fixes(
+    coverages: Iterable[NamespaceCoverage], velero_namespace: str, now: datetime, *, is_tenant: bool
+) -> list[Fix]:
     """Return each command once, with the namespaces whose gaps it is for; those that change something come first."""
     namespaces: dict[str, dict[str, None]] = {}
-    for namespace in found:
+    for namespace in coverages:
         for gap in namespace.all_gaps():
             command = closing_command(namespace.name, gap, velero_namespace, now, is_tenant=is_tenant)
             namespaces.setdefault(command, {})[namespace.name] = None
@@ -71,11 +73,11 @@ def fixes(found: Iterable[NamespaceCoverage], velero_namespace: str, now: dateti
 
 
 def first_backups(
-    found: Iterable[NamespaceCoverage], velero_namespace: str, now: datetime, *, is_tenant: bool
+    coverages: Iterable[NamespaceCoverage], velero_namespace: str, now: datetime, *, is_tenant: bool
 ) -> list[Fix]:
     """Return the commands that back up now what has no good backup yet, once the gaps are closed."""
     commands: dict[str, dict[str, None]] = {}
-    for namespace in found:
+    for namespace in coverages:
         if namespace.is_excluded or namespace.newest_good is not None:
             continue
         schedule = next((title for title in namespace.schedules if "/" not in title), "")

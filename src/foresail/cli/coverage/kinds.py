@@ -14,32 +14,32 @@ _AGGREGATED = "APIGroupDiscoveryList"
 
 async def read_kinds(cluster: Cluster, specs: Iterable[BackupSpec], unknown: list[str]) -> Discovery | None:
     """Return the kinds that Velero can back up; None if no spec includes kinds by name, or discovery fails."""
-    if not any(each.included_resources or each.included_namespace_scoped_resources for each in specs):
+    if not any(spec.included_resources or spec.included_namespace_scoped_resources for spec in specs):
         return None
-    found = await cluster.discovered()
-    if found is None or found.kind != _AGGREGATED:
+    discovery = await cluster.discovered()
+    if discovery is None or discovery.kind != _AGGREGATED:
         hint("the API server lists no kinds: not judged is whether a template includes cluster-scoped kinds only")
         unknown.append("whether a template includes cluster-scoped kinds only: the API server lists no kinds")
         return None
     kinds = {
-        (group.metadata.name, each.resource): _kind(group.metadata.name, each)
-        for group in found.items or ()
+        (group.metadata.name, resource.resource): _kind(group.metadata.name, resource)
+        for group in discovery.items or ()
         for version in reversed(group.versions or ())  # the first version is the preferred one
-        for each in version.resources or ()
-        if BACKED_UP_VERBS.issubset(each.verbs or ())
+        for resource in version.resources or ()
+        if BACKED_UP_VERBS.issubset(resource.verbs or ())
     }
     return Discovery((*_CORE, *kinds.values()))
 
 
-def _kind(group: str, each: DiscoveredResource) -> ResourceKind:
-    kind = each.response_kind.kind if each.response_kind is not None else ""
+def _kind(group: str, resource: DiscoveredResource) -> ResourceKind:
+    kind = resource.response_kind.kind if resource.response_kind is not None else ""
     return ResourceKind(
         group,
-        each.resource,
+        resource.resource,
         kind,
-        each.scope == "Namespaced",
-        each.singular_resource or kind.lower(),
-        each.short_names or (),
+        resource.scope == "Namespaced",
+        resource.singular_resource or kind.lower(),
+        resource.short_names or (),
     )
 
 

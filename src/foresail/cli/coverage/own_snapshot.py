@@ -47,43 +47,45 @@ def not_all_namespaces(velero_namespace: str) -> CommandError:
 
 async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None, now: datetime) -> CoverageView:
     """Read the namespace, its claims, and the tenant's own schedules and backups."""
-    created, labels = _ALWAYS, dict[str, str]()
+    created = _ALWAYS
+    labels = dict[str, str]()
     if await may(cluster, "get", NAMESPACE, namespace):
-        found = await cluster.read(NAMESPACE, Key("", namespace), dict[str, Any])
-        created = datetime.fromisoformat(found["metadata"]["creationTimestamp"])
-        labels = found["metadata"].get("labels") or {}
+        document = await cluster.read(NAMESPACE, Key("", namespace), dict[str, Any])
+        created = datetime.fromisoformat(document["metadata"]["creationTimestamp"])
+        labels = document["metadata"].get("labels") or {}
     schedules = await cluster.listed(NON_ADMIN_SCHEDULE, namespace)
-    titles = {each.get("uid", ""): f"{namespace}/{each.get('name')}" for each in map(_metadata, schedules)}
-    backups = [decode_request(BACKUPS, each) for each in await cluster.listed(BACKUPS.kind, namespace)]
+    titles = {item.get("uid", ""): f"{namespace}/{item.get('name')}" for item in map(_metadata, schedules)}
+    backups = [decode_request(BACKUPS, raw) for raw in await cluster.listed(BACKUPS.kind, namespace)]
     with_files = (namespace,) if allows_files(labels) else ()
     unread = list[str]()
     claims, pods = [await _listed_if_allowed(cluster, kind, namespace, unread) for kind in (CLAIM, POD)]
     # A tenant may not read PersistentVolumes: a claim that names one has it.
-    names = {(each.get("spec") or {}).get("volumeName") for each in claims} - {None, ""}
+    names = {(claim.get("spec") or {}).get("volumeName") for claim in claims} - {None, ""}
     return CoverageView(
         (NamespaceRow(namespace, created),),
-        claim_rows(claims, [{"metadata": {"name": each}} for each in names], pods),
+        claim_rows(claims, [{"metadata": {"name": name}} for name in names], pods),
         tuple(row for _, row in tenant_schedules(schedules, {}, with_files, now)),
-        tuple(own_backup_row(each, titles) for each in backups),
+        tuple(own_backup_row(backup, titles) for backup in backups),
         objective,
         is_own=True,
         unknown=(_UNSEEN, *unread),
     )
 
 
-def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
+def own_backup_row(request: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
     """Return a NonAdminBackup as coverage sees it, under its own name."""
-    annotations, made = each.request.metadata.annotations or {}, each.velero
+    annotations = request.request.metadata.annotations or {}
+    made = request.velero
     try:
-        spec = msgspec.convert(each.spec, BackupSpec)
+        spec = msgspec.convert(request.spec, BackupSpec)
     except msgspec.ValidationError:  # the operator has refused it, so that it is no good backup in any case
         spec = BackupSpec()
     return BackupRow(
-        each.key.name,
+        request.key.name,
         made.phase,
         msgspec.structs.replace(
             spec,
-            included_namespaces=(each.key.namespace,),
+            included_namespaces=(request.key.namespace,),
             excluded_namespaces=None,
             resource_policy=None,  # a tenant may not read it
             **lists_of_kinds(spec),
@@ -92,7 +94,7 @@ def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
         made.progress.items_backed_up or 0 if made.progress else None,
         titles.get(annotations.get(SCHEDULE_UID, ""), ""),
         failure_of(made.failure_reason, made.validation_errors, made.errors),
-        left_out=claims_not_in(each.request.status.conditions),
+        left_out=claims_not_in(request.request.status.conditions),
     )
 
 
@@ -100,9 +102,9 @@ async def _listed_if_allowed(cluster: Cluster, kind: Kind, namespace: str, unrea
     if not await may(cluster, "list", kind, namespace):
         unread.append(f"which volumes it has: you may not list {kind.plural}")
         return []
-    return [_any.decode(each) for each in await cluster.listed(kind, namespace)]
+    return [_any.decode(raw) for raw in await cluster.listed(kind, namespace)]
 
 
 def _metadata(raw: msgspec.Raw) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _any.decode(raw).get("metadata") or {}
-    return found
+    item: Mapping[str, Any] = _any.decode(raw).get("metadata") or {}
+    return item

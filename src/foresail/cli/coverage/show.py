@@ -44,26 +44,28 @@ def run_coverage(args: argparse.Namespace) -> int:
     objective = read_objective(args)
     instant = now()
     view, is_tenant = on_cluster(args, lambda cluster: _read(cluster, args, objective, instant))
-    found = selected(judge(view, instant), "" if args.all_namespaces else args.namespace, args.velero_namespace)
+    coverages = selected(judge(view, instant), "" if args.all_namespaces else args.namespace, args.velero_namespace)
     if args.output == "json":
-        print(json.dumps(document(found, objective, instant), indent=2))
+        print(json.dumps(document(coverages, objective, instant), indent=2))
     elif args.output == "metrics":
-        print(text_format(found, instant))
+        print(text_format(coverages, instant))
     else:
-        print(coverage_table(found, instant, wide=args.output == "wide", width=terminal_width(sys.stdout)))
-        print(summary(found), file=sys.stderr)
-        listed = fixes(found, args.velero_namespace, instant, is_tenant=is_tenant)
+        print(coverage_table(coverages, instant, wide=args.output == "wide", width=terminal_width(sys.stdout)))
+        print(summary(coverages), file=sys.stderr)
+        listed = fixes(coverages, args.velero_namespace, instant, is_tenant=is_tenant)
         if args.fix:
-            return run_fixes(args, listed, first_backups(found, args.velero_namespace, instant, is_tenant=is_tenant))
+            return run_fixes(
+                args, listed, first_backups(coverages, args.velero_namespace, instant, is_tenant=is_tenant)
+            )
         if listed:
             print(text_of(listed), file=sys.stderr)
-    return int(_has_failed(found, args.fail_on))
+    return int(_has_failed(coverages, args.fail_on))
 
 
-def _has_failed(found: Iterable[NamespaceCoverage], fail_on: str | None) -> bool:
+def _has_failed(coverages: Iterable[NamespaceCoverage], fail_on: str | None) -> bool:
     if fail_on == "gaps":
-        return any(each.all_gaps() for each in found)
-    return fail_on == "not-safe" and not all(safety_of(each).verdict.is_fine for each in found)
+        return any(coverage.all_gaps() for coverage in coverages)
+    return fail_on == "not-safe" and not all(safety_of(coverage).verdict.is_fine for coverage in coverages)
 
 
 async def _read(
@@ -83,48 +85,48 @@ async def _read(
     return await read_own_view(cluster, args.namespace, objective, instant), True
 
 
-def selected(found: Iterable[NamespaceCoverage], namespace: str, velero_namespace: str) -> list[NamespaceCoverage]:
+def selected(coverages: Iterable[NamespaceCoverage], namespace: str, velero_namespace: str) -> list[NamespaceCoverage]:
     """Return the namespaces to show: one, or all but those of the system."""
     if not namespace:
-        return [each for each in found if each.name not in SYSTEM and each.name != velero_namespace]
-    chosen = [each for each in found if each.name == namespace]
+        return [coverage for coverage in coverages if coverage.name not in SYSTEM and coverage.name != velero_namespace]
+    chosen = [coverage for coverage in coverages if coverage.name == namespace]
     if not chosen:
         raise CommandError(f"namespace {namespace} does not exist", "name an existing namespace with -n, or use -A")
     return chosen
 
 
-def coverage_table(found: Sequence[NamespaceCoverage], instant: datetime, *, wide: bool, width: int | None) -> str:
+def coverage_table(coverages: Sequence[NamespaceCoverage], instant: datetime, *, wide: bool, width: int | None) -> str:
     """Return a line for each namespace; the wide table has one for each claim and gap too."""
     if wide:
-        return table(_WIDE, [line for each in found for line in _wide_lines(each, instant)])
-    return fitted(_HEADER, [_line(each, instant) for each in found], width, _SHRINKS)
+        return table(_WIDE, [line for coverage in coverages for line in _wide_lines(coverage, instant)])
+    return fitted(_HEADER, [_line(coverage, instant) for coverage in coverages], width, _SHRINKS)
 
 
-def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
+def _line(coverage: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
     return (
-        each.name,
-        safety_of(each).verdict.value,
-        _schedules(each),
-        *_when(each, instant),
-        f"{each.claims_saved}/{each.claims_wanted}" if each.claims_wanted else "none",
-        ",".join(dict.fromkeys(gap.reason.value for gap in each.all_gaps())) or "none",
+        coverage.name,
+        safety_of(coverage).verdict.value,
+        _schedules(coverage),
+        *_when(coverage, instant),
+        f"{coverage.claims_saved}/{coverage.claims_wanted}" if coverage.claims_wanted else "none",
+        ",".join(dict.fromkeys(gap.reason.value for gap in coverage.all_gaps())) or "none",
     )
 
 
-def _wide_lines(each: NamespaceCoverage, instant: datetime) -> Iterable[tuple[str, ...]]:
-    safety = safety_of(each)
-    gaps = [_text(gap) for gap in each.gaps] or [safety.message if safety.verdict is Verdict.UNKNOWN else ""]
-    yield each.name, safety.verdict.value, "", _schedules(each), "", *_when(each, instant), gaps[0]
+def _wide_lines(coverage: NamespaceCoverage, instant: datetime) -> Iterable[tuple[str, ...]]:
+    safety = safety_of(coverage)
+    gaps = [_text(gap) for gap in coverage.gaps] or [safety.message if safety.verdict is Verdict.UNKNOWN else ""]
+    yield coverage.name, safety.verdict.value, "", _schedules(coverage), "", *_when(coverage, instant), gaps[0]
     for gap in gaps[1:]:
-        yield each.name, "", "", "", "", "", "", "", gap
-    for claim in each.claims:
+        yield coverage.name, "", "", "", "", "", "", "", gap
+    for claim in coverage.claims:
         text = "; ".join(map(_text, claim.gaps))
         schedules = ",".join(claim.schedules) or ("<none>" if claim.is_wanted else "<no data>")
-        yield each.name, "", claim.name, schedules, claim.method.value, *_when(claim, instant), text
+        yield coverage.name, "", claim.name, schedules, claim.method.value, *_when(claim, instant), text
 
 
-def _schedules(each: NamespaceCoverage) -> str:
-    return "<excluded>" if each.is_excluded else ",".join(each.schedules) or "<none>"
+def _schedules(coverage: NamespaceCoverage) -> str:
+    return "<excluded>" if coverage.is_excluded else ",".join(coverage.schedules) or "<none>"
 
 
 def _when(each: NamespaceCoverage | ClaimCoverage, instant: datetime) -> tuple[str, str, str]:
@@ -141,40 +143,44 @@ def _text(gap: Gap) -> str:
     return f"{gap.reason.value}: {gap.message}"
 
 
-def summary(found: Sequence[NamespaceCoverage]) -> str:
+def summary(coverages: Sequence[NamespaceCoverage]) -> str:
     """Return how many namespaces are safe, and how many have each other verdict; of a single one, why."""
-    counted = [each for each in found if not each.is_excluded]
+    counted = [coverage for coverage in coverages if not coverage.is_excluded]
     if len(counted) == 1:
         safety = safety_of(counted[0])
         return f"{safety.verdict.value}: {safety.message}."
-    verdicts = Counter(safety_of(each).verdict for each in counted)
-    others = [f"{verdicts[each]} {each.value}" for each in Verdict if each is not Verdict.SAFE and verdicts[each]]
+    verdicts = Counter(safety_of(namespace_coverage).verdict for namespace_coverage in counted)
+    others = [
+        f"{verdicts[verdict]} {verdict.value}"
+        for verdict in Verdict
+        if verdict is not Verdict.SAFE and verdicts[verdict]
+    ]
     return ", ".join([f"{verdicts[Verdict.SAFE]} of {len(counted)} namespaces are safe", *others]) + "."
 
 
-def document(found: Sequence[NamespaceCoverage], objective: timedelta | None, instant: datetime) -> dict[str, Any]:
+def document(coverages: Sequence[NamespaceCoverage], objective: timedelta | None, instant: datetime) -> dict[str, Any]:
     """Return the result for programs."""
     return {
         "time": instant.isoformat(),
         "objectiveSeconds": objective.total_seconds() if objective else None,
-        "gaps": sum(len(each.all_gaps()) for each in found),
-        "safe": count_safe(found),
-        "namespaces": [_data(each, instant) for each in found],
+        "gaps": sum(len(coverage.all_gaps()) for coverage in coverages),
+        "safe": count_safe(coverages),
+        "namespaces": [_data(coverage, instant) for coverage in coverages],
     }
 
 
-def _data(each: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
-    safety = safety_of(each)
+def _data(coverage: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
+    safety = safety_of(coverage)
     return {
-        "namespace": each.name,
+        "namespace": coverage.name,
         "verdict": safety.verdict.value,
         "message": safety.message,
-        "unknown": list(each.unknown),
-        "excluded": each.is_excluded,
-        **_protection(each, instant),
+        "unknown": list(coverage.unknown),
+        "excluded": coverage.is_excluded,
+        **_protection(coverage, instant),
         "claims": [
             {"name": claim.name, "method": claim.method.value, "saved": claim.is_saved, **_protection(claim, instant)}
-            for claim in each.claims
+            for claim in coverage.claims
         ],
     }
 
@@ -195,4 +201,4 @@ def _protection(each: NamespaceCoverage | ClaimCoverage, instant: datetime) -> d
 
 
 def _gaps(gaps: Iterable[Gap]) -> list[dict[str, str]]:
-    return [{"reason": each.reason.value, "message": each.message} for each in gaps]
+    return [{"reason": gap.reason.value, "message": gap.message} for gap in gaps]

@@ -35,10 +35,10 @@ from foresail.cli.schedule.snapshot import (
 )
 from foresail.origin import Origin, origin_of
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import LocationRow, location_of
 from foresail.schedules.policies import rpo_of
-from foresail.schedules.reasons import Because
 from foresail.schedules.rules import cannot_run, location_problem
 from foresail.scope.releases import release_of
 from foresail.scope.server import ServerFlags, server_flags
@@ -117,24 +117,28 @@ async def read_view_and_schedules(
 ) -> tuple[CoverageView, list[EvaluatedSchedule]]:
     """Read the same, and return the evaluated Schedules of Velero with it."""
     namespaces = await cluster.listed(NAMESPACE, "")
-    backups = [_backup.decode(each) for each in await cluster.listed(velero.BACKUP, velero_namespace)]
+    backups = [_backup.decode(raw) for raw in await cluster.listed(velero.BACKUP, velero_namespace)]
     schedules = await cluster.listed(velero.SCHEDULE, velero_namespace)
-    unknown, unknown_volumes = list[str](), list[str]()
+    unknown = list[str]()
+    unknown_volumes = list[str]()
     schedule_policies = await read_policies(cluster, unknown if objective is None else None)
     known = await read_namespace(cluster, velero_namespace, argparse.Namespace(), now, schedule_policies)
     unknown += filter(None, [known.velero.unknown])
-    evaluated = [evaluate(row_of(each), _any.decode(each), known, now) for each in schedules]
+    evaluated = [evaluate(row_of(schedule), _any.decode(schedule), known, now) for schedule in schedules]
     rows = tuple(map(_namespace_row, namespaces))
     tenants = await _read_tenants(cluster, rows, backups, unknown_volumes, now)
     release = release_of(known.server.version)
-    judged = [*(schedule_row(each, now) for each in evaluated), *_tenant_rows(tenants, known)]
+    judged = [
+        *(schedule_row(evaluated_schedule, now) for evaluated_schedule in evaluated),
+        *_tenant_rows(tenants, known),
+    ]
     flags = replace(
         _flags(known.deployments, velero_namespace, unknown_volumes),
         snapshot_providers=await _snapshot_providers(cluster, velero_namespace, unknown_volumes),
     )
     specs = [each.spec for each in judged]
     policies = await read_resource_policies(cluster, velero_namespace, specs, release, flags.global_policies)
-    locations = {each.key.name: each for each in known.locations}
+    locations = {location.key.name: location for location in known.locations}
     view = CoverageView(
         rows,
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
@@ -144,11 +148,13 @@ async def read_view_and_schedules(
         ),
         tuple(
             _with_bucket(row, locations, is_of_tenant=True)
-            for row in _backup_rows(backups, tenants, (each.schedule.uid for each in evaluated))
+            for row in _backup_rows(
+                backups, tenants, (evaluated_schedule.schedule.uid for evaluated_schedule in evaluated)
+            )
         ),
         objective,
         release,
-        await read_kinds(cluster, [*specs, *(each.spec for each in backups)], unknown),
+        await read_kinds(cluster, [*specs, *(backup.spec for backup in backups)], unknown),
         flags,
         unknown=tuple(unknown),
         unknown_volumes=tuple(unknown_volumes),
@@ -213,18 +219,18 @@ def _with_bucket(row: _Row, locations: Mapping[str, LocationRow], *, is_of_tenan
 async def _snapshot_providers(cluster: Cluster, namespace: str, unknown: list[str]) -> frozenset[str] | None:
     """Return the providers of the VolumeSnapshotLocations; None if they may not be listed."""
     try:
-        found = await cluster.listed_if_known(velero.VOLUME_SNAPSHOT_LOCATION, namespace)
+        items = await cluster.listed_if_known(velero.VOLUME_SNAPSHOT_LOCATION, namespace)
     except UnreachableError:
         raise
     except CommandError as error:
         hint(f"whether Velero's plugins can snapshot the volumes is not judged: {error.problem}")
         unknown.append(f"whether Velero's plugins can snapshot the volumes: {error.problem}")
         return None
-    return frozenset(str((_any.decode(each).get("spec") or {}).get("provider", "")) for each in found)
+    return frozenset(str((_any.decode(raw).get("spec") or {}).get("provider", "")) for raw in items)
 
 
 def _flags(deployments: Iterable[Deployment], namespace: str, unknown: list[str]) -> ServerFlags:
-    containers = (container for each in deployments for container in each.spec.template.spec.containers)
+    containers = (container for deployment in deployments for container in deployment.spec.template.spec.containers)
     words = next(filter(None, map(server_words, containers)), None)
     if words is None:
         problem = f"no Deployment in namespace {namespace} runs Velero"
@@ -243,45 +249,49 @@ def claim_rows(
     claims: Iterable[Mapping[str, Any]], volumes: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]]
 ) -> tuple[ClaimRow, ...]:
     """Return the claims, each with its volume and the pods that mount it."""
-    by_name = {each["metadata"]["name"]: each for each in volumes}
+    by_name = {item["metadata"]["name"]: item for item in volumes}
     mounting: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for pod in pods:
         for name in claims_of(pod):
             mounting[pod["metadata"]["namespace"], name].append(pod)
     rows = []
-    for each in claims:
-        namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
-        volume = by_name.get((each.get("spec") or {}).get("volumeName", ""))
-        created = instant(each["metadata"]["creationTimestamp"])
-        rows.append(ClaimRow(namespace, name, each, volume, tuple(mounting[namespace, name]), created))
+    for claim in claims:
+        namespace = claim["metadata"]["namespace"]
+        name = claim["metadata"]["name"]
+        volume = by_name.get((claim.get("spec") or {}).get("volumeName", ""))
+        created = instant(claim["metadata"]["creationTimestamp"])
+        rows.append(ClaimRow(namespace, name, claim, volume, tuple(mounting[namespace, name]), created))
     return tuple(rows)
 
 
-def schedule_row(each: EvaluatedSchedule, now: datetime) -> ScheduleRow:
+def schedule_row(schedule: EvaluatedSchedule, now: datetime) -> ScheduleRow:
     """Return a Schedule as coverage sees it: its next run and its objective are those of its SchedulePolicy."""
-    key, blocked = each.schedule.key, cannot_run(each.view, each.verdict)
-    nobody, unknown = nobody_runs(each, now), runner_unknown(each)
+    key = schedule.schedule.key
+    blocked = cannot_run(schedule.view, schedule.verdict)
+    nobody = nobody_runs(schedule, now)
+    unknown = runner_unknown(schedule)
     return ScheduleRow(
         "Schedule",
         key.namespace,
         key.name,
-        _template(each),
-        each.schedule.paused,
-        None if nobody or unknown else each.verdict.next_run,
-        objective=rpo_of(each.view.policy),
+        _template(schedule),
+        schedule.schedule.paused,
+        None if nobody or unknown else schedule.verdict.next_run,
+        objective=rpo_of(schedule.view.policy),
         not_running=blocked.message if blocked is not None else "",
         nobody_runs=nobody,
         runner_unknown=unknown,
-        velero_down=velero_down(each),
-        location_problem=location_problem(each.schedule.location, each.view.location),
-        expected=_expected(each, now),
+        velero_down=velero_down(schedule),
+        location_problem=location_problem(schedule.schedule.location, schedule.view.location),
+        expected=_expected(schedule, now),
     )
 
 
-def _expected(each: EvaluatedSchedule, now: datetime) -> datetime | None:
+def _expected(evaluated_schedule: EvaluatedSchedule, now: datetime) -> datetime | None:
     """Return since when a good backup should have started; None if windows leave runs out, or it is younger."""
-    view, schedule = each.view, each.schedule
-    if is_without_its_policy(each) or (view.policy is not None and view.policy.spec.windows is not None):
+    view = evaluated_schedule.view
+    schedule = evaluated_schedule.schedule
+    if is_without_its_policy(evaluated_schedule) or (view.policy is not None and view.policy.spec.windows is not None):
         return None
     cron = parse_expression(schedule.text, view.settings.zone, view.server.dialect, now)
     since = third_last_fire(cron, now) if not isinstance(cron, Because) else None
@@ -289,9 +299,9 @@ def _expected(each: EvaluatedSchedule, now: datetime) -> datetime | None:
     return since if since is not None and since > begun else None
 
 
-def _template(each: EvaluatedSchedule) -> BackupSpec:
-    raw = msgspec.json.encode(each.spec.get("template") or {})
-    return spec_of(msgspec.Raw(raw), f"Schedule {each.schedule.key.name}", StoredBackupSpec)
+def _template(schedule: EvaluatedSchedule) -> BackupSpec:
+    raw = msgspec.json.encode(schedule.spec.get("template") or {})
+    return spec_of(msgspec.Raw(raw), f"Schedule {schedule.schedule.key.name}", StoredBackupSpec)
 
 
 def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Request]) -> dict[str, str]:
@@ -300,7 +310,7 @@ def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Requ
         (each.metadata.namespace, each.metadata.uid): f"{each.metadata.namespace}/{each.metadata.name}"
         for each in schedules
     }
-    marked = ((each.metadata, (each.metadata.annotations or {}).get(SCHEDULE_UID, "")) for each in requests)
+    marked = ((request.metadata, (request.metadata.annotations or {}).get(SCHEDULE_UID, "")) for request in requests)
     # A tenant may write any uid: only a schedule of the same namespace counts.
     found = {about.uid: titles.get((about.namespace, schedule), "") for about, schedule in marked}
     return {uid: title for uid, title in found.items() if title}
@@ -308,34 +318,37 @@ def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Requ
 
 def claims_not_in(conditions: Iterable[nonadmin.Condition] | None) -> frozenset[str] | None:
     """Return the claims whose data a backup has not, by the conditions of its request; None if they are not named."""
-    incomplete = next((each for each in conditions or () if each.type == DATA_INCOMPLETE), None)
+    incomplete = next((condition for condition in conditions or () if condition.type == DATA_INCOMPLETE), None)
     if incomplete is None or incomplete.status != TRUE or incomplete.reason != Reason.VOLUMES_LEFT_OUT:
         return frozenset()
     return claims_left_out(incomplete.message)
 
 
 def backup_row(
-    each: _Backup,
+    backup: _Backup,
     tenant_runs: Mapping[str, str],
     uids: Container[str],
     left_out: Mapping[str, frozenset[str] | None],
 ) -> BackupRow:
     """Return a Backup as coverage sees it; `uids` are those of the Schedules and requests of this cluster."""
-    labels, annotations, progress = each.metadata.labels or {}, each.metadata.annotations or {}, each.status.progress
+    labels = backup.metadata.labels or {}
+    annotations = backup.metadata.annotations or {}
+    progress = backup.status.progress
     made_for = annotations.get(SCHEDULE_UID, "") or annotations.get(REQUEST_UID, "")
-    created, started = each.metadata.creation_timestamp, each.status.start_timestamp
+    created = backup.metadata.creation_timestamp
+    started = backup.status.start_timestamp
     origin = (
-        origin_of(created, started, each.status.completion_timestamp, made_for, uids) if created else Origin.UNKNOWN
+        origin_of(created, started, backup.status.completion_timestamp, made_for, uids) if created else Origin.UNKNOWN
     )
     return BackupRow(
-        each.metadata.name,
-        each.status.phase,
-        each.spec,
+        backup.metadata.name,
+        backup.status.phase,
+        backup.spec,
         started,
         progress.items_backed_up or 0 if progress else None,
         labels.get(velero.SCHEDULE_LABEL, "") or tenant_runs.get(annotations.get(REQUEST_UID, ""), ""),
-        failure_of(each.status.failure_reason, each.status.validation_errors, each.status.errors),
-        has_snapshots=each.status.has_snapshots,
+        failure_of(backup.status.failure_reason, backup.status.validation_errors, backup.status.errors),
+        has_snapshots=backup.status.has_snapshots,
         left_out=left_out.get(annotations.get(REQUEST_UID, ""), frozenset()),
         origin=origin,
     )

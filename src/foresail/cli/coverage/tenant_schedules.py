@@ -48,16 +48,16 @@ async def read_rules(
         unknown.append(f"which defaults SelfServicePolicies set for volumes: {error.problem}")
         return {}
     policies = list(_policies(listed))
-    found = ((each.name, policy_for(each.name, each.labels, policies, ())) for each in namespaces)
+    found = ((namespace.name, policy_for(namespace.name, namespace.labels, policies, ())) for namespace in namespaces)
     return {name: policy.spec.backup for name, policy in found if policy is not None}
 
 
-def _policies(found: Iterable[msgspec.Raw]) -> Iterator[PolicyRow]:
-    for each in found:
+def _policies(raws: Iterable[msgspec.Raw]) -> Iterator[PolicyRow]:
+    for raw in raws:
         try:
-            yield policy_row(_policy.decode(each))
+            yield policy_row(_policy.decode(raw))
         except msgspec.DecodeError as error:
-            name = (_any.decode(each).get("metadata") or {}).get("name")
+            name = (_any.decode(raw).get("metadata") or {}).get("name")
             hint(f"SelfServicePolicy {name} cannot be decoded and is not considered: {error}")
 
 
@@ -67,41 +67,41 @@ def allows_files(labels: Mapping[str, str]) -> bool:
 
 
 def tenant_schedules(
-    found: Iterable[msgspec.Raw], rules: Mapping[str, BackupPolicy], with_files: Container[str], now: datetime
+    raws: Iterable[msgspec.Raw], rules: Mapping[str, BackupPolicy], with_files: Container[str], now: datetime
 ) -> Iterator[tuple[nonadmin.Schedule, ScheduleRow]]:
     """Yield the NonAdminSchedules with their rows; one that cannot be decoded covers nothing, and hides no other.
 
     `with_files` are the namespaces that are known to allow file-system backup.
     """
-    for each in found:
+    for raw in raws:
         try:
-            schedule = _tenant.decode(each)
+            schedule = _tenant.decode(raw)
             namespace = schedule.metadata.namespace
             policy = rules.get(namespace, _UNKNOWN)
             refused = frozenset(_refused(policy, allows_files=namespace in with_files))
             yield schedule, replace(tenant_row(schedule, policy, now), refused=refused)
         except (msgspec.DecodeError, CommandError) as error:
-            metadata = _any.decode(each).get("metadata") or {}
+            metadata = _any.decode(raw).get("metadata") or {}
             name = f"{metadata.get('namespace')}/{metadata.get('name')}"
             hint(f"NonAdminSchedule {name} cannot be decoded and is not considered: {error}")
 
 
-def tenant_row(each: nonadmin.Schedule, rules: BackupPolicy, now: datetime) -> ScheduleRow:
+def tenant_row(schedule: nonadmin.Schedule, rules: BackupPolicy, now: datetime) -> ScheduleRow:
     """Return a NonAdminSchedule as coverage sees it: its backups are of its own namespace, whatever its spec has."""
-    namespace = each.metadata.namespace
-    spec = spec_of(each.spec.template.backup_spec, f"NonAdminSchedule {namespace}/{each.metadata.name}")
+    namespace = schedule.metadata.namespace
+    spec = spec_of(schedule.spec.template.backup_spec, f"NonAdminSchedule {namespace}/{schedule.metadata.name}")
     settled = {**lists_of_kinds(spec), **_settled(spec, rules)}
     own = msgspec.structs.replace(spec, included_namespaces=(namespace,), excluded_namespaces=None, **settled)
-    upcoming = instant(each.status.next_run) if each.status.next_run else None
+    upcoming = instant(schedule.status.next_run) if schedule.status.next_run else None
     return ScheduleRow(
         "NonAdminSchedule",
         namespace,
-        each.metadata.name,
+        schedule.metadata.name,
         own,
-        bool(each.spec.paused),
+        bool(schedule.spec.paused),
         upcoming,
-        not_running=_not_running(each.status),
-        expected=_expected(each, now),
+        not_running=_not_running(schedule.status),
+        expected=_expected(schedule, now),
     )
 
 
@@ -114,14 +114,15 @@ def _refused(rules: BackupPolicy, *, allows_files: bool) -> Iterator[Remedy]:
         yield Remedy.FILE_SYSTEM
 
 
-def _expected(each: nonadmin.Schedule, now: datetime) -> datetime | None:
+def _expected(schedule: nonadmin.Schedule, now: datetime) -> datetime | None:
     """Return since when a good backup should have started; None if it is younger.
 
     Windows of a SchedulePolicy, which a tenant may not read, can leave runs out: the last run shows that they do.
     """
-    cron = read_expression(each.spec.schedule, ZONE, DIALECT)
+    cron = read_expression(schedule.spec.schedule, ZONE, DIALECT)
     since = third_last_fire(cron, now) if not isinstance(cron, Unusable) else None
-    created, last = each.metadata.creation_timestamp, each.status.last_backup
+    created = schedule.metadata.creation_timestamp
+    last = schedule.status.last_backup
     is_due = since is not None and created is not None and created < since and last is not None and last >= since
     return since if is_due else None
 
@@ -159,7 +160,7 @@ def _settled(spec: BackupSpec, rules: BackupPolicy) -> dict[str, Any]:
         name: (getattr(rules.required, name), getattr(spec, name), getattr(rules.defaults, name))
         for name in _DECIDING_DATA
     }
-    settled = {name: next((each for each in found if each is not None), None) for name, found in values.items()}
+    settled = {name: next((item for item in found if item is not None), None) for name, found in values.items()}
     return {**settled, **_without_files(settled, rules)}
 
 
@@ -173,7 +174,7 @@ def _without_files(settled: Mapping[str, Any], rules: BackupPolicy) -> dict[str,
 
 def _not_running(status: nonadmin.ScheduleStatus) -> str:
     """Return why the operator plans no run of a NonAdminSchedule; empty if it does."""
-    accepted = next((each for each in status.conditions or () if each.type == ACCEPTED), None)
+    accepted = next((condition for condition in status.conditions or () if condition.type == ACCEPTED), None)
     if accepted is None:
         return "" if status.next_run else "the operator has not processed it"
     return accepted.message if accepted.status == FALSE else ""

@@ -47,7 +47,7 @@ def calendar(args: argparse.Namespace) -> int:
         print(_legend(sheet))
         print("\n".join(_month_lines(sheet) if args.months else _week_lines(sheet)))
         return 0
-    names = [each.text for each in schedules]
+    names = [schedule.text for schedule in schedules]
     if args.months:
         picture = months_picture(sheet.zone, sheet.days, names, sheet.fires)
     else:
@@ -81,7 +81,7 @@ def _months(first: date, count: int) -> tuple[date, ...]:
 def _sheet(schedules: tuple[Schedule, ...], zone: str, days: tuple[date, ...]) -> Sheet:
     wall = load_zoneinfo(zone)
     start, end = (datetime.combine(day, time(), wall) for day in (days[0], days[-1] + timedelta(days=1)))
-    fires = tuple(tuple(fire.astimezone(wall) for fire in each.between(start, end)) for each in schedules)
+    fires = tuple(tuple(fire.astimezone(wall) for fire in schedule.between(start, end)) for schedule in schedules)
     return Sheet(zone, days, schedules, fires, tuple(clock_jumps(zone, start, end)), now().astimezone(wall).date())
 
 

@@ -41,7 +41,8 @@ def preceding(args: argparse.Namespace) -> int:
 def between(args: argparse.Namespace) -> int:
     """Print the fires of a stretch of time, which may have none."""
     schedule = schedule_of(args)
-    start, end = instant_of(args.start, schedule.zone), instant_of(args.end, schedule.zone)
+    start = instant_of(args.start, schedule.zone)
+    end = instant_of(args.end, schedule.zone)
     if end <= start:
         raise UsageError(f"{args.end!r} is not after {args.start!r}", "specify the earlier time first")
     fires = list(schedule.between(start, end))

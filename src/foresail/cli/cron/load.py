@@ -61,11 +61,11 @@ def load_of(timetables: Sequence[Timetable], days: Sequence[date], zone: str, no
     """Count the runs of all timetables."""
     wall = load_zoneinfo(zone)
     start, end = (datetime.combine(day, time(), wall) for day in (days[0], days[-1] + timedelta(days=1)))
-    several = len({each.key.namespace for each in timetables}) > 1
+    several = len({timetable.key.namespace for timetable in timetables}) > 1
     minutes: dict[datetime, list[str]] = {}
-    for each in timetables:
-        for fire in each.fires(start, end):
-            minutes.setdefault(fire.replace(second=0), []).append(str(each.key) if several else each.key.name)
+    for timetable in timetables:
+        for fire in timetable.fires(start, end):
+            minutes.setdefault(fire.replace(second=0), []).append(str(timetable.key) if several else timetable.key.name)
     # Not by wall time: in autumn the clock shows an hour twice.
     local = [(at.astimezone(wall), names) for at, names in sorted(minutes.items())]
     runs: dict[date, int] = {}
@@ -119,7 +119,7 @@ def _piles(minutes: Iterable[tuple[datetime, list[str]]]) -> list[Pile]:
 
 def equal_step(minutes: Sequence[time]) -> int | None:
     """Return the number of minutes between times at equal distances; None if they are not, or too few."""
-    passed = [each.hour * 60 + each.minute for each in minutes]
+    passed = [minute.hour * 60 + minute.minute for minute in minutes]
     steps = {later - earlier for earlier, later in pairwise(passed)}
     return steps.pop() if len(minutes) >= _FEWEST and len(steps) == 1 else None
 

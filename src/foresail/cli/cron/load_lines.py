@@ -49,7 +49,7 @@ def _when(pile: Pile) -> str:
     is_daily = len(pile.days) == (pile.days[-1] - pile.days[0]).days + 1 and len(pile.days) >= _WEEK
     if rhythm and is_daily:
         return rhythm
-    shown = ", ".join(f"{each:%H:%M}" for each in pile.minutes[:_SHOWN_TIMES])
+    shown = ", ".join(f"{minute:%H:%M}" for minute in pile.minutes[:_SHOWN_TIMES])
     more = len(pile.minutes) - _SHOWN_TIMES
     times = rhythm or f"at {shown}{f' and {more} more times' if more > 0 else ''}"
     first = f"{pile.days[0]:%a %d %b}"

@@ -25,7 +25,11 @@ def shift_earlier(args: argparse.Namespace) -> int:
         return 0 if shifted.exact else PROBLEM
     if not shifted.schedules:
         raise CommandError(f"{schedule.text!r} cannot be shifted: {_reason(schedule, shifted)}", shifted.advice)
-    print(table(("SCHEDULE", "TIME ZONE"), [(each.schedule, each.time_zone) for each in shifted.schedules]))
+    print(
+        table(
+            ("SCHEDULE", "TIME ZONE"), [(expression.schedule, expression.time_zone) for expression in shifted.schedules]
+        )
+    )
     print(_verdict(shifted), file=sys.stderr)
     return 0 if shifted.exact else PROBLEM
 
@@ -37,7 +41,9 @@ def _reason(schedule: Schedule, shifted: Shifted) -> str:
 def _as_json(shifted: Shifted) -> dict[str, object]:
     return {
         "exact": shifted.exact,
-        "schedules": [{"schedule": each.schedule, "timeZone": each.time_zone} for each in shifted.schedules],
+        "schedules": [
+            {"schedule": schedule.schedule, "timeZone": schedule.time_zone} for schedule in shifted.schedules
+        ],
         "reason": shifted.reason,
         "until": utc_time(shifted.until) if shifted.until else None,
         "lost": {"count": len(shifted.lost), "first": [utc_time(at) for at in shifted.lost[:_INSTANTS_LISTED]]},

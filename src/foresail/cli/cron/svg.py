@@ -37,7 +37,8 @@ def weeks_picture(
     lane = (row - 6) / max(len(names), 1)
     for number, one in enumerate(fires):
         for day, begin, end in _runs(one):
-            x, width = LEFT + begin * WIDTH / 1440, (end - begin) * WIDTH / 1440
+            x = LEFT + begin * WIDTH / 1440
+            width = (end - begin) * WIDTH / 1440
             parts.append(
                 f'<rect x="{x:.1f}" y="{rows[day] + 3 + number * lane:.1f}" width="{max(width, 1.6):.1f}" '
                 f'height="{lane - 1:.1f}" fill="{_colour(number)}"/>'
@@ -54,7 +55,8 @@ def day_grid(days: Sequence[date], top: float, row: float, today: date | None = 
         if hour % 3 == 0:
             yield label(x, top - 6, f"{hour:02}:00", _PALE, "middle")
     for number, day in enumerate(days):
-        y, weight = top + number * row, "600" if day == today else "400"
+        y = top + number * row
+        weight = "600" if day == today else "400"
         yield label(LEFT - 10, y + row / 2 + 4, f"{day:%a %d %b}", _INK, "end", weight)
         yield f'<line x1="{LEFT}" y1="{y:g}" x2="{LEFT + WIDTH}" y2="{y:g}" stroke="{_GRID}"/>'
 
@@ -62,8 +64,10 @@ def day_grid(days: Sequence[date], top: float, row: float, today: date | None = 
 def clock_marks(days: Sequence[date], clock_jumps: Iterable[ClockJump], top: float, row: float) -> Iterator[str]:
     """Yield what the clock jumps over in grey, and what it shows twice in yellow."""
     for jump in clock_jumps:
-        x, width = LEFT + jump.begin * WIDTH / 1440, (jump.end - jump.begin) * WIDTH / 1440
-        y, fill = top + days.index(jump.day) * row, _REPEATED if jump.repeated else _SKIPPED
+        x = LEFT + jump.begin * WIDTH / 1440
+        width = (jump.end - jump.begin) * WIDTH / 1440
+        y = top + days.index(jump.day) * row
+        fill = _REPEATED if jump.repeated else _SKIPPED
         yield f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{row:g}" fill="{fill}"/>'
 
 
@@ -75,11 +79,13 @@ def months_picture(zone: str, days: Sequence[date], names: Sequence[str], fires:
     parts = [*_legend(zone, names, fires, coloured=False)]
     starts = [day for day in days if day.day == 1]
     for number, first in enumerate(starts):
-        left, y = 20 + number % 3 * (7 * _CELL + 30), top + number // 3 * (7 * _CELL + 30)
+        left = 20 + number % 3 * (7 * _CELL + 30)
+        y = top + number // 3 * (7 * _CELL + 30)
         parts.append(label(left, y, f"{first:%B %Y}", _INK, "start", "600"))
         for day in days:
             if (day.year, day.month) == (first.year, first.month):
-                column, line = day.weekday(), (day.day - 1 + first.weekday()) // 7
+                column = day.weekday()
+                line = (day.day - 1 + first.weekday()) // 7
                 parts += _square(left + column * _CELL, y + 10 + line * _CELL, day, counts[day], most)
     height = top + ((len(starts) + 2) // 3) * (7 * _CELL + 30)
     width = 20 + min(len(starts), 3) * (7 * _CELL + 30)
@@ -102,7 +108,8 @@ def _runs(fires: Sequence[datetime]) -> Iterator[tuple[date, int, int]]:
     """Yield stretches of minutes in which it fires each minute, as one: (day, first minute, last plus one)."""
     run: tuple[date, int, int] | None = None
     for fire in fires:
-        day, minute = fire.date(), fire.hour * 60 + fire.minute
+        day = fire.date()
+        minute = fire.hour * 60 + fire.minute
         if run is not None and run[0] == day and minute == run[2]:
             run = (day, run[1], minute + 1)
             continue

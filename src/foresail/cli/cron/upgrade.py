@@ -55,17 +55,18 @@ def _compared(each: Scheduled, at: datetime) -> DialectDiff:
     return compare_dialects(each.text, each.zone, at)
 
 
-def scheduled_objects(found: list[Any], zone: str) -> Iterator[Scheduled]:
+def scheduled_objects(items: list[Any], zone: str) -> Iterator[Scheduled]:
     """Yield every Schedule and CronJob among decoded documents, lists of them included."""
-    for each in objects(found, "Schedule", "CronJob"):
-        spec = each.get("spec")
+    for item in objects(items, "Schedule", "CronJob"):
+        spec = item.get("spec")
         if not isinstance(spec, dict):
             continue
-        name = _name(each.get("metadata"))
-        text, place = spec.get("schedule"), spec.get("timeZone") or zone
+        name = _name(item.get("metadata"))
+        text = spec.get("schedule")
+        place = spec.get("timeZone") or zone
         for field, value in (("schedule", text), ("timeZone", place)):
             if not isinstance(value, str):
-                raise CommandError(f"{each['kind']} {name}: spec.{field} is not a string", "put it in quotes")
+                raise CommandError(f"{item['kind']} {name}: spec.{field} is not a string", "put it in quotes")
         yield Scheduled(name, str(text), str(place))
 
 
@@ -74,23 +75,23 @@ def _name(metadata: object) -> str:
     return f"{known.get('namespace', 'default')}/{known.get('name', '?')}"
 
 
-def _as_json(each: Scheduled, found: DialectDiff) -> dict[str, object]:
+def _as_json(each: Scheduled, diff: DialectDiff) -> dict[str, object]:
     return {
         "name": each.name or None,
         "schedule": each.text,
         "timeZone": each.zone,
-        "change": found.change.value,
-        "changes": found.change not in (DialectChange.NONE, DialectChange.INVALID),
-        "reason": found.reason,
-        "gone": [utc_time(at) for at in found.removed],
-        "new": [utc_time(at) for at in found.added],
+        "change": diff.change.value,
+        "changes": diff.change not in (DialectChange.NONE, DialectChange.INVALID),
+        "reason": diff.reason,
+        "gone": [utc_time(at) for at in diff.removed],
+        "new": [utc_time(at) for at in diff.added],
     }
 
 
-def _in_full(found: DialectDiff) -> str:
-    lines = [f"{found.change.value}" + (f": {found.reason}" if found.reason else "")]
-    for word, fires in (("gone", found.removed), ("new", found.added)):
-        lines += [f"{word:<5} {wall_time(at, found.zone)}" for at in fires[:_SHOWN]]
+def _in_full(diff: DialectDiff) -> str:
+    lines = [f"{diff.change.value}" + (f": {diff.reason}" if diff.reason else "")]
+    for word, fires in (("gone", diff.removed), ("new", diff.added)):
+        lines += [f"{word:<5} {wall_time(at, diff.zone)}" for at in fires[:_SHOWN]]
         if len(fires) > _SHOWN:
             lines.append(f"{word:<5} and {len(fires) - _SHOWN} more within five years")
     return "\n".join(lines)
@@ -107,6 +108,6 @@ def _print_rows(compared: list[tuple[Scheduled, DialectDiff]]) -> None:
     print(f"{len(changed)} of {len(compared)} schedules change or are refused (within five years)", file=sys.stderr)
 
 
-def _first(found: DialectDiff) -> str:
-    both = [*found.removed[:1], *found.added[:1]]
-    return wall_time(min(both), found.zone) if both else ""
+def _first(diff: DialectDiff) -> str:
+    both = [*diff.removed[:1], *diff.added[:1]]
+    return wall_time(min(both), diff.zone) if both else ""

@@ -55,13 +55,13 @@ def instant_of(text: str | None, zone: str) -> datetime:
         return now()
     try:
         wall = load_zoneinfo(validate_zone_name(zone))
-        found = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except CronError as error:
         raise UsageError(f"--zone: {error}") from None
     except ValueError:
         hint = "write 2026-03-29, 2026-03-29T02:30 or 2026-03-29T00:30:00Z"
         raise UsageError(f"{text!r} is not a date or time", hint) from None
-    return (found if found.tzinfo else found.replace(tzinfo=wall)).astimezone(UTC)
+    return (instant if instant.tzinfo else instant.replace(tzinfo=wall)).astimezone(UTC)
 
 
 def minutes_of(text: str) -> int:

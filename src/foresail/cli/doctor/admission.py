@@ -3,11 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from foresail.api.core import NAMESPACE, Namespace
 from foresail.api.marks import FILE_SYSTEM_LABEL, VELERO_ANNOTATIONS_LABEL
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Named
 from foresail.api.pods import POD
 from foresail.api.policy import SelfServicePolicy
 from foresail.cli.access.cluster import Cluster
@@ -29,10 +27,6 @@ _ANNOTATIONS = Key("", "foresail-velero-annotations")
 _MOST_PODS = 20_000
 
 
-class _Named(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
 @dataclass(frozen=True, slots=True)
 class Admission:
     """Whether the policy is there, namespaces without its label, and pods with hooks from before it."""
@@ -45,8 +39,10 @@ class Admission:
 
 async def read_admission(cluster: Cluster, policies: Sequence[SelfServicePolicy], never: Collection[str]) -> Admission:
     """Read the binding, the labels of namespaces, and the metadata of at most 20,000 pods."""
-    is_enforced = await cluster.if_there(BINDING, _ANNOTATIONS, _Named) is not None
-    rows, refused, unlabelled = [policy_row(each) for each in policies], set[str](), list[str]()
+    is_enforced = await cluster.if_there(BINDING, _ANNOTATIONS, Named) is not None
+    rows = [policy_row(policy) for policy in policies]
+    refused = set[str]()
+    unlabelled = list[str]()
     async for page in cluster.metadata_pages(NAMESPACE):
         for metadata in page:
             row: NamespaceRow = namespace_row(Namespace(metadata))
@@ -55,7 +51,8 @@ async def read_admission(cluster: Cluster, policies: Sequence[SelfServicePolicy]
                 refused.add(metadata.name)
             if missing_label(row, labels) and not row.is_terminating:
                 unlabelled.append(metadata.name)
-    hooked, count = list[str](), 0
+    hooked = list[str]()
+    count = 0
     async for page in cluster.metadata_pages(POD):
         count += len(page)
         hooked += (_shown(pod) for pod in page if pod.namespace in refused and backup_hook(pod.annotations or {}))

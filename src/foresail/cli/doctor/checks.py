@@ -48,7 +48,7 @@ def findings(seen: Evidence) -> list[Finding]:
         unprocessed_requests, locations, strangers, rivals, stuck, undeletable, garbage, permissions, stores,
         refusals, requesters, data_path, recovery, restore_checks, volumes, admission,
     )  # fmt: skip
-    return [each for check in checks for each in check(seen)]
+    return [finding for check in checks for finding in check(seen)]
 
 
 def volumes(seen: Evidence) -> Iterator[Finding]:
@@ -59,8 +59,8 @@ def volumes(seen: Evidence) -> Iterator[Finding]:
 
 def unread(seen: Evidence) -> Iterator[Finding]:
     """Report what could not be read."""
-    for each in seen.unread:
-        yield warning("access", f"not checked: {each.problem}", each.hint or "")
+    for error in seen.unread:
+        yield warning("access", f"not checked: {error.problem}", error.hint or "")
 
 
 def admission(seen: Evidence) -> Iterator[Finding]:
@@ -70,7 +70,7 @@ def admission(seen: Evidence) -> Iterator[Finding]:
 
 def requesters(seen: Evidence) -> Iterator[Finding]:
     """Report who sets the requester of a request, and which authorization of restores is in force."""
-    if not any(each.self_service for each in seen.operators):
+    if not any(operator.self_service for operator in seen.operators):
         return
     if not seen.is_requester_checked:
         fix = (
@@ -85,17 +85,19 @@ def requesters(seen: Evidence) -> Iterator[Finding]:
             " --self-service, or set selfService.requesterStamp=Always"
         )
         yield warning("requester", "only the command line sets the requester; kubectl needs the annotation", fix)
-    for each in sorted(seen.policies, key=lambda policy: policy.metadata.name):
-        by = each.spec.restore.authorization
+    for self_service_policy in sorted(seen.policies, key=lambda policy: policy.metadata.name):
+        by = self_service_policy.spec.restore.authorization
         means = "what the requester may create" if by == "Requester" else "what the policy allows, for every requester"
-        yield good("restores", f"SelfServicePolicy {each.metadata.name}: authorization {by}, restores {means}")
+        yield good(
+            "restores", f"SelfServicePolicy {self_service_policy.metadata.name}: authorization {by}, restores {means}"
+        )
 
 
 def data_path(seen: Evidence) -> Iterator[Finding]:
     """Report the policies under which Velero copies files from and to tenants' pods."""
-    if not any(each.self_service for each in seen.operators) or not seen.policies:
+    if not any(operator.self_service for operator in seen.operators) or not seen.policies:
         return
-    allowing = sorted(each.metadata.name for each in seen.policies if each.spec.backup.file_system == "Allowed")
+    allowing = sorted(policy.metadata.name for policy in seen.policies if policy.spec.backup.file_system == "Allowed")
     if not allowing:
         yield good("data path", "no SelfServicePolicy lets Velero copy files from or to the pods of tenants")
     for name in allowing:
@@ -157,7 +159,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def rivals(seen: Evidence) -> Iterator[Finding]:
     """Report other controllers of the same kinds."""
-    serving = [each for each in seen.operators if each.self_service]
+    serving = [operator for operator in seen.operators if operator.self_service]
     for other in seen.others:
         if serving:
             fix = "stop one of the two: selfService.enabled=false, or the other controller"

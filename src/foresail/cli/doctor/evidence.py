@@ -22,7 +22,7 @@ from foresail.api.marks import (
     SCHEDULES_LEASE,
     SELF_SERVICE_LEASE,
 )
-from foresail.api.metadata import Metadata, Written
+from foresail.api.metadata import Metadata, Named, Written
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.primer import PRIMER
@@ -85,10 +85,6 @@ class DeleteRequest(msgspec.Struct, frozen=True):
     status: _Refusals = _Refusals()
 
 
-class _Named(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
 class _Definition(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: dict[str, Any]
@@ -100,12 +96,6 @@ class _Verdict(msgspec.Struct, frozen=True):
 
 class _Review(msgspec.Struct, frozen=True):
     status: _Verdict = _Verdict()
-
-
-class Named(msgspec.Struct, frozen=True):
-    """A namespace."""
-
-    metadata: Metadata
 
 
 class CheckSeen(msgspec.Struct, frozen=True):
@@ -177,20 +167,23 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     async with together() as tasks:
         reader = _Reader(cluster, tasks)
         server_time = await reader.begin(cluster.server_time())
-        doubt, at = (now() - asked) / 2, server_time or asked
+        doubt = (now() - asked) / 2
+        at = server_time or asked
         # Now: read any later, they would have been renewed after the time with which they are compared.
         leases = {name: reader.begin(cluster.if_there(LEASE, Key(namespace, name), Lease)) for name in LEASES}
         defined = reader.begin(_definitions(cluster))
-        is_set, is_checked = (reader.begin(cluster.if_there(each, _REQUESTER, _Named)) for each in (_STAMP, _CHECK))
+        is_set, is_checked = (reader.begin(cluster.if_there(kind, _REQUESTER, Named)) for kind in (_STAMP, _CHECK))
         refused = reader.begin_or({}, all_refused_writes(cluster, at))
         listed = await reader.listed(DEPLOYMENT, "", ObservedDeployment)
         deployed = _Deployed(namespace, listed or await reader.listed(DEPLOYMENT, namespace, ObservedDeployment))
         operators = deployed.operators
-        running = [reader.begin(read_deployment(cluster, each)) for each in (*deployed.of_velero, *deployed.ours)]
+        running = [
+            reader.begin(read_deployment(cluster, deployment)) for deployment in (*deployed.of_velero, *deployed.ours)
+        ]
         agents = reader.begin_or([], _agents(cluster, namespace))
         permissions = reader.begin_or({}, _permissions(cluster, namespace, account, operators))
         own_permissions = reader.begin_or({}, _own_permissions(cluster, namespace), deployed.is_bare)
-        alert = reader.begin(cluster.if_there(PROMETHEUS_RULE, Key(namespace, UNATTENDED), _Named), deployed.is_bare)
+        alert = reader.begin(cluster.if_there(PROMETHEUS_RULE, Key(namespace, UNATTENDED), Named), deployed.is_bare)
         served = _Served(await defined, deployed)
         locations = reader.all(velero.LOCATION, namespace, velero.Location, served.velero)
         schedules = reader.all(velero.SCHEDULE, namespace, msgspec.Raw, served.velero)
@@ -206,13 +199,14 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         adoptable = reader.begin_or((), read_adoptable(cluster, Scope(namespace), asked), served.tenants)
         unserved = reader.begin_or({}, _unserved(cluster, served.counted, operators, deployed.others))
         requests = reader.begin(read_requests(cluster), served.requests)
-        never = {namespace, *(each.key.namespace for each in operators)}
+        never = {namespace, *(operator.key.namespace for operator in operators)}
         admission = reader.begin(read_admission(cluster, await policies, never), served.tenants)
         asked_for = await requests
-        has_owners, owners = served.tenants and asked_for is not None, asked_for or {}
+        has_owners = served.tenants and asked_for is not None
+        owners = asked_for or {}
         ownerless = reader.begin_or(Ownerless(), read_ownerless(cluster, namespace, owners), has_owners)
         sets = await agents
-        works = [reader.begin(read_agent(cluster, each)) for each in sets if is_agent(each)]
+        works = [reader.begin(read_agent(cluster, daemon_set)) for daemon_set in sets if is_agent(daemon_set)]
         volume_data = reader.begin(read_volume_data(cluster, namespace, deployed.deployments, sets), served.snapshots)
         return Evidence(
             namespace=namespace,
@@ -269,13 +263,19 @@ class _Deployed:
     def __init__(self, namespace: str, listed: list[ObservedDeployment] | None) -> None:
         self.is_read = listed is not None
         self.deployments = listed or []
-        rows = [(each, deployment_row(each)) for each in self.deployments if each.metadata.namespace == namespace]
+        rows = [
+            (deployment, deployment_row(deployment))
+            for deployment in self.deployments
+            if deployment.metadata.namespace == namespace
+        ]
         self.of_velero = [each for each, row in rows if row is not None]
         self.servers = tuple(row for _, row in rows if row is not None)
-        self.ours = [each for each in self.deployments if is_operator(each)]
+        self.ours = [deployment for deployment in self.deployments if is_operator(deployment)]
         self.operators = tuple(map(operator_of, self.ours))
         self.others = tuple(
-            Key(each.metadata.namespace, each.metadata.name) for each in self.deployments if is_other(each)
+            Key(deployment.metadata.namespace, deployment.metadata.name)
+            for deployment in self.deployments
+            if is_other(deployment)
         )
 
     @property
@@ -286,7 +286,7 @@ class _Deployed:
     @property
     def serves_tenants(self) -> bool:
         """Whether an operator has self-service."""
-        return any(each.self_service for each in self.operators)
+        return any(operator.self_service for operator in self.operators)
 
     @property
     def validates_every(self) -> timedelta:
@@ -357,7 +357,7 @@ class _Reader:
 
     async def _read(self, kind: Kind, namespace: str, of: type[T], labels: str = "") -> list[T]:
         decoder = msgspec.json.Decoder(of)
-        return [decoder.decode(each) for each in await self._cluster.listed(kind, namespace, labels)]
+        return [decoder.decode(raw) for raw in await self._cluster.listed(kind, namespace, labels)]
 
 
 async def _nothing() -> None:
@@ -366,7 +366,7 @@ async def _nothing() -> None:
 
 async def _agents(cluster: Cluster, namespace: str) -> list[DaemonSet]:
     """Read the DaemonSets in Velero's namespace."""
-    return [msgspec.json.decode(each, type=DaemonSet) for each in await cluster.listed(DAEMON_SET, namespace)]
+    return [msgspec.json.decode(raw, type=DaemonSet) for raw in await cluster.listed(DAEMON_SET, namespace)]
 
 
 async def _signs_records(cluster: Cluster, namespace: str) -> bool:
@@ -378,12 +378,12 @@ def _serves(kind: Kind, definitions: Iterable[str] | None) -> bool:
     return f"{kind.plural}.{kind.group}" in (definitions or ())
 
 
-def _schedules(found: Iterable[msgspec.Raw]) -> dict[str, ScheduleRow | Unread]:
+def _schedules(raws: Iterable[msgspec.Raw]) -> dict[str, ScheduleRow | Unread]:
     rows: dict[str, ScheduleRow | Unread] = {}
-    for each in found:
-        metadata = msgspec.json.decode(each, type=_Named).metadata
+    for raw in raws:
+        metadata = msgspec.json.decode(raw, type=Named).metadata
         try:
-            rows[metadata.name] = schedule_row(msgspec.json.decode(each, type=velero.Schedule))
+            rows[metadata.name] = schedule_row(msgspec.json.decode(raw, type=velero.Schedule))
         except (msgspec.DecodeError, ValueError) as error:
             rows[metadata.name] = Unread(Key(metadata.namespace, metadata.name), str(error))
     return rows
@@ -394,11 +394,11 @@ async def _unserved(
 ) -> dict[Kind, int]:
     """Count the objects of kinds for which no operator and no other controller has a Deployment."""
     unserved: list[Kind] = []
-    if not others and not any(each.self_service for each in operators):
+    if not others and not any(operator.self_service for operator in operators):
         unserved += [NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE, SELF_SERVICE_POLICY]
-    if not any(each.primers for each in operators):
+    if not any(operator.primers for operator in operators):
         unserved.append(PRIMER)
-    if not any(each.restore_checks for each in operators):
+    if not any(operator.restore_checks for operator in operators):
         unserved.append(RESTORE_CHECK)
     known = [kind for kind in unserved if _serves(kind, definitions)]
     return {kind: await cluster.count(kind) for kind in known}
@@ -406,13 +406,13 @@ async def _unserved(
 
 async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:
     decoder = msgspec.json.Decoder(_Definition)
-    found = [decoder.decode(each) for each in await cluster.listed(DEFINITION, "")]
-    return {each.metadata.name: each.spec for each in found}
+    definitions = [decoder.decode(raw) for raw in await cluster.listed(DEFINITION, "")]
+    return {definition.metadata.name: definition.spec for definition in definitions}
 
 
 def is_other(wire: Deployment) -> bool:
     """Return whether a Deployment runs the other controller of the non-admin kinds."""
-    images = [each.image for each in wire.spec.template.spec.containers]
+    images = [container.image for container in wire.spec.template.spec.containers]
     return any(_OTHER in each for each in (wire.metadata.name, *images))
 
 
@@ -457,7 +457,7 @@ async def _allowed(
     whose: Mapping[str, str],
     lease: str = SCHEDULES_LEASE,
 ) -> dict[Permission, bool]:
-    asked = [_attributes(namespace, each, lease) for each in wanted]
+    asked = [_attributes(namespace, permission, lease) for permission in wanted]
     answers = await asyncio.gather(*(_may(cluster, each, review, whose) for each in asked))
     return dict(zip(wanted, answers, strict=True))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Named
 from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.doctor.finding import Finding, good, some, warning
@@ -42,44 +42,41 @@ class Ownerless(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()  # without UIDs in their record: of the existing controller
 
 
-class _Request(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
 async def read_ownerless(cluster: Cluster, namespace: str, requests: Requests) -> Ownerless:
     """Read the Velero objects of tenants, and return those without a request."""
-    uids = {family.word: {each.key: each.uid for each in requests.get(family.kind, ())} for family in FAMILIES}
+    uids = {family.word: {request.key: request.uid for request in requests.get(family.kind, ())} for family in FAMILIES}
     decode = msgspec.json.Decoder(mirrored.Mirrored).decode
-    restores = [velero_row(decode(each), RESTORES) for each in await cluster.listed_if_known(velero.RESTORE, namespace)]
+    restores = [velero_row(decode(raw), RESTORES) for raw in await cluster.listed_if_known(velero.RESTORE, namespace)]
     asked = await cluster.listed_if_known(velero.DELETE_REQUEST, namespace)
-    deletions = [deletion_row(msgspec.json.decode(each, type=mirrored.MirroredDeletion)) for each in asked]
+    deletions = [deletion_row(msgspec.json.decode(raw, type=mirrored.MirroredDeletion)) for raw in asked]
     found = ownerless(restores, deletions, uids)
     return msgspec.structs.replace(found, ours=(*found.ours, *await _of_locations(cluster, namespace)))
 
 
 async def _of_locations(cluster: Cluster, namespace: str) -> Iterable[GarbageView]:
     """Return what was made for tenants' locations that do not exist."""
-    location, approval = msgspec.json.Decoder(mirrored.Location).decode, msgspec.json.Decoder(nonadmin.Approval).decode
+    location = msgspec.json.Decoder(mirrored.Location).decode
+    approval = msgspec.json.Decoder(nonadmin.Approval).decode
     backup = msgspec.json.Decoder(mirrored.Mirrored).decode
-    places = [location_row(location(each)) for each in await cluster.listed_if_known(velero.LOCATION, namespace)]
+    places = [location_row(location(raw)) for raw in await cluster.listed_if_known(velero.LOCATION, namespace)]
     kind = NON_ADMIN_LOCATION_REQUEST
-    asked = [approval_row(approval(each)) for each in await cluster.listed_if_known(kind, namespace)]
-    if not asked and all(each.owner is None for each in places):
+    asked = [approval_row(approval(raw)) for raw in await cluster.listed_if_known(kind, namespace)]
+    if not asked and all(place.owner is None for place in places):
         return ()
     uids = await _uids(cluster, NON_ADMIN_LOCATION)
-    backups = [velero_row(backup(each), BACKUPS) for each in await cluster.listed_if_known(velero.BACKUP, namespace)]
-    return ownerless_locations(places, asked, uids, {location_of(each) for each in backups}, namespace)
+    backups = [velero_row(backup(raw), BACKUPS) for raw in await cluster.listed_if_known(velero.BACKUP, namespace)]
+    return ownerless_locations(places, asked, uids, {location_of(row) for row in backups}, namespace)
 
 
 def ownerless_locations(
     places: Collection[LocationRow], asked: Iterable[ApprovalRow], uids: Uids, used: Container[str], namespace: str
 ) -> tuple[GarbageView, ...]:
     """Return the locations without a Backup, and the requests for approval of no other, whose owner does not exist."""
-    kept = {each.name for each in places if each.name in used}
+    kept = {place.name for place in places if place.name in used}
     found: list[tuple[LocationRow | ApprovalRow, GarbageView | None]] = [
-        (each, location_view(each, namespace)) for each in places if each.name not in kept
+        (place, location_view(place, namespace)) for place in places if place.name not in kept
     ]
-    found += [(each, approval_view(each)) for each in asked if each.key.name not in kept]
+    found += [(approval, approval_view(approval)) for approval in asked if approval.key.name not in kept]
     return tuple(
         view
         for row, view in found
@@ -88,17 +85,19 @@ def ownerless_locations(
 
 
 async def _uids(cluster: Cluster, kind: Kind) -> Uids:
-    decode = msgspec.json.Decoder(_Request).decode
-    found = [decode(each).metadata for each in await cluster.listed_if_known(kind)]
-    return {Key(each.namespace, each.name): each.uid for each in found}
+    decode = msgspec.json.Decoder(Named).decode
+    owned = [decode(raw).metadata for raw in await cluster.listed_if_known(kind)]
+    return {Key(metadata.namespace, metadata.name): metadata.uid for metadata in owned}
 
 
 def ownerless(restores: Iterable[VeleroRow], deletions: Iterable[DeletionRow], uids: Mapping[str, Uids]) -> Ownerless:
     """Return the objects whose request does not exist, by the UID in their record or, without one, by name."""
     ours: list[GarbageView] = []
     others: list[str] = []
-    found: list[tuple[VeleroRow | DeletionRow, GarbageView | None]] = [(each, restore_view(each)) for each in restores]
-    found += [(each, deletion_view(each)) for each in deletions]
+    found: list[tuple[VeleroRow | DeletionRow, GarbageView | None]] = [
+        (restore, restore_view(restore)) for restore in restores
+    ]
+    found += [(deletion, deletion_view(deletion)) for deletion in deletions]
     for row, view in found:
         known = uids[RESTORES.word if isinstance(row, VeleroRow) else BACKUPS.word]
         if view is not None and row.owner is not None and known.get(row.owner) != row.request_uid:
@@ -112,7 +111,7 @@ def ownerless(restores: Iterable[VeleroRow], deletions: Iterable[DeletionRow], u
 def garbage(seen: "Evidence") -> Iterator[Finding]:
     """Report objects without an owner: a few wait for the operator, old ones should be gone."""
     now = seen.server_time or seen.instant
-    late = [each for each in seen.ownerless.ours if now - each.since > _LATE and each.kind not in _LASTING]
+    late = [orphan for orphan in seen.ownerless.ours if now - orphan.since > _LATE and orphan.kind not in _LASTING]
     if late:
         fix = "check that the operator runs with --self-service; delete them with kubectl delete if it is removed"
         yield warning("garbage", f"{_names(late)}: no owner for more than two hours, and not deleted", fix)
@@ -125,5 +124,5 @@ def garbage(seen: "Evidence") -> Iterator[Finding]:
         )
 
 
-def _names(found: Iterable[GarbageView]) -> str:
-    return some([f"{each.kind.name} {each.key.name}" for each in found])
+def _names(views: Iterable[GarbageView]) -> str:
+    return some([f"{view.kind.name} {view.key.name}" for view in views])

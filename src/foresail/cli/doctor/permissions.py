@@ -142,4 +142,4 @@ def needed(
         (TENANT_CHECKS if tenant_checks else ADMINISTRATORS_CHECKS, restore_checks),
         (CHECK_DATA, restore_checks and check_data),
     )
-    return sorted({each for permissions, wanted in sets if wanted for each in permissions})
+    return sorted({permission for permissions, wanted in sets if wanted for permission in permissions})

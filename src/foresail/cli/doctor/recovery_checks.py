@@ -14,7 +14,7 @@ def recovery(seen: Evidence) -> Iterator[Finding]:
     elif seen.signs_records:
         yield good("recovery", "the records of tenants' backups are signed")
     if seen.adoptable:
-        verified = sum(each.offer.is_verified for each in seen.adoptable)
+        verified = sum(adoptable.offer.is_verified for adoptable in seen.adoptable)
         rest = len(seen.adoptable) - verified
         says = f"Velero Backups without a NonAdminBackup: {verified} verified, {rest} unverified"
         yield warning("recovery", says, "see them, then adopt them: foresail backup adopt -A")

@@ -76,7 +76,7 @@ async def _read(cluster: Cluster, kind: Kind) -> tuple[Request, ...]:
             if page.cause is Cause.NOT_FOUND:
                 return ()
             raise refusal(page, "list", kind, Key("", ""))
-        requests += (request_of(kind, each) for each in page.items or ())
+        requests += (request_of(kind, item) for item in page.items or ())
     return tuple(requests)
 
 
@@ -88,8 +88,10 @@ def request_of(kind: Kind, wire: RequestWire) -> Request:
 
 def unprocessed(requests: Requests, now: datetime) -> tuple[Request, ...]:
     """Return the requests that have had no phase for minutes, the oldest first."""
-    waiting = [each for several in requests.values() for each in several if not each.phase and is_late(each, now)]
-    return tuple(sorted(waiting, key=lambda each: (each.created or now, each.key)))
+    waiting = [
+        request for several in requests.values() for request in several if not request.phase and is_late(request, now)
+    ]
+    return tuple(sorted(waiting, key=lambda request: (request.created or now, request.key)))
 
 
 def is_late(request: Request, now: datetime) -> bool:
@@ -99,11 +101,11 @@ def is_late(request: Request, now: datetime) -> bool:
 
 def unprocessed_requests(seen: "Evidence") -> Iterator[Finding]:
     """Report the requests that no operator has processed, although one should."""
-    late = [each for each in seen.unprocessed if not seen.unserved.get(each.kind)]
+    late = [request for request in seen.unprocessed if not seen.unserved.get(request.kind)]
     if late:
         now = seen.server_time or seen.instant
         age = minutes(now - (late[0].created or now))
-        names = some([str(each) for each in late])
+        names = some([str(request) for request in late])
         those = "1 request has" if len(late) == 1 else f"{len(late)} requests have"
         fix = "check the operator of self-service: findings pods and self-service, then its log"
         yield problem("requests", f"{those} had no status for up to {age}: no operator processes {names}", fix)

@@ -11,7 +11,9 @@ from foresail.cli.doctor.running import without_leader
 
 def restore_checks(seen: Evidence) -> Iterator[Finding]:
     """Report an operator that does not run, failed checks, and sandboxes that no check needs."""
-    absent = [each for each in seen.operators if each.lease == CHECKS_LEASE and not seen.holder(seen.checks_lease)]
+    absent = [
+        operator for operator in seen.operators if operator.lease == CHECKS_LEASE and not seen.holder(seen.checks_lease)
+    ]
     if absent:
         yield without_leader(seen, absent[0], "restores", "no RestoreCheck runs")
     yield from _results(seen, is_attended=not absent)

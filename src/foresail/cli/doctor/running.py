@@ -27,12 +27,11 @@ _READY_WITHIN = timedelta(minutes=1)
 def veleros(seen: Evidence) -> Iterator[Finding]:
     """Report which Velero runs, and why one does not."""
     if not seen.servers:
-        says, fix = f"no Deployment in namespace {seen.namespace} runs a Velero server", "name the namespace with"
+        says = f"no Deployment in namespace {seen.namespace} runs a Velero server"
+        fix = "name the namespace with"
         if not seen.has_read_deployments:
-            says, fix = (
-                "not checked: you may not list Deployments",
-                "let an administrator run this, or check",
-            )
+            says = "not checked: you may not list Deployments"
+            fix = "let an administrator run this, or check"
         yield problem("velero", says, f"{fix} --velero-namespace")
         return
     now = seen.server_time or seen.instant
@@ -84,7 +83,8 @@ def server_state(seen: Evidence, now: datetime) -> VeleroState:
 
 def not_validated_for(seen: Evidence, location: velero.Location, now: datetime) -> timedelta | None:
     """Return for how long Velero has not validated a location, if that is longer than it should be."""
-    at, every = location.status.last_validation_time, validation_frequency(location, seen.validates_every)
+    at = location.status.last_validation_time
+    every = validation_frequency(location, seen.validates_every)
     if at is None or not every:
         return None
     return now - at if now - at > validation_window(every) else None
@@ -101,15 +101,15 @@ def pods(seen: Evidence) -> Iterator[Finding]:
             ready += [work] * bool(work.desired)
         elif work.key in servers and work.kind == "Deployment":
             continue  # finding velero
-        elif not any(_is_stale(each, now) for each in work.pods):  # finding stores
+        elif not any(_is_stale(pod, now) for pod in work.pods):  # finding stores
             yield _pods_finding(seen, work, cause)
     if ready and len(ready) == len(seen.workloads):
         yield good("pods", f"all are ready: {', '.join(f'{each.ready} of {each.key.name}' for each in ready)}")
 
 
 def _pods_finding(seen: Evidence, work: Workload, cause: Trouble) -> Finding:
-    leader = next((_holder(seen, each) for each in seen.operators if each.key == work.key), "")
-    if leader and leader not in {each.metadata.name for each in work.pods}:
+    leader = next((_holder(seen, operator) for operator in seen.operators if operator.key == work.key), "")
+    if leader and leader not in {pod.metadata.name for pod in work.pods}:
         return warning("pods", f"{work}: {cause.says}; {leader} works in its place", cause.fix)
     return (warning if cause.is_mild else problem)("pods", f"{work}: {cause.says}", cause.fix)
 
@@ -132,10 +132,11 @@ def without_leader(seen: Evidence, operator: Operator, about: str, so: str) -> F
 def stores(seen: Evidence) -> Iterator[Finding]:
     """Report the replicas that are not ready: they lack a kind, or have had no news of one for five minutes."""
     now = seen.server_time or seen.instant
-    ours = {each.key for each in seen.operators}
-    for pod in (each for work in seen.workloads if work.key in ours for each in work.pods):
+    ours = {operator.key for operator in seen.operators}
+    for pod in (observed_pod for work in seen.workloads if work.key in ours for observed_pod in work.pods):
         if _is_stale(pod, now):
-            name, namespace = pod.metadata.name, pod.metadata.namespace
+            name = pod.metadata.name
+            namespace = pod.metadata.namespace
             yield problem(
                 "stores",
                 f"Pod {namespace}/{name} has not been ready for {minutes(_unready_for(pod, now))}: it has not read a"
@@ -147,13 +148,13 @@ def stores(seen: Evidence) -> Iterator[Finding]:
 def _is_stale(pod: ObservedPod, now: datetime) -> bool:
     """Return whether a pod runs, and has not been ready for a while."""
     is_running = pod.status.phase == "Running" and all(
-        each.state.running is not None for each in pod.status.container_statuses or ()
+        status.state.running is not None for status in pod.status.container_statuses or ()
     )
     return is_running and not pod.is_ready and _unready_for(pod, now) > _READY_WITHIN
 
 
 def _unready_for(pod: ObservedPod, now: datetime) -> timedelta:
-    ready = next((each for each in pod.status.conditions or () if each.type == "Ready"), None)
+    ready = next((condition for condition in pod.status.conditions or () if condition.type == "Ready"), None)
     return now - ((ready.last_transition_time if ready is not None else None) or now)
 
 
@@ -162,4 +163,6 @@ def _holder(seen: Evidence, operator: Operator) -> str:
 
 
 def _workload(seen: Evidence, key: Key) -> Workload | None:
-    return next((each for each in seen.workloads if each.key == key and each.kind == "Deployment"), None)
+    return next(
+        (workload for workload in seen.workloads if workload.key == key and workload.kind == "Deployment"), None
+    )

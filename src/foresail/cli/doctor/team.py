@@ -79,7 +79,7 @@ async def read_team(cluster: Cluster, namespace: str) -> TeamEvidence:
     return TeamEvidence(
         namespace,
         now() - (cluster.client.skew or timedelta()),
-        tuple(each for several in requests for each in several.result() or ()),
+        tuple(request for several in requests for request in several.result() or ()),
         tuple(decode_each(schedules.result() or ())),
         labelled.result(),
         tuple(sorted(unread, key=str)),
@@ -88,7 +88,7 @@ async def read_team(cluster: Cluster, namespace: str) -> TeamEvidence:
 
 
 async def _requests(cluster: Cluster, family: Family, namespace: str) -> list[TenantRequest]:
-    return [decode_request(family, each) for each in await cluster.listed(family.kind, namespace)]
+    return [decode_request(family, raw) for raw in await cluster.listed(family.kind, namespace)]
 
 
 async def _is_labelled(cluster: Cluster, namespace: str) -> bool | None:
@@ -106,7 +106,7 @@ def team_findings(seen: TeamEvidence) -> list[Finding]:
     if not seen.is_read:
         says = f"namespace {seen.namespace} is not checked: {seen.unread[0].problem}"
         return [problem("access", says, "name your own namespace with -n, or ask a cluster administrator")]
-    unread = (warning("access", f"not checked: {each.problem}", each.hint or "") for each in seen.unread)
+    unread = (warning("access", f"not checked: {error.problem}", error.hint or "") for error in seen.unread)
     return [*unread, _service(seen), *_waiting(seen), *_idle(seen)]
 
 
@@ -115,7 +115,10 @@ def _service(seen: TeamEvidence) -> Finding:
     unserved = _unserved(seen)
     if unserved:
         return problem("self-service", unserved, _ASK)
-    if any(reason_of(each) == Reason.NO_POLICY for each in seen.requests if each.is_open) or seen.is_labelled is False:
+    if (
+        any(reason_of(request) == Reason.NO_POLICY for request in seen.requests if request.is_open)
+        or seen.is_labelled is False
+    ):
         says = f"self-service is not enabled in namespace {seen.namespace}"
         label = f"kubectl label namespace {seen.namespace} {OPT_IN_LABEL}=enabled"
         return problem("self-service", says, f"ask a cluster administrator to enable it: {label}")
@@ -143,15 +146,17 @@ def _unserved(seen: TeamEvidence) -> str:
 def _waiting(seen: TeamEvidence) -> Iterator[Finding]:
     """Report what blocks open requests, once for each reason; a turn that takes its time is no trouble."""
     by_reason: dict[str, list[TenantRequest]] = {}
-    for each in seen.requests:
-        if each.is_open and each.phase and not each.is_terminating:
-            by_reason.setdefault(reason_of(each), []).append(each)
+    for request in seen.requests:
+        if request.is_open and request.phase and not request.is_terminating:
+            by_reason.setdefault(reason_of(request), []).append(request)
     waiting = 0
     for reason, several in sorted(by_reason.items()):
         first = several[0]
-        is_late = reason == Reason.WAITING and any(_age(each, seen.instant) > _STARTS_WITHIN for each in several)
+        is_late = reason == Reason.WAITING and any(
+            _age(tenant_request, seen.instant) > _STARTS_WITHIN for tenant_request in several
+        )
         if is_late:
-            age = minutes(max(_age(each, seen.instant) for each in several))
+            age = minutes(max(_age(tenant_request, seen.instant) for tenant_request in several))
             yield warning("requests", f"Velero has not started {_names(several)} for up to {age}", _ASK)
         elif reason in _IN_ORDER:
             waiting += len(several)
@@ -165,23 +170,27 @@ def _waiting(seen: TeamEvidence) -> Iterator[Finding]:
 def _idle(seen: TeamEvidence) -> Iterator[Finding]:
     """Report the schedules that do not run, once for each reason."""
     by_reason: dict[str, list[TenantSchedule]] = {}
-    for each in seen.schedules:
-        if each.blocking is not None and each.blocking.reason not in (*_IN_ORDER, Reason.PAUSED, Reason.NO_POLICY):
-            by_reason.setdefault(each.blocking.reason, []).append(each)
+    for schedule in seen.schedules:
+        if schedule.blocking is not None and schedule.blocking.reason not in (
+            *_IN_ORDER,
+            Reason.PAUSED,
+            Reason.NO_POLICY,
+        ):
+            by_reason.setdefault(schedule.blocking.reason, []).append(schedule)
     for _, several in sorted(by_reason.items()):
         first = several[0]
         because = first.blocking.message if first.blocking is not None else ""
-        names = some([each.key.name for each in several])
+        names = some([tenant_schedule.key.name for tenant_schedule in several])
         yield warning("schedules", f"schedule {names} does not run: {because}", advised_schedule(first))
 
 
-def _is_overdue(each: TenantSchedule, at: datetime) -> bool:
-    return each.blocking is None and each.next_run is not None and at - each.next_run > _STARTS_WITHIN
+def _is_overdue(schedule: TenantSchedule, at: datetime) -> bool:
+    return schedule.blocking is None and schedule.next_run is not None and at - schedule.next_run > _STARTS_WITHIN
 
 
 def _names(several: Sequence[TenantRequest]) -> str:
-    return some([f"{each.family.word} {each.key.name}" for each in several])
+    return some([f"{request.family.word} {request.key.name}" for request in several])
 
 
-def _age(each: TenantRequest, at: datetime) -> timedelta:
-    return at - (each.request.metadata.creation_timestamp or at)
+def _age(request: TenantRequest, at: datetime) -> timedelta:
+    return at - (request.request.metadata.creation_timestamp or at)

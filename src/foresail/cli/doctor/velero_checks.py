@@ -10,10 +10,10 @@ from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.running import not_validated_for, why_down, without_leader
 from foresail.cli.output.times import compact
+from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
 from foresail.schedules.policies import policy_for, rpo_of, settings_under
-from foresail.schedules.reasons import Because
 from foresail.schedules.rules import cannot_run, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
@@ -33,7 +33,8 @@ def clocks(seen: Evidence) -> Iterator[Finding]:
     """Report whether this machine, the API server and the operator agree what time it is."""
     if seen.server_time is None:
         return
-    own, allowed = seen.instant - seen.server_time, _SKEW + seen.doubt
+    own = seen.instant - seen.server_time
+    allowed = _SKEW + seen.doubt
     renewed = seen.lease.spec.renew_time if seen.lease is not None else None
     if abs(own) > allowed:
         yield warning("clock", f"this machine is {_ahead(own)} the API server", "set its clock: see timedatectl")
@@ -61,7 +62,7 @@ def attended(seen: Evidence) -> Iterator[Finding]:
         return
     holder = seen.holder(seen.lease)
     by_velero = any(row.has_schedule_controller for row in seen.servers)
-    by_us = any(each.schedules for each in seen.operators) or (bool(holder) and not seen.operators)
+    by_us = any(operator.schedules for operator in seen.operators) or (bool(holder) and not seen.operators)
     if by_velero and by_us:
         fix = f"add --disable-controllers=schedule to the arguments of Deployment {seen.servers[0].key}"
         yield problem("schedules", "Velero's own schedule controller is on, so the operator fires nothing", fix)
@@ -93,7 +94,7 @@ def _unattended(seen: Evidence) -> Finding:
 
 def _unrecognised(seen: Evidence) -> Iterator[Finding]:
     """Report an operator that fires nothing, because it recognises no Velero server."""
-    by_us = [each for each in seen.operators if each.schedules]
+    by_us = [operator for operator in seen.operators if operator.schedules]
     if seen.has_read_deployments and by_us and not any(each.velero_schedules_off for each in by_us):
         says = "no Velero server is recognised, so the operator cannot know that Velero's schedule controller is off"
         value = "in the chart, schedules.veleroSchedulesOff"
@@ -103,11 +104,12 @@ def _unrecognised(seen: Evidence) -> Iterator[Finding]:
 
 def runnable(seen: Evidence) -> Iterator[Finding]:
     """Report the Schedules that never run until someone corrects them."""
-    known, now = identify_server(seen.servers, "", None), seen.server_time or seen.instant
-    places = [location_row(each) for each in seen.locations]
+    known = identify_server(seen.servers, "", None)
+    now = seen.server_time or seen.instant
+    places = [location_row(location) for location in seen.locations]
     reasons: dict[str, list[tuple[str, str]]] = {}
     minutes_of_starts: dict[datetime, list[str]] = {}
-    policies = [policy_row(each) for each in seen.schedule_policies]
+    policies = [policy_row(schedule_policy) for schedule_policy in seen.schedule_policies]
     for name, row in sorted(seen.schedules.items()):
         if isinstance(row, Unread):
             fix = f"correct that field: kubectl edit schedule.velero.io {name} -n {seen.namespace}"
@@ -141,8 +143,10 @@ def _piled_up(starts: dict[datetime, list[str]]) -> Iterator[Finding]:
 
 def objectives(seen: Evidence) -> Iterator[Finding]:
     """Report the Schedules whose runs are further apart than their objective allows."""
-    known, now = identify_server(seen.servers, "", None), seen.server_time or seen.instant
-    policies, missed = [policy_row(each) for each in seen.schedule_policies], []
+    known = identify_server(seen.servers, "", None)
+    now = seen.server_time or seen.instant
+    policies = [policy_row(schedule_policy) for schedule_policy in seen.schedule_policies]
+    missed = []
     for name, row in sorted(seen.schedules.items()):
         policy = policy_for(name, row.labels, policies) if not isinstance(row, Unread) else None
         rpo = rpo_of(policy)
@@ -159,7 +163,7 @@ def objectives(seen: Evidence) -> Iterator[Finding]:
 
 def served(seen: Evidence) -> Iterator[Finding]:
     """Report whether the operator of self-service runs, if it should."""
-    apart = [each for each in seen.operators if each.lease == SELF_SERVICE_LEASE]
+    apart = [operator for operator in seen.operators if operator.lease == SELF_SERVICE_LEASE]
     if not apart:
         return
     holder = seen.holder(seen.self_service_lease)
@@ -171,7 +175,7 @@ def served(seen: Evidence) -> Iterator[Finding]:
 
 def primed(seen: Evidence) -> Iterator[Finding]:
     """Report whether the operator of primers runs, if it should."""
-    apart = [each for each in seen.operators if each.lease == PRIMERS_LEASE]
+    apart = [operator for operator in seen.operators if operator.lease == PRIMERS_LEASE]
     if not apart:
         return
     holder = seen.holder(seen.primers_lease)
@@ -185,12 +189,13 @@ def locations(seen: Evidence) -> Iterator[Finding]:
     """Report whether Velero can reach its buckets; those of tenants are theirs to repair."""
     if not seen.servers:
         return
-    own = [each for each in seen.locations if _tenant_of(each) is None]
+    own = [location for location in seen.locations if _tenant_of(location) is None]
     if not own:
         yield problem("locations", "there is no BackupStorageLocation", "velero backup-location create default …")
     now = seen.server_time or seen.instant
     for each in own:
-        name, late = each.metadata.name, not_validated_for(seen, each, now)
+        name = each.metadata.name
+        late = not_validated_for(seen, each, now)
         if each.status.phase != velero.AVAILABLE:
             cause = cause_of(each.status.message) or "Velero has not validated it yet"
             fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"
@@ -210,13 +215,17 @@ def _locations_of_tenants(seen: Evidence) -> Iterator[Finding]:
     """Report tenants' locations that Velero cannot reach, and those that wait for an administrator."""
     closed = [
         tenant
-        for each in seen.locations
-        if (tenant := _tenant_of(each)) is not None and each.status.phase != velero.AVAILABLE
+        for location in seen.locations
+        if (tenant := _tenant_of(location)) is not None and location.status.phase != velero.AVAILABLE
     ]
     if closed:
         fix = "foresail location get -A; their tenants check buckets and keys"
         yield warning("locations", f"{some(closed)}: Velero cannot use these locations of tenants", fix)
-    asked = [each.status.non_admin_backup_storage_location for each in seen.approvals if each.status.phase == "Pending"]
+    asked = [
+        approval.status.non_admin_backup_storage_location
+        for approval in seen.approvals
+        if approval.status.phase == "Pending"
+    ]
     waiting = [f"{each.namespace}/{each.name}" for each in asked if each is not None]
     if waiting:
         fix = "foresail location request get, then foresail location request approve or reject"
@@ -225,17 +234,18 @@ def _locations_of_tenants(seen: Evidence) -> Iterator[Finding]:
 
 def _tenant_of(location: velero.Location) -> str | None:
     notes = location.metadata.annotations or {}
-    namespace, name = notes.get(ORIGIN_NAMESPACE), notes.get(ORIGIN_NAME)
+    namespace = notes.get(ORIGIN_NAMESPACE)
+    name = notes.get(ORIGIN_NAME)
     return f"{namespace}/{name}" if namespace and name else None
 
 
 def strangers(seen: Evidence) -> Iterator[Finding]:
     """Report whether locations hold Backups of Schedules that are not here."""
     found: dict[str, set[str]] = {}
-    for each in seen.backups:
-        schedule = (each.metadata.labels or {}).get(velero.SCHEDULE_LABEL, "")
+    for backup in seen.backups:
+        schedule = (backup.metadata.labels or {}).get(velero.SCHEDULE_LABEL, "")
         if schedule and schedule not in seen.schedules:
-            found.setdefault(each.spec.storage_location, set()).add(schedule)
+            found.setdefault(backup.spec.storage_location, set()).add(schedule)
     for location, names in sorted(found.items()):
         yield warning(
             "strangers",
@@ -292,8 +302,8 @@ def _idle_queue(seen: Evidence, now: datetime) -> Iterator[Finding]:
 
 def undeletable(seen: Evidence) -> Iterator[Finding]:
     """Say which Backups Velero will not delete before it is restarted, by a known bug."""
-    phases = {each.metadata.name: each.status.phase for each in seen.backups}
-    asked = ((each.spec.backup_name, each.status.errors) for each in seen.deletions)
+    phases = {backup.metadata.name: backup.status.phase for backup in seen.backups}
+    asked = ((deletion.spec.backup_name, deletion.status.errors) for deletion in seen.deletions)
     held = {name for name, errors in asked if velero.is_taken_for_running(phases.get(name, ""), errors)}
     if held:
         yield problem(
@@ -327,7 +337,8 @@ def _last_step(backup: Backup, now: datetime) -> datetime | None:
     Velero writes their new positions to those that wait whenever it takes one from the queue. One that has just come
     was written to as well, and one that was read from storage may have ended in another cluster.
     """
-    ended, created = backup.status.completion_timestamp, backup.metadata.creation_timestamp
+    ended = backup.status.completion_timestamp
+    created = backup.metadata.creation_timestamp
     if backup.status.phase in velero.TERMINAL:
         return ended if ended is not None and created is not None and ended >= created else None
     if backup.status.phase in velero.WAITING and _age(backup, now) <= _STARTS_WITHIN:

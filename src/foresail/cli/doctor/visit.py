@@ -21,13 +21,13 @@ def run_doctor(args: argparse.Namespace) -> int:
     """Run the command: for the cluster, or for the namespace of a team that may read no more."""
     found, scope = on_cluster(args, lambda cluster: _examined(cluster, args))
     if args.output == "json":
-        print(json.dumps([_data(each) for each in found], indent=2))
+        print(json.dumps([_data(finding) for finding in found], indent=2))
     else:
         print(shown(found))
         print(summary(found), file=sys.stderr)
     if scope:
         hint(f"this is about namespace {scope}; to check the cluster, you must be allowed to list Velero's Backups")
-    return 1 if any(each.grade is Grade.PROBLEM for each in found) else 0
+    return 1 if any(finding.grade is Grade.PROBLEM for finding in found) else 0
 
 
 async def _examined(cluster: Cluster, args: argparse.Namespace) -> tuple[list[Finding], str]:
@@ -41,23 +41,23 @@ async def _examined(cluster: Cluster, args: argparse.Namespace) -> tuple[list[Fi
 
 def shown(found: Sequence[Finding]) -> str:
     """Return the findings, each with what to do about it."""
-    width = max((len(each.about) for each in found), default=0)
+    width = max((len(finding.about) for finding in found), default=0)
     lines = []
-    for each in found:
-        grade = painted(each.grade.value.upper().ljust(7), _COLOURS[each.grade], sys.stdout)
-        lines.append(f"{grade}   {each.about.ljust(width)}   {each.says}")
-        if each.fix:
-            lines.append(f"{'':10}{'':{width}}   fix: {each.fix}")
+    for finding in found:
+        grade = painted(finding.grade.value.upper().ljust(7), _COLOURS[finding.grade], sys.stdout)
+        lines.append(f"{grade}   {finding.about.ljust(width)}   {finding.says}")
+        if finding.fix:
+            lines.append(f"{'':10}{'':{width}}   fix: {finding.fix}")
     return "\n".join(lines)
 
 
 def summary(found: Sequence[Finding]) -> str:
     """Return how many are how bad."""
-    bad, doubtful = (sum(each.grade is grade for each in found) for grade in (Grade.PROBLEM, Grade.WARNING))
+    bad, doubtful = (sum(finding.grade is grade for finding in found) for grade in (Grade.PROBLEM, Grade.WARNING))
     if not bad and not doubtful:
         return "No problems found."
     return f"Problems: {bad}. Warnings: {doubtful}."
 
 
-def _data(each: Finding) -> dict[str, str]:
-    return {"grade": each.grade.value, "about": each.about, "says": each.says, "fix": each.fix}
+def _data(finding: Finding) -> dict[str, str]:
+    return {"grade": finding.grade.value, "about": finding.about, "says": finding.says, "fix": finding.fix}

@@ -43,20 +43,28 @@ async def read_volume_data(
     cluster: Cluster, namespace: str, deployments: Iterable[Deployment], sets: Iterable[DaemonSet]
 ) -> VolumeData:
     """Return the flags of Velero's server, and read the configuration of the node agent."""
-    servers = [each for one in deployments if one.metadata.namespace == namespace for each in _containers(one)]
-    flags = [server_flags(_words(each)) for each in servers if is_server(each)]
-    agents = [words for one in sets for each in _containers(one) if AGENT in (words := _words(each))]
+    servers = [
+        container for one in deployments if one.metadata.namespace == namespace for container in _containers(one)
+    ]
+    flags = [server_flags(_words(server)) for server in servers if is_server(server)]
+    agents = [words for one in sets for container in _containers(one) if AGENT in (words := _words(container))]
     classes: tuple[str, ...] = ()
     if agents and not await _is_delay_ignored(cluster, Key(namespace, flag_value(agents[0], _CONFIG))):
-        found = [msgspec.json.decode(each, type=_StorageClass) for each in await cluster.listed(STORAGE_CLASS, "")]
-        classes = tuple(sorted(each.metadata["name"] for each in found if each.volume_binding_mode == _WAITS))
-    return VolumeData(all(each.has_csi for each in flags), classes)
+        found = [msgspec.json.decode(raw, type=_StorageClass) for raw in await cluster.listed(STORAGE_CLASS, "")]
+        classes = tuple(
+            sorted(
+                storage_class.metadata["name"] for storage_class in found if storage_class.volume_binding_mode == _WAITS
+            )
+        )
+    return VolumeData(all(flag.has_csi for flag in flags), classes)
 
 
 async def read_changed_policies(cluster: Cluster, namespace: str) -> tuple[str, ...]:
     """Return the ConfigMaps of the chart with volume policies that are missing, or not as the chart has them."""
-    found = await all_of(cluster.if_there(CONFIG_MAP, Key(namespace, name), _ConfigMap) for name in VOLUME_POLICIES)
-    named = dict(zip(VOLUME_POLICIES, found, strict=True))
+    config_maps = await all_of(
+        cluster.if_there(CONFIG_MAP, Key(namespace, name), _ConfigMap) for name in VOLUME_POLICIES
+    )
+    named = dict(zip(VOLUME_POLICIES, config_maps, strict=True))
     return tuple(name for name, config in named.items() if config is None or not _is_as_in_chart(name, config))
 
 
@@ -96,17 +104,17 @@ def _words(container: Container) -> list[str]:
     return [*container.command, *container.args]
 
 
-def volume_findings(found: VolumeData | None, namespace: str) -> Iterator[Finding]:
+def volume_findings(data: VolumeData | None, namespace: str) -> Iterator[Finding]:
     """Report what keeps the data of tenants' volumes out of backups, or lets a tenant block restores of others."""
-    if found is None:
+    if data is None:
         return
-    if not found.has_csi:
+    if not data.has_csi:
         says = "Velero runs without the feature EnableCSI: Backups with snapshotMoveData complete without the data"
         fix = f"add --features=EnableCSI to Deployment velero and DaemonSet node-agent in namespace {namespace}"
         yield warning("volumes", says, fix)
-    if found.waiting_classes:
+    if data.waiting_classes:
         says = (
-            f"a restored claim of {some(found.waiting_classes)} without a pod keeps a node agent from other restores"
+            f"a restored claim of {some(data.waiting_classes)} without a pod keeps a node agent from other restores"
             " for 30 minutes"
         )
         fix = 'set "restorePVC": {"ignoreDelayBinding": true} in the ConfigMap of --node-agent-configmap'

@@ -58,9 +58,11 @@ class Trouble:
 
 def deployment_workload(wire: ObservedDeployment, pods: Iterable[ObservedPod] = ()) -> Workload:
     """Return a Deployment with its pods; those tell sooner than its status which are ready."""
-    listed, status = tuple(each for each in pods if not each.is_over), wire.status
-    conditions = {each.type: each for each in status.conditions or ()}
-    refused, progress = conditions.get("ReplicaFailure"), conditions.get("Progressing")
+    listed = tuple(pod for pod in pods if not pod.is_over)
+    status = wire.status
+    conditions = {condition.type: condition for condition in status.conditions or ()}
+    refused = conditions.get("ReplicaFailure")
+    progress = conditions.get("Progressing")
     failure = refused.message if refused is not None and refused.status == "True" else ""
     if not failure and progress is not None and progress.reason == "ProgressDeadlineExceeded":
         failure = "its rollout has exceeded its deadline"
@@ -68,7 +70,7 @@ def deployment_workload(wire: ObservedDeployment, pods: Iterable[ObservedPod] = 
         "Deployment",
         Key(wire.metadata.namespace, wire.metadata.name),
         desired=wire.spec.replicas,
-        ready=sum(each.is_ready for each in listed) if listed else status.ready_replicas,
+        ready=sum(observed_pod.is_ready for observed_pod in listed) if listed else status.ready_replicas,
         pods=listed,
         selector=shown_selector(wire.spec.selector),
         failure=failure,
@@ -80,15 +82,16 @@ def deployment_workload(wire: ObservedDeployment, pods: Iterable[ObservedPod] = 
 
 def agent_workload(wire: DaemonSet, pods: Iterable[ObservedPod] = ()) -> Workload:
     """Return a DaemonSet with some of its pods."""
-    listed = tuple(each for each in pods if not each.is_over)
-    key, status = Key(wire.metadata.namespace, wire.metadata.name), wire.status
+    listed = tuple(pod for pod in pods if not pod.is_over)
+    key = Key(wire.metadata.namespace, wire.metadata.name)
+    status = wire.status
     selector = shown_selector(wire.spec.selector)
     return Workload("DaemonSet", key, status.desired_number_scheduled, status.number_ready, listed, selector)
 
 
 def is_agent(wire: DaemonSet) -> bool:
     """Return whether a DaemonSet runs Velero's node agent."""
-    return any(AGENT in (*each.command, *each.args) for each in wire.spec.template.spec.containers)
+    return any(AGENT in (*container.command, *container.args) for container in wire.spec.template.spec.containers)
 
 
 async def read_deployment(cluster: Cluster, wire: ObservedDeployment) -> Workload:
@@ -106,8 +109,8 @@ async def read_agent(cluster: Cluster, wire: DaemonSet) -> Workload:
 async def _read_pods(cluster: Cluster, namespace: str, selector: dict[str, object]) -> list[ObservedPod]:
     if not selector:
         return []
-    found = await cluster.first_page(POD, namespace, shown_selector(selector), _MOST_PODS)
-    return [msgspec.json.decode(each, type=ObservedPod) for each in found]
+    items = await cluster.first_page(POD, namespace, shown_selector(selector), _MOST_PODS)
+    return [msgspec.json.decode(raw, type=ObservedPod) for raw in items]
 
 
 def trouble(work: Workload, now: datetime) -> Trouble | None:
@@ -116,7 +119,7 @@ def trouble(work: Workload, now: datetime) -> Trouble | None:
         return _scaled_down(work) if work.kind == "Deployment" else None
     is_down = not work.ready
     see = f"kubectl describe pods -n {work.key.namespace} -l {work.selector}"
-    unready = [each for each in work.pods if not each.is_ready]
+    unready = [pod for pod in work.pods if not pod.is_ready]
     cause = first_problem(unready)
     if cause:
         previous = _is_of_another_template(work.pods, unready)
@@ -126,7 +129,7 @@ def trouble(work: Workload, now: datetime) -> Trouble | None:
     if work.failure:
         return Trouble(f"{work.count}: {work.failure}", see, is_down=is_down)
     if work.ready >= work.desired:
-        unsteady = next(filter(None, (restarts(each, now) for each in work.pods)), "")
+        unsteady = next(filter(None, (restarts(pod, now) for pod in work.pods)), "")
         return Trouble(unsteady, _fix(work, "CrashLoopBackOff", see), is_mild=True) if unsteady else None
     return _too_few(work, unready, see, now)
 
@@ -137,7 +140,7 @@ def _too_few(work: Workload, unready: Collection[ObservedPod], see: str, now: da
     if not work.is_processed:
         says = f"{work.count}: no controller has processed its last change"
         return Trouble(says, "check that kube-controller-manager runs", is_down=is_down, is_mild=True)
-    is_young = any(_age(each, now) < _STARTS_WITHIN for each in unready)
+    is_young = any(_age(pod, now) < _STARTS_WITHIN for pod in unready)
     why = "its pods start" if is_young else "its pods are not ready" if unready else "it has no pods"
     return Trouble(f"{work.count}: {why}", see, is_down=is_down, is_mild=is_young or not is_down)
 
@@ -158,8 +161,8 @@ def _fix(work: Workload, cause: str, see: str) -> str:
 
 def _is_of_another_template(pods: Iterable[ObservedPod], unready: Iterable[ObservedPod]) -> bool:
     """Return whether pods of another template than those that are not ready are ready."""
-    ready = {_template(each) for each in pods if each.is_ready}
-    return bool(ready) and not ready & {_template(each) for each in unready}
+    ready = {_template(pod) for pod in pods if pod.is_ready}
+    return bool(ready) and not ready & {_template(pod) for pod in unready}
 
 
 def _template(pod: ObservedPod) -> str:

@@ -6,15 +6,15 @@ from foresail.cli.access.managed_by import HELM_RELEASE, ManagingTool
 from foresail.cli.install.velero_arguments import FLAG
 
 
-def change(found: ManagingTool, others: Sequence[str], *, off: bool) -> str:
+def change(tool: ManagingTool, others: Sequence[str], *, off: bool) -> str:
     """Return the exact change by which Velero's schedule controller is off or on; `others` are off and stay so."""
     names = [*others, "schedule"] if off else list(others)
-    if found.is_oadp:
+    if tool.is_oadp:
         values = f"[{', '.join(names)}]"
         return f"spec:\n  configuration:\n    velero:\n      args:\n        disabled-controllers: {values}"
-    if found.has_values:
+    if tool.has_values:
         text = f'configuration:\n  disableControllers: "{",".join(names)}"'
-        if not found.source.startswith(HELM_RELEASE):
+        if not tool.source.startswith(HELM_RELEASE):
             return text
         return "spec:\n  values:\n" + "\n".join(f"    {line}" for line in text.splitlines())
     if not names:

@@ -74,7 +74,7 @@ def run_install(args: argparse.Namespace) -> int:
 def _rendered(options: InstallOptions) -> str:
     """Return every manifest as YAML, for tools that apply it themselves."""
     pieces = [*definitions(), *operators(options)]
-    return "\n---\n".join(document(each.body, "yaml") for each in pieces)
+    return "\n---\n".join(document(piece.body, "yaml") for piece in pieces)
 
 
 async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience) -> int:
@@ -86,7 +86,8 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
     options = checked(await _without_rival(cluster, replace(options, schedules_with_hooks=hooked), before))
     off = capabilities_switched_off(before, options, is_confirmed=bool(args.confirm or args.dry_run))
     released = to_release(args, before, off)
-    ours, wanted = definitions(), await without_stamp(cluster, operators(options))
+    ours = definitions()
+    wanted = await without_stamp(cluster, operators(options))
     await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
     dry_run = bool(args.dry_run)
@@ -127,7 +128,7 @@ async def _leave_to_velero(
 
 async def _schedules_with_hooks(cluster: Cluster, namespace: str) -> tuple[str, ...]:
     """Return the Schedules that have hooks now: the runs of no others may have any."""
-    found = [msgspec.json.decode(each, type=_Hooked) for each in await cluster.listed_if_known(SCHEDULE, namespace)]
+    found = [msgspec.json.decode(raw, type=_Hooked) for raw in await cluster.listed_if_known(SCHEDULE, namespace)]
     return tuple(sorted(each.metadata.name for each in found if has_hooks(bytes(each.spec.template))))
 
 
@@ -201,7 +202,9 @@ def _given(option: bool | None, current: bool) -> bool:  # noqa: FBT001 - an opt
 
 def capabilities_switched_off(before: Installed | None, options: InstallOptions, *, is_confirmed: bool) -> list[str]:
     """Return the capabilities that are there and no longer wanted; ask, unless that is confirmed."""
-    off = [each for each in (before.capabilities if before else ()) if each not in options.capabilities]
+    off = [
+        capability for capability in (before.capabilities if before else ()) if capability not in options.capabilities
+    ]
     if before is not None and before.tenant_locations and not options.tenant_locations and _SELF_SERVICE not in off:
         off.append(TENANT_LOCATIONS)
     if off and not is_confirmed:
@@ -213,7 +216,7 @@ def to_release(args: argparse.Namespace, before: Installed | None, off: Sequence
     """Return the capabilities to release: those switched off now, and by the same command before, if it was ended."""
     switches = {**_switches(args), TENANT_LOCATIONS: args.tenant_locations}
     again = [name for name, is_on in switches.items() if before is not None and is_on is False]
-    return [each for each in switches if each in off or each in again]
+    return [switch for switch in switches if switch in off or switch in again]
 
 
 def _labels(given: Sequence[str]) -> dict[str, str]:
@@ -226,7 +229,7 @@ def _labels(given: Sequence[str]) -> dict[str, str]:
 
 async def _all_known(cluster: Cluster, wanted: Sequence[Piece]) -> None:
     """See, before anything is written, that the cluster has the kinds which neither it nor Foresail brings along."""
-    kinds = [kind for kind in (PROMETHEUS_RULE, SERVICE_MONITOR) if any(each.kind == kind for each in wanted)]
+    kinds = [kind for kind in (PROMETHEUS_RULE, SERVICE_MONITOR) if any(piece.kind == kind for piece in wanted)]
     missing = [f"{kind.plural}.{kind.group}" for kind in kinds if not await cluster.knows(kind)]
     if missing:
         problem = f"--monitoring: the cluster does not serve {' and '.join(missing)}; nothing was written"
@@ -235,14 +238,14 @@ async def _all_known(cluster: Cluster, wanted: Sequence[Piece]) -> None:
 
 async def without_stamp(cluster: Cluster, wanted: list[Piece]) -> list[Piece]:
     """Leave out the policy that sets the requester, if the API server has no such policies."""
-    if not any(each.kind is STAMP for each in wanted) or await cluster.knows(STAMP):
+    if not any(piece.kind is STAMP for piece in wanted) or await cluster.knows(STAMP):
         return wanted
     print(
         "the API server has no MutatingAdmissionPolicies, which Kubernetes has from 1.36 on, so it does not set the"
         f" requester; `foresail backup create` does, and kubectl needs the annotation {REQUESTER}",
         file=sys.stderr,
     )
-    return [each for each in wanted if each.kind not in (STAMP, STAMP_BINDING)]
+    return [piece for piece in wanted if piece.kind not in (STAMP, STAMP_BINDING)]
 
 
 async def _without_rival(cluster: Cluster, options: InstallOptions, before: Installed | None) -> InstallOptions:
@@ -258,7 +261,7 @@ async def _without_rival(cluster: Cluster, options: InstallOptions, before: Inst
         print(f"warning: {seems}; self-service stays on. If that is so, stop it: {remedy}", file=sys.stderr)
         return options
     print(f"self-service stays off: {seems}. Delete it, then run the same command again: {remedy}", file=sys.stderr)
-    others = tuple(each for each in options.capabilities if each != _SELF_SERVICE)
+    others = tuple(capability for capability in options.capabilities if capability != _SELF_SERVICE)
     return replace(options, capabilities=others, tenant_locations=False, download_contents=False, hooks=False)
 
 
@@ -279,5 +282,5 @@ async def _define(cluster: Cluster, ours: Sequence[Piece], patience: Patience, *
 async def _lacks_its_kind(cluster: Cluster, piece: Piece, ours: Sequence[Piece]) -> bool:
     """Return whether an object is of a kind that would only come with this installation."""
     name = f"{piece.kind.plural}.{piece.kind.group}"
-    found = [each for each in ours if each.key.name == name]
-    return bool(found) and not await is_established(cluster, found[0])
+    pieces = [item for item in ours if item.key.name == name]
+    return bool(pieces) and not await is_established(cluster, pieces[0])

@@ -7,7 +7,7 @@ import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import LEASES, RETIRED_LEASE
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Named
 from foresail.api.monitoring import PROMETHEUS_RULE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.install.manifests import (
@@ -50,10 +50,6 @@ class _Rule(msgspec.Struct, frozen=True):
         """The page that its alerts link to; empty if they have no link."""
         links = [alert.annotations.get("runbook_url", "") for group in self.spec.groups for alert in group.rules]
         return links[0].partition("#")[0] if links else ""
-
-
-class _Named(msgspec.Struct, frozen=True):
-    metadata: Metadata
 
 
 class _Expression(msgspec.Struct, frozen=True):
@@ -127,13 +123,13 @@ def installed(
 
 def _switched_on(fence: _Fence) -> Iterator[str]:
     """Yield the variables of the fence of self-service that are true."""
-    yield from (each.name for each in fence.spec.variables if each.expression == "true")
-    if any(_RETIRED_CONTENTS in each.expression for each in fence.spec.validations):
+    yield from (variable.name for variable in fence.spec.variables if variable.expression == "true")
+    if any(_RETIRED_CONTENTS in validation.expression for validation in fence.spec.validations):
         yield "allowsContents"
 
 
 async def hook_bindings(cluster: Cluster) -> tuple[str, ...]:
     """Return the Schedules with hooks that an installation knows of."""
-    found = [msgspec.json.decode(each, type=_Named) for each in await cluster.listed_if_known(ADMISSION_BINDING)]
+    found = [msgspec.json.decode(raw, type=Named) for raw in await cluster.listed_if_known(ADMISSION_BINDING)]
     names = [each.metadata.name for each in found]
     return tuple(name.removeprefix(HOOKS_BINDING) for name in names if name.startswith(HOOKS_BINDING))

@@ -142,8 +142,9 @@ def definitions() -> list[Piece]:
 def defined(definition: Piece) -> Kind:
     """Return the kind that a definition defines."""
     spec = definition.body["spec"]
-    version = next(each["name"] for each in spec["versions"] if each["storage"])
-    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    version = next(item["name"] for item in spec["versions"] if item["storage"])
+    names = spec["names"]
+    namespaced = spec["scope"] == "Namespaced"
     return Kind(spec["group"], version, names["plural"], names["kind"], namespaced=namespaced)
 
 
@@ -172,10 +173,10 @@ def retired(namespace: str) -> list[Piece]:
         "Role": f"{RETIRED_LEASE}-leadership",
         "ServiceAccount": RETIRED_LEASE,
     }
-    found = [Piece(kinds[kind], Key(namespace, name), {}) for kind, name in names.items()]
+    pieces = [Piece(kinds[kind], Key(namespace, name), {}) for kind, name in names.items()]
     fences = ("foresail-fence", "foresail-location-fence", "foresail-credentials-fence")
     kinds_of_fences = (ADMISSION_BINDING.name, ADMISSION_POLICY.name)
-    return [*found, *(Piece(kinds[kind], Key("", name), {}) for name in fences for kind in kinds_of_fences)]
+    return [*pieces, *(Piece(kinds[kind], Key("", name), {}) for name in fences for kind in kinds_of_fences)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,8 @@ def _documents(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _piece(body: Mapping[str, Any]) -> Piece:
-    kind, meta = _BY_NAME[body["apiVersion"], body["kind"]], body["metadata"]
+    kind = _BY_NAME[body["apiVersion"], body["kind"]]
+    meta = body["metadata"]
     return Piece(kind, Key(meta["namespace"] if kind.namespaced else "", meta["name"]), body)
 
 

@@ -45,8 +45,8 @@ def report(what: str, piece: Piece, why: str = "") -> None:
 async def all_free(cluster: Cluster, pieces: Iterable[Piece]) -> None:
     """Check before any write that no other tool has created one of these."""
     wanted = list(pieces)
-    found = await asyncio.gather(*(cluster.if_there(each.kind, each.key, msgspec.Raw) for each in wanted))
-    for piece, raw in zip(wanted, found, strict=True):
+    raws = await asyncio.gather(*(cluster.if_there(each.kind, each.key, msgspec.Raw) for each in wanted))
+    for piece, raw in zip(wanted, raws, strict=True):
         if raw is not None and not is_ours(metadata := _metadata(raw)):
             raise _taken(piece, metadata)
 
@@ -86,19 +86,19 @@ async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, a
 
 async def existing(cluster: Cluster, pieces: Iterable[Piece]) -> list[Piece]:
     """Return those of these objects that the cluster has."""
-    return [each for each in pieces if await cluster.if_there(each.kind, each.key, msgspec.Raw) is not None]
+    return [piece for piece in pieces if await cluster.if_there(piece.kind, piece.key, msgspec.Raw) is not None]
 
 
 async def other_maker(cluster: Cluster, piece: Piece) -> str:
     """Return which other tool has created an object; empty if none has."""
     raw = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
-    return "" if raw is None or is_ours(found := _metadata(raw)) else _maker(found)
+    return "" if raw is None or is_ours(metadata := _metadata(raw)) else _maker(metadata)
 
 
 async def is_established(cluster: Cluster, piece: Piece) -> bool:
     """Return whether the API server serves the kind that a definition defines."""
-    found = await cluster.if_there(piece.kind, piece.key, _Definition)
-    return found is not None and _Condition("Established", "True") in (found.status.conditions or ())
+    definition = await cluster.if_there(piece.kind, piece.key, _Definition)
+    return definition is not None and _Condition("Established", "True") in (definition.status.conditions or ())
 
 
 async def leading(cluster: Cluster, key: Key) -> str:
@@ -120,22 +120,25 @@ def changed_fields(before: msgspec.Raw, after: msgspec.Raw) -> str:
 
 def _content(raw: msgspec.Raw) -> dict[str, Any]:
     """Return what a manifest can say of an object: no bookkeeping, and no status, which a controller may write now."""
-    found: dict[str, Any] = msgspec.json.decode(raw)
-    found.pop("status", None)
-    return {**found, "metadata": {key: each for key, each in found["metadata"].items() if key not in _BOOKKEEPING}}
+    document: dict[str, Any] = msgspec.json.decode(raw)
+    document.pop("status", None)
+    return {
+        **document,
+        "metadata": {key: each for key, each in document["metadata"].items() if key not in _BOOKKEEPING},
+    }
 
 
-def _maker(found: ManagedMetadata) -> str:
-    by = managing_tool(found)
+def _maker(metadata: ManagedMetadata) -> str:
+    by = managing_tool(metadata)
     if by is not None:
         return str(by)
-    writers = sorted({each.manager for each in found.managed_fields} - {""})
+    writers = sorted({field.manager for field in metadata.managed_fields} - {""})
     return writers[0] if writers else "another tool"
 
 
-def _taken(piece: Piece, found: ManagedMetadata) -> CommandError:
-    is_managed = managing_tool(found) is not None
+def _taken(piece: Piece, metadata: ManagedMetadata) -> CommandError:
+    is_managed = managing_tool(metadata) is not None
     way_out = (
         "continue with that tool; it would undo these changes" if is_managed else "delete it first if it is not needed"
     )
-    return CommandError(f"{piece} already exists and was created by {_maker(found)}", way_out)
+    return CommandError(f"{piece} already exists and was created by {_maker(metadata)}", way_out)

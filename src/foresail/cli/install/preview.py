@@ -19,7 +19,7 @@ _LOCATION = "names a missing location", "name a missing location"
 _DEFAULT = "has no location", "have no location"
 _READ_ONLY = "names a read-only location", "name a read-only location"
 _MEANING = "changes meaning", "change meaning"
-_REFUSALS = {
+_REFUSALS: dict[str, tuple[str, str]] = {
     Reason.INVALID: ("invalid", "invalid"),
     Reason.NEVER_FIRES: ("never fires", "never fire"),
     Reason.NAME_TOO_LONG: ("has too long a name", "have too long a name"),
@@ -41,7 +41,7 @@ def schedule_lines(seen: Evidence, zone: str = "UTC") -> list[str]:
     if total and not parts:
         parts = ["each can run, and none changes meaning"]
     lines = [f"{total} Schedule{'' if total == 1 else 's'}{': ' if parts else ''}{', '.join(parts)}"]
-    lines += [f"  {each.says}; {each.fix}" for each in runnable(seen)]
+    lines += [f"  {finding.says}; {finding.fix}" for finding in runnable(seen)]
     changed = [name for name, kind in found.items() if kind == _MEANING]
     if changed:
         tag = seen.servers[0].tag if seen.servers else ""
@@ -54,8 +54,9 @@ def schedule_lines(seen: Evidence, zone: str = "UTC") -> list[str]:
 
 def _classified(seen: Evidence, zone: str) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the name of each Schedule that needs attention, with why."""
-    known, now = identify_server(seen.servers, "", None), seen.server_time or seen.instant
-    places = [location_row(each) for each in seen.locations]
+    known = identify_server(seen.servers, "", None)
+    now = seen.server_time or seen.instant
+    places = [location_row(location) for location in seen.locations]
     for name, row in sorted(seen.schedules.items()):
         if isinstance(row, Unread):
             yield name, _UNREADABLE

@@ -14,12 +14,12 @@ RESTART_TIME = timedelta(seconds=15)
 _VELERO_LATENESS = timedelta(minutes=2)  # a run that is due for longer is blocked: it would not start now
 
 
-def readable(found: Iterable[msgspec.Raw]) -> list[ScheduleRow]:
+def readable(raws: Iterable[msgspec.Raw]) -> list[ScheduleRow]:
     """Return the rows of the Schedules that can be read; the others never run."""
     rows = []
-    for each in found:
+    for raw in raws:
         try:
-            rows.append(schedule_row(msgspec.json.decode(each, type=velero.Schedule)))
+            rows.append(schedule_row(msgspec.json.decode(raw, type=velero.Schedule)))
         except (msgspec.DecodeError, ValueError):
             continue
     return rows
@@ -27,7 +27,7 @@ def readable(found: Iterable[msgspec.Raw]) -> list[ScheduleRow]:
 
 def is_quiet(schedules: Iterable[ScheduleRow], zone: str, now: datetime) -> bool:
     """Tell whether no run is due now or within the time of a restart, by the cron expressions read in that zone."""
-    return not any(_runs_soon(each, zone, now) for each in schedules)
+    return not any(_runs_soon(schedule, zone, now) for schedule in schedules)
 
 
 def _runs_soon(row: ScheduleRow, zone: str, now: datetime) -> bool:

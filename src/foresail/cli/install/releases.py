@@ -43,7 +43,7 @@ class _Metadata(Metadata, frozen=True, rename="camel"):
 
     def has_from_us(self, finalizer: str) -> bool:
         """Return whether our operator put it there: the other controller of these kinds has one of the same name."""
-        return finalizer in self.finalizers and any(each.is_operator_with_finalizers for each in self.managed_fields)
+        return finalizer in self.finalizers and any(field.is_operator_with_finalizers for field in self.managed_fields)
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -118,7 +118,9 @@ class Releases:
         here = self._namespace
         if await self._cluster.knows(velero.RESTORE):
             raw = await self._cluster.listed(velero.RESTORE, here, CHECK_LABEL)
-            running = [each for each in (msgspec.json.decode(one, type=_Restore) for one in raw) if each.is_running]
+            running = [
+                restore for restore in (msgspec.json.decode(one, type=_Restore) for one in raw) if restore.is_running
+            ]
             if running and not self._dry_run:
                 problem = f"Velero still restores {running[0].key} into a sandbox of a RestoreCheck, so its fence stays"
                 raise CommandError(problem, "wait until the Restore has ended, then run the same command again")
@@ -147,11 +149,11 @@ class Releases:
         if kind is None or not await self._cluster.knows(kind):
             return
         buffers = await self._listed(kind, labels=PRIMER_LABEL)
-        for each in buffers:
+        for buffer in buffers:
             if not self._dry_run:  # Karpenter keeps the nodes of one that is only deleted
-                await self._cluster.merged_if_same(kind, each.key, {"spec": {"replicas": 0}})
-        for each in buffers:
-            await self._delete(kind, each)
+                await self._cluster.merged_if_same(kind, buffer.key, {"spec": {"replicas": 0}})
+        for buffer in buffers:
+            await self._delete(kind, buffer)
         for each in await self._listed(POD_TEMPLATE, labels=PRIMER_LABEL):
             await self._delete(POD_TEMPLATE, each)
 
@@ -170,7 +172,7 @@ class Releases:
             if labels
             else await self._cluster.listed_if_known(kind, namespace)
         )
-        return [msgspec.json.decode(each, type=_Named) for each in raw]
+        return [msgspec.json.decode(item, type=_Named) for item in raw]
 
     async def _release(self, kind: Kind, each: _Named, finalizer: str) -> None:
         """Remove our finalizer, because no operator is left to do it; finalizers of others stay."""

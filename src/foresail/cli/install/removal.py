@@ -27,14 +27,14 @@ async def remove(
     """Delete what is no longer wanted, and release what these capabilities hold; a second run finishes a first one."""
     bindings = await hook_bindings(cluster)
     gone = [*_no_longer(options, wanted, bindings), *reversed(retired(options.namespace))]
-    await deleted(cluster, [each for each in gone if each.is_operator], dry_run=dry_run)
+    await deleted(cluster, [piece for piece in gone if piece.is_operator], dry_run=dry_run)
     if off:
         if not dry_run:
             await _ended(cluster, options.namespace, wanted, patience)
         releases = Releases(cluster, options.namespace, dry_run=dry_run)
         for each in off:
             await releases.of(each)
-    await deleted(cluster, reversed([each for each in gone if not each.is_operator]), dry_run=dry_run)
+    await deleted(cluster, reversed([piece for piece in gone if not piece.is_operator]), dry_run=dry_run)
 
 
 def _no_longer(options: InstallOptions, wanted: Sequence[Piece], hooked: tuple[str, ...]) -> list[Piece]:
@@ -42,13 +42,13 @@ def _no_longer(options: InstallOptions, wanted: Sequence[Piece], hooked: tuple[s
     everything = replace(
         options, capabilities=CAPABILITIES, monitoring=True, tenant_locations=True, schedules_with_hooks=hooked
     )
-    there = {(each.kind, each.key) for each in wanted}
-    return [each for each in operators(everything) if (each.kind, each.key) not in there]
+    there = {(piece.kind, piece.key) for piece in wanted}
+    return [operator for operator in operators(everything) if (operator.kind, operator.key) not in there]
 
 
 async def _ended(cluster: Cluster, namespace: str, wanted: Sequence[Piece], patience: Patience) -> None:
     """Wait until no replica of a deleted Deployment leads: it would write again what is released here."""
-    running = {each.key for each in wanted if each.is_operator}
+    running = {piece.key for piece in wanted if piece.is_operator}
     for key in (Key(namespace, name) for name in (*LEASES, RETIRED_LEASE)):
         if key not in running:
             problem = f"Lease {key}: an operator still holds it"

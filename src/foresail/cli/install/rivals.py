@@ -21,10 +21,10 @@ async def find_rival(cluster: Cluster) -> DeploymentMetadata | None:
 
     Any tenant can create a Deployment of that name or image. Only an administrator can give it the permission.
     """
-    for each in await cluster.listed(DEPLOYMENT, ""):
-        found = msgspec.json.decode(each, type=Deployment)
-        if is_other(found) and await _may_list_backups(cluster, found):
-            return found.metadata
+    for raw in await cluster.listed(DEPLOYMENT, ""):
+        deployment = msgspec.json.decode(raw, type=Deployment)
+        if is_other(deployment) and await _may_list_backups(cluster, deployment):
+            return deployment.metadata
     return None
 
 

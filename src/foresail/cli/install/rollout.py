@@ -11,12 +11,13 @@ from foresail.plan import Key
 
 async def is_rolled_out(cluster: Cluster, key: Key) -> bool:
     """Return whether every replica of a Deployment is of its newest template, and available."""
-    found = await cluster.if_there(DEPLOYMENT, key, Deployment)
-    if found is None:
+    deployment = await cluster.if_there(DEPLOYMENT, key, Deployment)
+    if deployment is None:
         return False
-    status, replicas = found.status, found.spec.replicas
+    status = deployment.status
+    replicas = deployment.spec.replicas
     return (
-        status.observed_generation >= found.metadata.generation
+        status.observed_generation >= deployment.metadata.generation
         and status.updated_replicas == status.replicas == replicas
         and status.available_replicas >= replicas
     )
@@ -25,4 +26,4 @@ async def is_rolled_out(cluster: Cluster, key: Key) -> bool:
 async def pods_of(cluster: Cluster, key: Key) -> list[ObservedPod]:
     """Return the pods of a Deployment of ours."""
     raw = await cluster.listed(POD, key.namespace, f"app.kubernetes.io/name={key.name}")
-    return [msgspec.json.decode(each, type=ObservedPod) for each in raw]
+    return [msgspec.json.decode(item, type=ObservedPod) for item in raw]

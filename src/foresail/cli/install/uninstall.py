@@ -67,7 +67,7 @@ class _Uninstall:
             await self._hand_back()
         options = replace(self._options, schedules_with_hooks=await hook_bindings(self._cluster))
         self._pieces = [*operators(options), *reversed(retired(self._namespace))]
-        running = [each for each in self._pieces if each.is_operator]
+        running = [piece for piece in self._pieces if piece.is_operator]
         for operator in running:
             maker = await other_maker(self._cluster, operator)
             if maker:
@@ -119,9 +119,9 @@ class _Uninstall:
 
     def _beside_the_operator(self) -> tuple[list[Piece], list[Piece]]:
         """Return the alert that no controller runs the Schedules, and everything else."""
-        found = [each for each in self._pieces if not each.is_operator]
-        alert = [each for each in found if each.key.name == UNATTENDED]
-        return alert, [each for each in found if each not in alert]
+        pieces = [piece for piece in self._pieces if not piece.is_operator]
+        alert = [each for each in pieces if each.key.name == UNATTENDED]
+        return alert, [each for each in pieces if each not in alert]
 
     async def _hand_back(self) -> None:
         server = await velero_server(self._cluster, self._namespace)

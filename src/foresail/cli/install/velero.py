@@ -84,9 +84,9 @@ class Server:
     @property
     def time_zone(self) -> str:
         """The time zone of its clock, as its environment says; what is no time zone is UTC to it."""
-        found = next((each.value for each in self.container.env if each.name == "TZ"), "")
+        text = next((variable.value for variable in self.container.env if variable.name == "TZ"), "")
         try:
-            return validate_zone_name(found)
+            return validate_zone_name(text)
         except CronError:
             return "UTC"
 
@@ -107,8 +107,8 @@ class Server:
 
 async def velero_server(cluster: Cluster, namespace: str) -> Server | None:
     """Return Velero's server in a namespace, or None if no Deployment there runs one."""
-    found = [msgspec.json.decode(each, type=_Deployment) for each in await cluster.listed(DEPLOYMENT, namespace)]
-    servers = [server for each in found if (server := _server(each)) is not None]
+    deployments = [msgspec.json.decode(raw, type=_Deployment) for raw in await cluster.listed(DEPLOYMENT, namespace)]
+    servers = [server for deployment in deployments if (server := _server(deployment)) is not None]
     if len(servers) > 1:
         names = ", ".join(str(each.key) for each in servers)
         raise CommandError(f"several Deployments run a Velero server: {names}", "keep only one in this namespace")
@@ -207,12 +207,13 @@ async def _write(cluster: Cluster, server: Server, patience: Patience, *, off: b
 
 async def _wait_for_quiet(cluster: Cluster, server: Server, patience: Patience) -> None:
     """Wait for a moment at which a restart loses no run that Velero just begins; where there is none, not for long."""
-    namespace, until = server.key.namespace, now() + _TO_BE_QUIET
+    namespace = server.key.namespace
+    until = now() + _TO_BE_QUIET
 
     async def is_good() -> bool:
-        found = readable(await cluster.listed(velero.SCHEDULE, namespace))
+        schedules = readable(await cluster.listed(velero.SCHEDULE, namespace))
         instant = await cluster.server_time()
-        return now() >= until or (is_quiet(found, server.time_zone, instant) and await _is_idle(cluster, namespace))
+        return now() >= until or (is_quiet(schedules, server.time_zone, instant) and await _is_idle(cluster, namespace))
 
     never = CommandError("there is no such moment")
     try:
@@ -223,17 +224,17 @@ async def _wait_for_quiet(cluster: Cluster, server: Server, patience: Patience) 
 
 
 async def _is_written(cluster: Cluster, key: Key, *, off: bool) -> bool:
-    found = _server(await cluster.read(DEPLOYMENT, key, _Deployment))
-    return found is not None and found.is_off == off
+    server = _server(await cluster.read(DEPLOYMENT, key, _Deployment))
+    return server is not None and server.is_off == off
 
 
 async def _runs(cluster: Cluster, key: Key, *, off: bool) -> bool:
     """Tell whether the server that runs was started so; off, the last one with the controller has ended as well."""
-    found = _server(await cluster.read(DEPLOYMENT, key, _Deployment))
-    if found is None or found.is_off != off or not found.is_rolled_out:
+    server = _server(await cluster.read(DEPLOYMENT, key, _Deployment))
+    if server is None or server.is_off != off or not server.is_rolled_out:
         return False
     pods = await cluster.listed(POD, key.namespace, SERVER_PODS) if off else []
-    return scheduling_pod(pod_row(msgspec.json.decode(each, type=StartedPod)) for each in pods) is None
+    return scheduling_pod(pod_row(msgspec.json.decode(pod, type=StartedPod)) for pod in pods) is None
 
 
 async def _is_idle(cluster: Cluster, namespace: str) -> bool:
@@ -245,13 +246,15 @@ async def _unfinished(cluster: Cluster, namespace: str) -> list[str]:
     return [
         f"{kind.name} {work.metadata.name}"
         for kind in (velero.BACKUP, velero.RESTORE)
-        for each in await cluster.listed(kind, namespace)
-        if (work := msgspec.json.decode(each, type=_Work)).status.phase in _UNFINISHED
+        for raw in await cluster.listed(kind, namespace)
+        if (work := msgspec.json.decode(raw, type=_Work)).status.phase in _UNFINISHED
     ]
 
 
 def _server(wire: _Deployment) -> Server | None:
-    pod, meta, status = wire.spec.template.spec, wire.metadata, wire.status
+    pod = wire.spec.template.spec
+    meta = wire.metadata
+    status = wire.status
     container = next((each for each in pod.containers if is_server(each)), None)
     if container is None:
         return None

@@ -74,13 +74,13 @@ def location_object(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _config(args: argparse.Namespace) -> dict[str, str]:
-    found = {"region": args.region} if args.region else {}
-    for each in args.config:
-        key, separator, value = each.partition("=")
+    document = {"region": args.region} if args.region else {}
+    for item in args.config:
+        key, separator, value = item.partition("=")
         if not separator:
-            raise UsageError(f"--config {each}: it has no value", "write --config KEY=VALUE")
-        found[key] = value
-    return found
+            raise UsageError(f"--config {item}: it has no value", "write --config KEY=VALUE")
+        document[key] = value
+    return document
 
 
 def _certificate(file: str) -> str:

@@ -19,14 +19,15 @@ def delete(args: argparse.Namespace) -> int:
 
 
 async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
-    kind, key = NON_ADMIN_LOCATION, Key(args.namespace, args.name)
-    found = await cluster.read(kind, key, Location)
+    kind = NON_ADMIN_LOCATION
+    key = Key(args.namespace, args.name)
+    location = await cluster.read(kind, key, Location)
     if args.dry_run == CLIENT:
         print(shown([Request("DELETE", kind, key)], "table"))
         return 0
     if not (args.confirm or args.dry_run):
         confirm_deletion((f"{kind.name} {key} with its backups",))
-    await cluster.delete(kind, key, found.metadata.uid, dry_run=bool(args.dry_run))
+    await cluster.delete(kind, key, location.metadata.uid, dry_run=bool(args.dry_run))
     if args.dry_run:
         print(f"{kind.name} {key} would be deleted (server dry run).", file=sys.stderr)
         return 0

@@ -32,15 +32,16 @@ class Shown(msgspec.Struct, frozen=True):
 
 def get(args: argparse.Namespace) -> int:
     """Print the locations."""
-    found = _found(args)
+    locations = _found(args)
     if not is_table(args.output):
-        print(as_text([each.content for each in found], args.output))
-    elif found:
+        print(as_text([each.content for each in locations], args.output))
+    elif locations:
         header = ("NAME", "APPROVED", "PHASE", "VELERO", "BUCKET", "AGE", "WHY")
-        rows = [_cells(each.location, now()) for each in found]
+        rows = [_cells(each.location, now()) for each in locations]
         first = ("NAMESPACE",) if args.all_namespaces else ()
         shown = [
-            (each.location.metadata.namespace, *row) if first else row for each, row in zip(found, rows, strict=True)
+            (each.location.metadata.namespace, *row) if first else row
+            for each, row in zip(locations, rows, strict=True)
         ]
         print(table((*first, *header), shown))
     else:
@@ -51,7 +52,7 @@ def get(args: argparse.Namespace) -> int:
 
 def describe(args: argparse.Namespace) -> int:
     """Print the locations with their conditions and the next step."""
-    print("\n\n".join(_described(each.location) for each in _found(args)))
+    print("\n\n".join(_described(shown.location) for shown in _found(args)))
     return 0
 
 
@@ -62,7 +63,7 @@ def location_spec(location: Location) -> dict[str, Any]:
 
 def problem(location: Location) -> Condition | None:
     """Return the first condition that is False, in the order in which the operator decides."""
-    wrong = (each for each in location.status.conditions or () if each.status == "False")
+    wrong = (condition for condition in location.status.conditions or () if condition.status == "False")
     return min(wrong, key=lambda each: _ORDER.index(each.type) if each.type in _ORDER else len(_ORDER), default=None)
 
 
@@ -80,8 +81,8 @@ async def _read(cluster: Cluster, args: argparse.Namespace) -> list[Shown]:
         raw = [await cluster.read(kind, Key(args.namespace, name), msgspec.Raw) for name in args.names]
     else:
         raw = await cluster.listed(kind, args.namespace)
-    found = [_shown(each) for each in raw]
-    return sorted(found, key=lambda each: (each.location.metadata.namespace, each.location.metadata.name))
+    locations = [_shown(item) for item in raw]
+    return sorted(locations, key=lambda shown: (shown.location.metadata.namespace, shown.location.metadata.name))
 
 
 def _shown(raw: msgspec.Raw) -> Shown:
@@ -91,7 +92,8 @@ def _shown(raw: msgspec.Raw) -> Shown:
 
 
 def _cells(location: Location, at: datetime) -> tuple[str, ...]:
-    created, held = location.metadata.creation_timestamp, problem(location)
+    created = location.metadata.creation_timestamp
+    held = problem(location)
     return (
         location.metadata.name,
         _status(location, _APPROVED),
@@ -104,7 +106,8 @@ def _cells(location: Location, at: datetime) -> tuple[str, ...]:
 
 
 def _described(location: Location) -> str:
-    spec, meta = location_spec(location), location.metadata
+    spec = location_spec(location)
+    meta = location.metadata
     stored = spec.get("objectStorage", {})
     lines = [
         f"Name:\t{meta.name}",
@@ -115,7 +118,8 @@ def _described(location: Location) -> str:
         f"Secret:\t{spec.get('credential', {}).get('name', '')}",
     ]
     lines += [
-        f"{each.type}:\t{each.status}, {each.reason}: {each.message}" for each in location.status.conditions or ()
+        f"{condition.type}:\t{condition.status}, {condition.reason}: {condition.message}"
+        for condition in location.status.conditions or ()
     ]
     held = problem(location)
     if held is not None:
@@ -127,10 +131,12 @@ def _described(location: Location) -> str:
 
 
 def _status(location: Location, kind: str) -> str:
-    return next((each.status for each in location.status.conditions or () if each.type == kind), "Unknown")
+    return next(
+        (condition.status for condition in location.status.conditions or () if condition.type == kind), "Unknown"
+    )
 
 
 def _velero_phase(location: Location) -> str:
     made = location.status.velero_backup_storage_location
-    found = msgspec.json.decode(made.status, type=dict[str, Any]) if made is not None else {}
-    return str(found.get("phase") or "<none>")
+    document = msgspec.json.decode(made.status, type=dict[str, Any]) if made is not None else {}
+    return str(document.get("phase") or "<none>")

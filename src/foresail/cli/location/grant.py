@@ -23,8 +23,8 @@ def grant(args: argparse.Namespace) -> int:
 
 async def _grant(cluster: Cluster, args: argparse.Namespace) -> int:
     key = Key(args.namespace, args.name)
-    found = await cluster.read(NON_ADMIN_LOCATION, key, Location)
-    secret = location_spec(found).get("credential", {}).get("name", "")
+    location = await cluster.read(NON_ADMIN_LOCATION, key, Location)
+    secret = location_spec(location).get("credential", {}).get("name", "")
     if not secret:
         raise CommandError(f"{NON_ADMIN_LOCATION.name} {key} names no Secret", "set spec.credential, or create another")
     await grant_access(cluster, key, secret, args.operator)

@@ -57,7 +57,7 @@ async def read_requests(
 ) -> list[tuple[msgspec.Raw, Approval]]:
     """Return the requests of all tenants, or of one namespace, as they came and decoded."""
     raw = await cluster.listed(NON_ADMIN_LOCATION_REQUEST, velero_namespace)
-    found = [(each, msgspec.json.decode(each, type=Approval)) for each in raw]
+    found = [(item, msgspec.json.decode(item, type=Approval)) for item in raw]
     chosen = [pair for pair in found if not namespace or asked_for(pair[1]).namespace == namespace]
     return sorted(chosen, key=lambda pair: (asked_for(pair[1]).namespace, asked_for(pair[1]).name))
 
@@ -80,15 +80,15 @@ async def decide(
             f"see why with foresail location describe {key.name} -n {key.namespace}",
         )
     at = Key(velero_namespace, made.name)
-    found = await cluster.read(NON_ADMIN_LOCATION_REQUEST, at, Approval)
-    asked = asked_for(found)
-    is_its = (found.metadata.annotations or {}).get(REQUEST_UID) == location.metadata.uid
+    approval = await cluster.read(NON_ADMIN_LOCATION_REQUEST, at, Approval)
+    asked = asked_for(approval)
+    is_its = (approval.metadata.annotations or {}).get(REQUEST_UID) == location.metadata.uid
     if not is_its or (asked.namespace, asked.name) != (key.namespace, key.name):
         raise CommandError(f"{NON_ADMIN_LOCATION_REQUEST.name} {at} is not of {key}", "check it with kubectl describe")
     if seen is not None and seen != asked.request_hash:
         raise _changed(at)
     spec = {"approvalDecision": decision, "approvedRequest": asked.request_hash if decision == APPROVE else ""}
-    metadata: dict[str, Any] = {"resourceVersion": found.metadata.resource_version}
+    metadata: dict[str, Any] = {"resourceVersion": approval.metadata.resource_version}
     if reason:
         metadata["annotations"] = {_REASONS[decision]: reason}
     if not await cluster.merged_if_same(NON_ADMIN_LOCATION_REQUEST, at, {"metadata": metadata, "spec": spec}):
@@ -104,28 +104,28 @@ def _changed(at: Key) -> CommandError:
     )
 
 
-def asked_for(found: Approval) -> RequestedLocation:
+def asked_for(approval: Approval) -> RequestedLocation:
     """Return what a tenant asks for."""
-    return found.status.non_admin_backup_storage_location or RequestedLocation()
+    return approval.status.non_admin_backup_storage_location or RequestedLocation()
 
 
-def request_cells(found: Approval) -> tuple[str, ...]:
+def request_cells(approval: Approval) -> tuple[str, ...]:
     """Return the cells of the table."""
-    asked = asked_for(found)
+    asked = asked_for(approval)
     spec = msgspec.json.decode(asked.requested_spec, type=dict[str, Any])
     return (
         asked.namespace,
         asked.name,
-        found.status.phase or "Pending",
-        found.spec.approval_decision or "pending",
+        approval.status.phase or "Pending",
+        approval.spec.approval_decision or "pending",
         str(spec.get("objectStorage", {}).get("bucket", "")),
         asked.request_hash[:12],
     )
 
 
-def requested(found: Approval) -> list[str]:
+def requested(approval: Approval) -> list[str]:
     """Return where the requested location leads and how it is reached; the reference to credentials is left out."""
-    spec = msgspec.json.decode(asked_for(found).requested_spec, type=dict[str, Any])
+    spec = msgspec.json.decode(asked_for(approval).requested_spec, type=dict[str, Any])
     storage, config = (part if isinstance(part := spec.get(each), dict) else {} for each in ("objectStorage", "config"))
     facts = {
         "provider": spec.get("provider", ""),

@@ -41,7 +41,8 @@ class OptionalValue(argparse.Action):
 class BooleanOption(OptionalValue):
     """An option with the value true or false; alone it means true."""
 
-    alone, known = "true", tuple(_VALUES)
+    alone = "true"
+    known = tuple(_VALUES)
 
     def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:  # noqa: ANN401 - argparse's
         settings["help"] = f"{settings.get('help', '')} (alone it means true)"
@@ -51,7 +52,8 @@ class BooleanOption(OptionalValue):
 class DryRunOption(OptionalValue):
     """`--dry-run=client` or `--dry-run=server`; alone it means client."""
 
-    alone, known = CLIENT, (CLIENT, SERVER)
+    alone = CLIENT
+    known = (CLIENT, SERVER)
 
 
 class ServerDryRunOption(DryRunOption):
@@ -77,8 +79,11 @@ def with_values(arguments: Iterable[str], actions: Iterable[argparse.Action]) ->
 
     argparse itself, like Velero's parser, would take the name in `unpause --skip-immediately NAME` for the value.
     """
-    options = {text: each for each in actions if isinstance(each, OptionalValue) for text in each.option_strings}
-    words, done = list(arguments), list[str]()
+    options = {
+        text: action for action in actions if isinstance(action, OptionalValue) for text in action.option_strings
+    }
+    words = list(arguments)
+    done = list[str]()
     while words:
         word = words.pop(0)
         if word == "--":

@@ -26,8 +26,8 @@ class HelpFormatter(argparse.HelpFormatter):
     def add_argument(self, action: argparse.Action) -> None:
         """Add an argument; older versions forget the indent of commands, and break lines after long names."""
         super().add_argument(action)
-        for each in self._iter_indented_subactions(action):
-            length = len(self._format_action_invocation(each)) + self._current_indent
+        for subaction in self._iter_indented_subactions(action):
+            length = len(self._format_action_invocation(subaction)) + self._current_indent
             self._action_max_length = max(self._action_max_length, length)
 
     def _format_usage(self, *settings: Any) -> str:  # noqa: ANN401 - argparse's
@@ -50,7 +50,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 def examples(*commands: str) -> str:
     """Return the end of a help text: one example on each line."""
-    return "examples:\n" + "\n".join(f"  {each}" for each in commands)
+    return "examples:\n" + "\n".join(f"  {command}" for command in commands)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -69,10 +69,10 @@ class CommandParser(argparse.ArgumentParser):
         words = sys.argv[1:] if args is None else list(args)
         if words and self.verbs() and words[0].startswith("-") and words[0] not in self._option_string_actions:
             self._refuse(words[0])
-        found, unknown = super().parse_known_args(with_values(words, self._actions), namespace)
+        document, unknown = super().parse_known_args(with_values(words, self._actions), namespace)
         if unknown:
             self._refuse(unknown[0])
-        return found, unknown
+        return document, unknown
 
     def fill_now(self) -> None:
         """Add the options and verbs that were left for later."""
@@ -111,22 +111,22 @@ class CommandParser(argparse.ArgumentParser):
             verbs = self.verbs()
             self._end(f"unknown command {value!r}", _nearest(value, verbs) or f"commands: {', '.join(verbs)}")
         name = "/".join(action.option_strings) or str(action.metavar or action.dest)
-        allowed = [str(each) for each in action.choices]
+        allowed = [str(choice) for choice in action.choices]
         self._end(f"{name}: {str(value)!r} is not one of {', '.join(allowed)}", _nearest(str(value), allowed))
 
     def _refuse(self, word: str) -> NoReturn:
         if word == "-" or not word.startswith("-"):
             self._end(f"unexpected argument {word!r}", "quote a value that contains spaces")
         name = word.partition("=")[0]
-        known = [text for each in self._actions for text in each.option_strings if each.help != argparse.SUPPRESS]
+        known = [text for action in self._actions for text in action.option_strings if action.help != argparse.SUPPRESS]
         near = _nearest(name, [each for each in known if each.startswith("--")])
         after = "write options after the command" if self.verbs() else ""
         self._end(f"unknown option {name!r}", near or after)
 
     def verbs(self) -> list[str]:
         """Return the commands of this parser that its help lists."""
-        found = (each for each in self._actions if isinstance(each, _Verbs))
-        return [each.dest for action in found for each in action._choices_actions]  # noqa: SLF001 - the only place that has them
+        groups = (each for each in self._actions if isinstance(each, _Verbs))
+        return [each.dest for action in groups for each in action._choices_actions]  # noqa: SLF001 - the only place that has them
 
     def _end(self, problem: str, hint: str = "") -> NoReturn:
         lines = [f"error: {problem}", *([f"hint: {hint}"] if hint else []), f"usage: {self._short_usage()}"]
@@ -135,14 +135,14 @@ class CommandParser(argparse.ArgumentParser):
 
     def _short_usage(self) -> str:
         """Return the usage in one line: without the options that may be left out."""
-        required = [_option(each) for each in self._actions if each.option_strings and each.required]
-        places = [_place(each) for each in self._actions if not each.option_strings]
+        required = [_option(action) for action in self._actions if action.option_strings and action.required]
+        places = [_place(action) for action in self._actions if not action.option_strings]
         return " ".join([self.prog, *required, *places, "[OPTIONS]", "  (see --help)"])
 
 
 def _option(action: argparse.Action) -> str:
     value = action.metavar or action.dest.upper()
-    name = next((each for each in action.option_strings if each.startswith("--")), action.option_strings[0])
+    name = next((string for string in action.option_strings if string.startswith("--")), action.option_strings[0])
     return f"{name} {value}"
 
 

@@ -18,18 +18,18 @@ def read_selector(text: str) -> dict[str, Any]:
     """Return the selector that a text such as `app=web,tier in (a,b),!old` means, as objects hold it."""
     labels: dict[str, str] = {}
     expressions: list[dict[str, Any]] = []
-    for part in (each.strip() for each in _PART.findall(text)):
-        if found := _EQUAL.fullmatch(part):
-            key, operator, value = found.groups()
+    for part in (item.strip() for item in _PART.findall(text)):
+        if match := _EQUAL.fullmatch(part):
+            key, operator, value = match.groups()
             if operator == "!=":
                 expressions.append({"key": key, "operator": "NotIn", "values": [value]})
             else:
                 labels[key] = value
-        elif found := _SET.fullmatch(part):
-            values = sorted({each.strip() for each in found[3].split(",")})
-            expressions.append({"key": found[1], "operator": "In" if found[2] == "in" else "NotIn", "values": values})
-        elif found := _PRESENT.fullmatch(part):
-            expressions.append({"key": found[2], "operator": "DoesNotExist" if found[1] else "Exists"})
+        elif match := _SET.fullmatch(part):
+            values = sorted({each.strip() for each in match[3].split(",")})
+            expressions.append({"key": match[1], "operator": "In" if match[2] == "in" else "NotIn", "values": values})
+        elif match := _PRESENT.fullmatch(part):
+            expressions.append({"key": match[2], "operator": "DoesNotExist" if match[1] else "Exists"})
         else:
             raise UsageError(
                 f"{part!r} in the selector {text!r} is not a condition", "write app=web,tier in (a,b),!old"
@@ -38,7 +38,7 @@ def read_selector(text: str) -> dict[str, Any]:
     if labels:
         selector["matchLabels"] = labels
     if expressions:
-        selector["matchExpressions"] = sorted(expressions, key=lambda each: str(each["key"]))
+        selector["matchExpressions"] = sorted(expressions, key=lambda expression: str(expression["key"]))
     return selector
 
 
@@ -47,7 +47,10 @@ def shown_selector(selector: Any) -> str:  # noqa: ANN401 - a field of an object
     known = selector if isinstance(selector, dict) else {}
     parts = [(key, f"{key}={value}") for key, value in (known.get("matchLabels") or {}).items()]
     expressions = known.get("matchExpressions") or []
-    parts += [(each["key"], _shown(each["key"], each["operator"], each.get("values") or [])) for each in expressions]
+    parts += [
+        (expression["key"], _shown(expression["key"], expression["operator"], expression.get("values") or []))
+        for expression in expressions
+    ]
     return ",".join(text for _, text in sorted(parts, key=lambda part: part[0])) or _NONE
 
 

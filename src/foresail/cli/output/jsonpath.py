@@ -34,12 +34,12 @@ def jsonpath(template: str, whole: Any) -> str:  # noqa: ANN401 - JSON is any
 def _pieces(template: str) -> Iterator[tuple[str, str]]:
     at = 0
     while at < len(template):
-        found = _PIECE.match(template, at)
-        if found is None:
+        match = _PIECE.match(template, at)
+        if match is None:
             raise UsageError(f"-o jsonpath: {template[at:]!r} cannot be read", _HINT)
-        inside, outside = found.groups()
+        inside, outside = match.groups()
         yield ("text", outside) if inside is None else ("path", inside.strip())
-        at = found.end()
+        at = match.end()
 
 
 def _rendered(pieces: list[tuple[str, str]], at: Any, *, is_range: bool) -> tuple[str, list[tuple[str, str]]]:  # noqa: ANN401
@@ -52,15 +52,16 @@ def _rendered(pieces: list[tuple[str, str]], at: Any, *, is_range: bool) -> tupl
         elif content[:1] in ("'", '"'):
             text += content[1:-1].encode().decode("unicode_escape")
         elif content.startswith("range "):
-            block, behind = pieces, pieces
-            for each in [*_found(content.removeprefix("range ").strip(), at)]:
-                piece, behind = _rendered(block, each, is_range=True)
+            block = pieces
+            behind = pieces
+            for item in [*_found(content.removeprefix("range ").strip(), at)]:
+                piece, behind = _rendered(block, item, is_range=True)
                 text += piece
             pieces = behind if behind is not block else _behind_end(block)
         elif content == "end":
             return (text, pieces) if is_range else (text, [("path", "end"), *pieces])
         else:
-            text += " ".join(_shown(each) for each in _found(content, at))
+            text += " ".join(_shown(item) for item in _found(content, at))
     if is_range:
         raise UsageError("-o jsonpath: a range has no {end}", _HINT)
     return text, []
@@ -77,26 +78,29 @@ def _behind_end(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _found(path: str, whole: Any) -> list[Any]:  # noqa: ANN401
-    found, at = [whole], 1 if path[:1] in ("$", "@") else 0
+    items = [whole]
+    at = 1 if path[:1] in ("$", "@") else 0
     while at < len(path):
         step = _STEP.match(path, at)
         if step is None:
             raise UsageError(f"-o jsonpath: {path[at:]!r} in {path!r} is not a path step", _HINT)
-        found = [one for each in found for one in _taken(step, each)]
+        items = [one for item in items for one in _taken(step, item)]
         at = step.end()
-    return found
+    return items
 
 
-def _taken(step: re.Match[str], each: Any) -> list[Any]:  # noqa: ANN401
-    index, field = step["index"], step["field"] or step["quoted"]
+def _taken(step: re.Match[str], item: Any) -> list[Any]:  # noqa: ANN401
+    index = step["index"]
+    field = step["field"] or step["quoted"]
     if "*" in (field, index):
-        return _all_of(each)
+        return _all_of(item)
     if field is not None:
-        return [each[field]] if isinstance(each, dict) and field in each else []
+        return [item[field]] if isinstance(item, dict) and field in item else []
     if index is not None:
-        return [each[int(index)]] if isinstance(each, list) and -len(each) <= int(index) < len(each) else []
-    wanted, is_equal = step["value"].strip("\"'"), step["sign"] == "=="
-    items = each if isinstance(each, list) else []
+        return [item[int(index)]] if isinstance(item, list) and -len(item) <= int(index) < len(item) else []
+    wanted = step["value"].strip("\"'")
+    is_equal = step["sign"] == "=="
+    items = item if isinstance(item, list) else []
     return [one for one in items if (wanted in [_shown(value) for value in _found(step["path"], one)]) is is_equal]
 
 

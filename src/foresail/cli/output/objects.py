@@ -10,8 +10,8 @@ from foresail.cli.options.output import JSONPATH
 def as_text(objects: Sequence[dict[str, Any]], form: str) -> str:
     """Return objects as JSON, YAML or names; one alone, several in a list, as with Velero."""
     if form == "name":
-        return "\n".join(_name(each) for each in objects)
-    bare = [_without_managers(each) for each in objects]
+        return "\n".join(_name(item) for item in objects)
+    bare = [_without_managers(item) for item in objects]
     whole: Any = bare[0] if len(bare) == 1 else {"apiVersion": "v1", "kind": "List", "items": bare}
     return document(whole, form)
 

@@ -52,7 +52,8 @@ async def ended(cluster: Cluster, key: Key, show: Callable[[Status], None]) -> S
 
 def bar(status: Status) -> str:
     """Return the phase and the share of items that are backed up."""
-    phase, progress = status.phase or "New", status.progress
+    phase = status.phase or "New"
+    progress = status.progress
     if phase == "Queued" and status.queue_position:
         is_next = status.queue_position == 1
         return f"{phase}, next to run" if is_next else f"{phase}, position {status.queue_position} in the queue"

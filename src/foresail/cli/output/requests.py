@@ -32,4 +32,4 @@ class Request:
 def shown(requests: list[Request], form: str) -> str:
     """Return requests as they would be sent: YAML unless `-o` selects JSON or a template."""
     is_data = form == "json" or form.startswith(JSONPATH)
-    return document([each.as_data() for each in requests], form if is_data else "yaml")
+    return document([request.as_data() for request in requests], form if is_data else "yaml")

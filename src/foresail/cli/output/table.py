@@ -36,7 +36,7 @@ def shortened(
     lines = [list(header), *(list(row) for row in rows)]
     widths = columns(lines)
     excess = sum(widths) + 3 * (len(widths) - 1) - (width or sys.maxsize)
-    for column in [header.index(each) for each in shrinks if each in header]:
+    for column in [header.index(shrink) for shrink in shrinks if shrink in header]:
         room = max(widths[column] - excess, min(widths[column], _LEAST))
         if excess > 0 and room < widths[column]:
             for line in lines:

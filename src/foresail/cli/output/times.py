@@ -22,7 +22,8 @@ _AGES = (
 
 def go_duration(length: int) -> str:
     """Return nanoseconds as Go's time.Duration writes itself, such as 72h0m0s."""
-    sign, length = ("-" if length < 0 else ""), abs(length)
+    sign = "-" if length < 0 else ""
+    length = abs(length)
     if length == 0:
         return "0s"
     for unit, name in _SMALL:
@@ -57,11 +58,12 @@ def short(span: timedelta) -> str:
 
 def compact(span: timedelta) -> str:
     """Return a length of time without units that are zero, such as 7m or 1h30m."""
-    seconds, found = max(int(span.total_seconds()), 0), ""
+    seconds = max(int(span.total_seconds()), 0)
+    text = ""
     for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m"), (1, "s")):
         count, seconds = divmod(seconds, unit)
-        found += f"{count}{name}" if count else ""
-    return found or "0s"
+        text += f"{count}{name}" if count else ""
+    return text or "0s"
 
 
 def go_time(at: datetime) -> str:

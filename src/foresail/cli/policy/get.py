@@ -13,6 +13,7 @@ from foresail.api.core import NAMESPACE
 from foresail.api.instants import instant
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.schedule_policy import SCHEDULE_POLICY
+from foresail.api.selectors import precedence
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.operator_namespace import operator_namespaces
 from foresail.cli.access.own_rights import may
@@ -94,10 +95,10 @@ class _Found:
     every: Sequence[Policy]
     selected: Sequence[Policy]
 
-    def tenants_of(self, each: AppliedSchedulePolicy) -> list[str]:
+    def tenants_of(self, policy: AppliedSchedulePolicy) -> list[str]:
         """Return the SelfServicePolicies that use a SchedulePolicy."""
         own = (one.policy for one in self.every if isinstance(one, Applied))
-        return [one.metadata.name for one in own if one.spec.schedules.schedule_policy == each.name]
+        return [one.metadata.name for one in own if one.spec.schedules.schedule_policy == policy.name]
 
 
 def get(args: argparse.Namespace) -> int:
@@ -125,11 +126,11 @@ def describe(args: argparse.Namespace) -> int:
     return 0
 
 
-def tables(found: Sequence[Policy], at: datetime, *, wide: bool, width: int | None) -> str:
+def tables(policies: Sequence[Policy], at: datetime, *, wide: bool, width: int | None) -> str:
     """Return a table for each kind; with both, names have their kind in front, as kubectl shows several kinds."""
-    own = [each for each in found if isinstance(each, Applied)]
-    schedules = [each for each in found if isinstance(each, AppliedSchedulePolicy)]
-    of_own, of_schedules = (f"{each.name.lower()}/" if own and schedules else "" for each in _KINDS)
+    own = [policy for policy in policies if isinstance(policy, Applied)]
+    schedules = [policy for policy in policies if isinstance(policy, AppliedSchedulePolicy)]
+    of_own, of_schedules = (f"{kind.name.lower()}/" if own and schedules else "" for kind in _KINDS)
     parts = [policy_table(own, at, of_own, wide=wide, width=width)] if own else []
     parts += [schedule_policy_table(schedules, at, of_schedules, wide=wide, width=width)] if schedules else []
     return "\n\n".join(parts)
@@ -137,8 +138,8 @@ def tables(found: Sequence[Policy], at: datetime, *, wide: bool, width: int | No
 
 def policy_table(found: Sequence[Applied], at: datetime, prefix: str, *, wide: bool, width: int | None) -> str:
     """Return a row for each policy: its priority, how many namespaces it applies in, and its quotas."""
-    cells = [(*policy_cells(each, at), *((selector_text(each),) if wide else ())) for each in found]
-    rows = [(prefix + each[0], *each[1:]) for each in cells]
+    cells = [(*policy_cells(applied, at), *((selector_text(applied),) if wide else ())) for applied in found]
+    rows = [(prefix + cell[0], *cell[1:]) for cell in cells]
     header = (*_SHORT, "SELECTOR") if wide else _SHORT
     return table(header, rows) if wide else fitted(header, rows, width, ("NAME",))
 
@@ -179,7 +180,8 @@ def _namespaces(each: Applied) -> str:
         return "Namespaces:  <none>"
     rows = []
     for namespace in each.namespaces:
-        backups, restores = use_in(each.backups, namespace), use_in(each.restores, namespace)
+        backups = use_in(each.backups, namespace)
+        restores = use_in(each.restores, namespace)
         shares = shares_of(each.policy.spec.quotas, backups, restores)
         rows.append((f"  {namespace}", *(share(*pair) for pair in shares.values())))
     header = ("  NAMESPACE", "BACKUPS", "ACTIVE", "RESTORES", "ACTIVE RESTORES")
@@ -221,17 +223,17 @@ async def _read_both(cluster: Cluster, args: argparse.Namespace, *, with_use: bo
 
 async def _labelled(cluster: Cluster, every: Sequence[Policy], labels: str) -> list[Policy]:
     """Return the policies that labels select."""
-    kinds = [kind for kind in _KINDS if any(each.kind == kind.name for each in every)]
+    kinds = [kind for kind in _KINDS if any(policy.kind == kind.name for policy in every)]
     listed = {kind.name: await cluster.listed(kind, "", labels) for kind in kinds}
-    names = {(kind, _any.decode(each)["metadata"]["name"]) for kind, found in listed.items() for each in found}
-    return [each for each in every if (each.kind, each.name) in names]
+    names = {(kind, _any.decode(raw)["metadata"]["name"]) for kind, found in listed.items() for raw in found}
+    return [policy for policy in every if (policy.kind, policy.name) in names]
 
 
 def _named(name: str, every: Sequence[Policy]) -> list[Policy]:
     """Return the policies of a name, or of KIND/NAME."""
     kind, _, bare = name.rpartition("/")
     kinds = {each.name for each in _KINDS if not kind or _means(kind, each)}
-    found = [each for each in every if each.name == bare and each.kind in kinds]
+    found = [policy for policy in every if policy.name == bare and policy.kind in kinds]
     if not found:
         raise CommandError(f"policy {name} does not exist", "list what exists: foresail policy get")
     return found
@@ -244,18 +246,18 @@ def _means(word: str, kind: Kind) -> bool:
 
 async def read_applied(cluster: Cluster, args: argparse.Namespace, *, with_use: bool = True) -> list[Applied]:
     """Read all SelfServicePolicies, the highest priority first, with where each applies and, on request, its use."""
-    every = [decode_policy(_any.decode(each)) for each in await cluster.listed_if_known(SELF_SERVICE_POLICY)]
+    every = [decode_policy(_any.decode(raw)) for raw in await cluster.listed_if_known(SELF_SERVICE_POLICY)]
     if not every:
         return []
-    ordered = sorted(every, key=lambda pair: (-pair[1].spec.priority, pair[1].metadata.name))
+    ordered = sorted(every, key=lambda pair: precedence(pair[1].spec.priority, pair[1].metadata.name))
     async with together() as tasks:
         never = tasks.begin(operator_namespaces(cluster, args.operator_namespace))
-        namespaces = [_any.decode(each) for each in await cluster.listed(NAMESPACE, "")]
+        namespaces = [_any.decode(raw) for raw in await cluster.listed(NAMESPACE, "")]
         counted = (BACKUPS, RESTORES) if with_use else ()
         uses = [tasks.begin(read_use(cluster, family, namespaces, args)) for family in counted]
     own = {args.velero_namespace, *never.result()}
     holders = applied_policies([policy for _, policy in every], namespaces, own)
-    backups, restores = [each.result() for each in uses] or (None, None)
+    backups, restores = [use.result() for use in uses] or (None, None)
     return [
         Applied(content, policy, tuple(holders.get(policy.metadata.name, ())), backups, restores)
         for content, policy in ordered
@@ -277,10 +279,10 @@ def applied_policies(
     policies: Sequence[SelfServicePolicy], namespaces: Iterable[Mapping[str, Any]], never: Collection[str]
 ) -> dict[str, list[str]]:
     """Return in which of these namespaces each policy applies, by the name of the policy; in some none ever does."""
-    rows = [policy_row(each) for each in policies]
+    rows = [policy_row(policy) for policy in policies]
     found: dict[str, list[str]] = {}
-    for each in namespaces:
-        metadata = each["metadata"]
+    for namespace in namespaces:
+        metadata = namespace["metadata"]
         applies = policy_for(metadata["name"], metadata.get("labels") or {}, rows, never)
         if applies is not None:
             found.setdefault(applies.name, []).append(metadata["name"])
@@ -300,9 +302,9 @@ async def read_use(
     except CommandError as error:
         hint(f"the use of {family.word}s is unknown: {error.problem}")
         return None
-    objects = [msgspec.json.decode(each, type=VeleroObject) for each in made.result()]
-    uids = {each["metadata"]["name"]: each["metadata"].get("uid", "") for each in namespaces}
-    chosen = [_any.decode(each) for each in requests.result() if _placed.decode(each).metadata.namespace in uids]
+    objects = [msgspec.json.decode(raw, type=VeleroObject) for raw in made.result()]
+    uids = {namespace["metadata"]["name"]: namespace["metadata"].get("uid", "") for namespace in namespaces}
+    chosen = [_any.decode(raw) for raw in requests.result() if _placed.decode(raw).metadata.namespace in uids]
     return use_by_namespace(family, objects, chosen, uids, now())
 
 
@@ -312,9 +314,9 @@ async def read_own_use(cluster: Cluster, family: Family, args: argparse.Namespac
     if await may(cluster, "list", family.velero, args.velero_namespace) and await may(
         cluster, "get", NAMESPACE, name, name
     ):
-        found = await cluster.if_there(NAMESPACE, Key("", name), msgspec.Raw)
-        return use_in(await read_use(cluster, family, [_any.decode(found)] if found else [], args, name), name)
-    requests = [_any.decode(each) for each in await cluster.listed_if_known(family.kind, name)]
+        item = await cluster.if_there(NAMESPACE, Key("", name), msgspec.Raw)
+        return use_in(await read_use(cluster, family, [_any.decode(item)] if item else [], args, name), name)
+    requests = [_any.decode(raw) for raw in await cluster.listed_if_known(family.kind, name)]
     use = use_of(family, mirrored(family, requests), requests, now())
     return msgspec.structs.replace(use, is_by_requests=True)
 

@@ -63,10 +63,10 @@ def preview(
     given = policies_of("the form", decoded("the form", text))
     deadline = _Deadline(longest)
     pairs = list[Pair]()
-    for each in evaluated:
+    for schedule in evaluated:
         deadline.check()
-        pairs.append((each, under(each, given, instant)))
-    days = _simulated_days((each for pair in pairs for each in pair), instant)
+        pairs.append((schedule, under(schedule, given, instant)))
+    days = _simulated_days((evaluated_schedule for pair in pairs for evaluated_schedule in pair), instant)
     span = Span(instant, instant + timedelta(days=days))
     fates = [both_fates(pair, instant, span, deadline.check) for pair in pairs]
     sides = [
@@ -92,7 +92,9 @@ class _Deadline:
 
 def _simulated_days(evaluated: Iterable[EvaluatedSchedule], instant: datetime) -> int:
     """Return of how many days all slots can be simulated; the count ends at the first slot too many."""
-    chains = [(cron, each.verdict.base) for each in evaluated if (cron := cron_of(each.view, instant)) is not None]
+    chains = [
+        (cron, schedule.verdict.base) for schedule in evaluated if (cron := cron_of(schedule.view, instant)) is not None
+    ]
     left = MOST_SLOTS
     for number in range(_DAYS):
         day = Span(instant + timedelta(days=number), instant + timedelta(days=number + 1))

@@ -45,7 +45,8 @@ def _copied_files(policy: SelfServicePolicy, gaps: Mapping[str, str]) -> Iterato
 
 
 def _empty_bounds(policy: SelfServicePolicy) -> Iterator[str]:
-    backup, restore = policy.spec.backup, policy.spec.restore
+    backup = policy.spec.backup
+    restore = policy.spec.restore
     fields = {
         "backup.ttl": backup.ttl,
         "backup.csiSnapshotTimeout": backup.csi_snapshot_timeout,
@@ -62,7 +63,8 @@ def _empty_bounds(policy: SelfServicePolicy) -> Iterator[str]:
 
 def _deadlocks(policy: SelfServicePolicy) -> Iterator[str]:
     """Yield why no run of a schedule could start once the quota is reached: the newest good backups stay."""
-    stored, schedules = policy.spec.quotas.stored, policy.spec.schedules
+    stored = policy.spec.quotas.stored
+    schedules = policy.spec.schedules
     if stored is None or schedules.keep_last is None or not schedules.maximum:
         return
     least = max(schedules.keep_last, policy.spec.deletion.keep_last_good + 1, 2)
@@ -74,7 +76,8 @@ def _deadlocks(policy: SelfServicePolicy) -> Iterator[str]:
 
 
 def _is_empty(bounds: Bounds) -> bool:
-    least, most = nanoseconds(bounds.minimum or ""), nanoseconds(bounds.maximum or "")
+    least = nanoseconds(bounds.minimum or "")
+    most = nanoseconds(bounds.maximum or "")
     return least is not None and most is not None and least > most
 
 

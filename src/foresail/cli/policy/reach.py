@@ -68,12 +68,12 @@ def run_test(args: argparse.Namespace) -> int:
     if args.policies and not args.namespaces:
         raise CommandError("--policies works only without a cluster", "add --namespaces, or leave it out")
     present = _in_files(args) if args.namespaces else _in_cluster(args, given)
-    missing = [each for each in args.namespace if each not in {one.name for one in present.namespaces}]
+    missing = [item for item in args.namespace if item not in {one.name for one in present.namespaces}]
     if missing:
         raise CommandError(f"namespace {missing[0]} does not exist", "list them with kubectl get namespaces")
     ordered = sorted(present.namespaces, key=lambda one: one.name)
-    every = [outcome(each, present.held, given, present.never) for each in ordered]
-    _print_outcomes(args, every, {each.metadata.name for each in given})
+    every = [outcome(namespace, present.held, given, present.never) for namespace in ordered]
+    _print_outcomes(args, every, {policy.metadata.name for policy in given})
     return _judged(given, present.known)
 
 
@@ -88,7 +88,8 @@ def _in_files(args: argparse.Namespace) -> _Present:
 
 def _in_cluster(args: argparse.Namespace, given: list[SelfServicePolicy]) -> _Present:
     live, listed, known, operators = _of_cluster(args, given)
-    namespaces, held = _namespaces("the cluster", live), _policies("the cluster", listed)
+    namespaces = _namespaces("the cluster", live)
+    held = _policies("the cluster", listed)
     return _Present(namespaces, held, frozenset({args.velero_namespace, *operators}), known)
 
 
@@ -107,7 +108,11 @@ def _print_outcomes(args: argparse.Namespace, every: Collection[Outcome], names:
 
 def _judged(given: Policies, known: _Known) -> int:
     """Print what is wrong with policies, and what an administrator must know; return the exit code."""
-    wrong = [f"SelfServicePolicy {each.metadata.name}: {one}" for each in given for one in problems(each, *known)]
+    wrong = [
+        f"SelfServicePolicy {self_service_policy.metadata.name}: {one}"
+        for self_service_policy in given
+        for one in problems(self_service_policy, *known)
+    ]
     for line in wrong:
         print(f"error: {line}", file=sys.stderr)
     for policy in given:
@@ -120,8 +125,8 @@ def _judged(given: Policies, known: _Known) -> int:
 def outcome(namespace: Namespace, held: Policies, given: Policies, never: Collection[str]) -> Outcome:
     """Return what policies that are applied over those that are held would change in a namespace."""
     labels = namespace.labels or {}
-    before = {each.metadata.name: policy_row(each) for each in held}
-    after = {**before, **{each.metadata.name: policy_row(each) for each in given}}
+    before = {policy.metadata.name: policy_row(policy) for policy in held}
+    after = {**before, **{policy.metadata.name: policy_row(policy) for policy in given}}
     now = policy_for(namespace.name, labels, before.values(), never)
     matching: list[str] = []
     while (best := policy_for(namespace.name, labels, after.values(), never)) is not None:
@@ -151,12 +156,12 @@ def _as_json(each: Outcome) -> dict[str, object]:
     return {"namespace": each.namespace, "now": each.now, "then": each.then, "matching": list(each.matching)}
 
 
-def _policies(source: str, found: Iterable[Mapping[str, Any]]) -> list[SelfServicePolicy]:
+def _policies(source: str, iterable: Iterable[Mapping[str, Any]]) -> list[SelfServicePolicy]:
     policies: dict[str, SelfServicePolicy] = {}
-    for each in found:
-        name = _name(each)
+    for item in iterable:
+        name = _name(item)
         try:
-            policy = msgspec.convert(each, SelfServicePolicy)
+            policy = msgspec.convert(item, SelfServicePolicy)
         except msgspec.ValidationError as error:
             raise CommandError(f"SelfServicePolicy {name} in {source}: {error}", "correct that field") from None
         problem = problem_of(policy.spec.namespace_selector)
@@ -169,26 +174,26 @@ def _policies(source: str, found: Iterable[Mapping[str, Any]]) -> list[SelfServi
     return list(policies.values())
 
 
-def _namespaces(source: str, found: Iterable[Mapping[str, Any]]) -> list[Namespace]:
+def _namespaces(source: str, iterable: Iterable[Mapping[str, Any]]) -> list[Namespace]:
     try:
-        return [msgspec.convert(each.get("metadata"), Namespace) for each in found]
+        return [msgspec.convert(item.get("metadata"), Namespace) for item in iterable]
     except msgspec.ValidationError as error:
         raise CommandError(f"a Namespace in {source} cannot be read: {error}", "correct that field") from None
 
 
-def _name(each: Mapping[str, Any]) -> str:
-    metadata = each.get("metadata")
+def _name(item: Mapping[str, Any]) -> str:
+    metadata = item.get("metadata")
     return str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
 
 
 def _of_cluster(args: argparse.Namespace, given: Policies) -> tuple[list[Any], list[Any], _Known, set[str]]:
-    names = [name for each in given for name in resource_policies(each)]
+    names = [name for policy in given for name in resource_policies(policy)]
     try:
         namespaces, policies, known, operators = on_cluster(args, lambda cluster: _read(cluster, args, names))
     except CommandError as error:
         error.hint = f"{error.hint}; or read files: --namespaces, --policies"
         raise
-    found = [[msgspec.json.decode(each) for each in listed] for listed in (namespaces, policies)]
+    found = [[msgspec.json.decode(raw) for raw in listed] for listed in (namespaces, policies)]
     return found[0], found[1], known, operators
 
 
@@ -222,4 +227,4 @@ async def _names(cluster: Cluster, kind: Kind, namespace: str) -> frozenset[str]
     except CommandError as error:
         hint(f"cannot check the {kind.plural} of the policies: {error.problem}")
         return None
-    return frozenset(_name(msgspec.json.decode(each)) for each in listed)
+    return frozenset(_name(msgspec.json.decode(raw)) for raw in listed)

@@ -49,7 +49,7 @@ def preview_schedules(args: argparse.Namespace, read: list[Any]) -> int:
     selection = {"names": [], "selector": None, "all_namespaces": False, "namespace": args.velero_namespace}
     evaluated, instant = read_selected(argparse.Namespace(**{**vars(args), **selection}))
     span = Span(instant, instant + _WEEK)
-    pairs = [(each, under(each, given, instant)) for each in evaluated]
+    pairs = [(schedule, under(schedule, given, instant)) for schedule in evaluated]
     fates: list[tuple[Fate, EvaluatedSchedule]] = []
 
     def simulate(pair: Pair) -> BothFates:
@@ -61,7 +61,7 @@ def preview_schedules(args: argparse.Namespace, read: list[Any]) -> int:
     if args.output != "table":
         print(document(found.changes, args.output))
     elif found.changes:
-        print(table(HEADER, [change_cells(each) for each in found.changes]))
+        print(table(HEADER, [change_cells(change) for change in found.changes]))
     print(f"the file's policies {found.summary}", file=sys.stderr)
     for promise in broken_promises(fates, "UTC"):
         hint(promise)
@@ -70,15 +70,15 @@ def preview_schedules(args: argparse.Namespace, read: list[Any]) -> int:
 
 def reach_of(pairs: Sequence[Pair], given: Sequence[PolicyRow], simulate: Callable[[Pair], BothFates]) -> Reach:
     """Return what policies would change if they were applied over those of the cluster."""
-    names = {each.name for each in given}
-    shown = [pair for pair in pairs if {_policy(each) for each in pair} & names]
+    names = {policy.name for policy in given}
+    shown = [pair for pair in pairs if {_policy(schedule) for schedule in pair} & names]
     changes = [_changes(pair, simulate(pair)) for pair in shown]
     return Reach(changes, sum(_policy(then) in names for _, then in pairs), len(pairs))
 
 
 def both_fates(pair: Pair, instant: datetime, span: Span, on_step: Callable[[], None] = lambda: None) -> BothFates:
     """Simulate a Schedule without and with the policies; once if they change nothing for it."""
-    now, then = (each.view for each in pair)
+    now, then = (schedule.view for schedule in pair)
     without = simulated(now, instant, span, timedelta(), on_step)
     return without, without if now == then else simulated(then, instant, span, timedelta(), on_step)
 
@@ -108,20 +108,20 @@ def _moved(before: dict[datetime, datetime], after: dict[datetime, datetime]) ->
 
 
 def _starts(fates: Sequence[Fate]) -> dict[datetime, datetime]:
-    return {each.slot: each.at for each in fates if each.at is not None}
+    return {fate.slot: fate.at for fate in fates if fate.at is not None}
 
 
-def _policy(each: EvaluatedSchedule) -> str | None:
-    return each.view.policy.name if each.view.policy else None
+def _policy(schedule: EvaluatedSchedule) -> str | None:
+    return schedule.view.policy.name if schedule.view.policy else None
 
 
 def _stamp(at: datetime | None) -> str | None:
     return stamp(at) if at else None
 
 
-def change_cells(found: dict[str, Any]) -> tuple[str, ...]:
+def change_cells(item: dict[str, Any]) -> tuple[str, ...]:
     """Return a row of the table."""
-    runs = f"{found['runsNow']} -> {found['runsThen']}"
-    moved = found["problem"] or str(found["moved"])
-    words = (found["now"], found["then"], found["nextStartNow"], found["nextStartThen"])
-    return found["schedule"], *(each or "-" for each in words), runs, moved
+    runs = f"{item['runsNow']} -> {item['runsThen']}"
+    moved = item["problem"] or str(item["moved"])
+    words = (item["now"], item["then"], item["nextStartNow"], item["nextStartThen"])
+    return item["schedule"], *(word or "-" for word in words), runs, moved

@@ -10,6 +10,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import instant
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy, SchedulePolicySpec
+from foresail.api.selectors import precedence
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.selectors import shown_selector
@@ -58,9 +59,9 @@ async def read_schedule_policies(
 ) -> list[AppliedSchedulePolicy]:
     """Read all SchedulePolicies, the highest priority first, with those of the evaluated Schedules that each has."""
     schedules: dict[str, list[str]] = {}
-    for each in evaluated:
-        if each.view.policy is not None:
-            schedules.setdefault(each.view.policy.name, []).append(each.schedule.key.name)
+    for schedule in evaluated:
+        if schedule.view.policy is not None:
+            schedules.setdefault(schedule.view.policy.name, []).append(schedule.schedule.key.name)
     return _by_priority(await cluster.listed_if_known(SCHEDULE_POLICY), schedules)
 
 
@@ -82,10 +83,10 @@ async def _schedules_by_policy(
     except CommandError as error:
         hint(f"to which Schedules they apply is unknown: {error.problem}")
         return None
-    rows = [row for row in (_decoded(_any.decode(each))[0] for each in policies) if row is not None]
+    rows = [row for row in (_decoded(_any.decode(policy))[0] for policy in policies) if row is not None]
     found: dict[str, list[str]] = {}
-    for each in schedules:
-        metadata = _any.decode(each)["metadata"]
+    for schedule in schedules:
+        metadata = _any.decode(schedule)["metadata"]
         applies = policy_for(metadata["name"], metadata.get("labels") or {}, rows)
         if applies is not None:
             found.setdefault(applies.name, []).append(metadata["name"])
@@ -96,7 +97,7 @@ def _by_priority(
     listed: Iterable[msgspec.Raw], schedules: Mapping[str, Sequence[str]] | None
 ) -> list[AppliedSchedulePolicy]:
     """Return each SchedulePolicy with its Schedules; one that cannot be decoded hides no other."""
-    found: list[AppliedSchedulePolicy] = []
+    policies: list[AppliedSchedulePolicy] = []
     for raw in listed:
         content = {
             "apiVersion": SCHEDULE_POLICY.api_version,
@@ -105,10 +106,10 @@ def _by_priority(
         }
         policy, problem = _decoded(content)
         applies = schedules.get(content["metadata"]["name"], ()) if schedules is not None else None
-        found.append(
+        policies.append(
             AppliedSchedulePolicy(content, policy, problem, tuple(sorted(applies)) if applies is not None else None)
         )
-    return sorted(found, key=lambda each: (-(each.priority or 0), each.name))
+    return sorted(policies, key=lambda row: precedence(row.priority or 0, row.name))
 
 
 def _decoded(content: dict[str, Any]) -> tuple[PolicyRow | None, str]:
@@ -122,27 +123,27 @@ def _decoded(content: dict[str, Any]) -> tuple[PolicyRow | None, str]:
 
 
 def schedule_policy_table(
-    found: Sequence[AppliedSchedulePolicy], at: datetime, prefix: str, *, wide: bool, width: int | None
+    policies: Sequence[AppliedSchedulePolicy], at: datetime, prefix: str, *, wide: bool, width: int | None
 ) -> str:
     """Return a row for each policy: its priority, to how many Schedules it applies, and what it sets."""
-    rows = [(prefix + cells[0], *cells[1:]) for cells in (_cells(each, at, wide=wide) for each in found)]
+    rows = [(prefix + cells[0], *cells[1:]) for cells in (_cells(policy, at, wide=wide) for policy in policies)]
     header = (*_SHORT, *_WIDE) if wide else _SHORT
     return table(header, rows) if wide else fitted(header, rows, width, ("RETENTION", "NAME"))
 
 
-def _cells(each: AppliedSchedulePolicy, at: datetime, *, wide: bool) -> tuple[str, ...]:
-    created = instant(str(each.content["metadata"].get("creationTimestamp") or ""))
+def _cells(policy: AppliedSchedulePolicy, at: datetime, *, wide: bool) -> tuple[str, ...]:
+    created = instant(str(policy.content["metadata"].get("creationTimestamp") or ""))
     age = short(at - created) if created else _UNKNOWN
-    schedules = _UNKNOWN if each.schedules is None else str(len(each.schedules))
-    if each.policy is None:
-        return (each.name, _UNKNOWN, schedules, *(["-"] * 3), age, *(["-"] * len(_WIDE) if wide else ()))
-    spec = each.policy.spec
+    schedules = _UNKNOWN if policy.schedules is None else str(len(policy.schedules))
+    if policy.policy is None:
+        return (policy.name, _UNKNOWN, schedules, *(["-"] * 3), age, *(["-"] * len(_WIDE) if wide else ()))
+    spec = policy.policy.spec
     rpo = spec.objective.rpo if spec.objective else "-"
-    cells = (each.name, str(spec.priority), schedules, spec.time_zone or "-", _retention_text(spec), rpo, age)
-    return (*cells, *_wide_cells(each, spec)) if wide else cells
+    cells = (policy.name, str(spec.priority), schedules, spec.time_zone or "-", _retention_text(spec), rpo, age)
+    return (*cells, *_wide_cells(policy, spec)) if wide else cells
 
 
-def _wide_cells(each: AppliedSchedulePolicy, spec: SchedulePolicySpec) -> tuple[str, ...]:
+def _wide_cells(policy: AppliedSchedulePolicy, spec: SchedulePolicySpec) -> tuple[str, ...]:
     windows = len((*(spec.windows.allowed or ()), *(spec.windows.excluded or ()))) if spec.windows else 0
     return (
         spec.spread.within if spec.spread else "-",
@@ -150,7 +151,7 @@ def _wide_cells(each: AppliedSchedulePolicy, spec: SchedulePolicySpec) -> tuple[
         spec.starting_deadline or "-",
         str(spec.concurrency.max) if spec.concurrency else "-",
         str(spec.retry.attempts) if spec.retry else "-",
-        _selector_text(each),
+        _selector_text(policy),
     )
 
 
@@ -162,27 +163,27 @@ def _retention_text(spec: SchedulePolicySpec) -> str:
     return ", ".join(f"{name} {value}" for name, value in rules.items() if value and (name, value) != ("keepGood", 1))
 
 
-def _selector_text(each: AppliedSchedulePolicy) -> str:
+def _selector_text(policy: AppliedSchedulePolicy) -> str:
     """Return which Schedules a policy selects."""
-    selector = (each.content.get("spec") or {}).get("selector") or {}
+    selector = (policy.content.get("spec") or {}).get("selector") or {}
     names = selector.get("names")
     labels = shown_selector(selector) if {"matchLabels", "matchExpressions"} & selector.keys() else ""
     parts = [f"name in ({','.join(names)})" if names is not None else "", labels]
     return ",".join(filter(None, parts)) or "every Schedule"
 
 
-def schedule_policy_described(each: AppliedSchedulePolicy, tenants: Sequence[str]) -> str:
+def schedule_policy_described(policy: AppliedSchedulePolicy, tenants: Sequence[str]) -> str:
     """Return a policy with its spec, the SelfServicePolicies that use it, and the Schedules to which it applies."""
     lines = [
-        f"Name:\t{each.name}",
-        f"Kind:\t{each.kind}",
-        f"Priority:\t{_UNKNOWN if each.priority is None else each.priority}",
-        f"Selector:\t{_selector_text(each)}",
+        f"Name:\t{policy.name}",
+        f"Kind:\t{policy.kind}",
+        f"Priority:\t{_UNKNOWN if policy.priority is None else policy.priority}",
+        f"Selector:\t{_selector_text(policy)}",
         f"SelfServicePolicies:\t{', '.join(tenants) or '<none>'}",
-        *([f"Problem:\t{each.problem}"] if each.problem else []),
+        *([f"Problem:\t{policy.problem}"] if policy.problem else []),
         "",
     ]
-    return f"{aligned(lines)}\n{rules_text(each.content, _SHOWN)}\n\n{_schedules_text(each.schedules)}"
+    return f"{aligned(lines)}\n{rules_text(policy.content, _SHOWN)}\n\n{_schedules_text(policy.schedules)}"
 
 
 def rules_text(content: Mapping[str, Any], shown: Collection[str]) -> str:

@@ -22,27 +22,27 @@ class TenantShare:
     stored: tuple[int | None, int | None]  # backups (None: unknown), and the quota
 
 
-def is_running(each: TenantRequest) -> bool:
+def is_running(request: TenantRequest) -> bool:
     """Whether Velero works on an open request; a Velero object that only waits in Velero's queue does not run."""
-    return each.is_open and each.velero.phase not in WAITING
+    return request.is_open and request.velero.phase not in WAITING
 
 
-def in_order(found: Iterable[TenantRequest]) -> list[TenantRequest]:
+def in_order(requests: Iterable[TenantRequest]) -> list[TenantRequest]:
     """Return open requests as they are served: what runs, then by position in the queue, then by age."""
-    return sorted(found, key=_rank)
+    return sorted(requests, key=_rank)
 
 
-def _rank(each: TenantRequest) -> tuple[bool, bool, int, str, str]:
-    created = each.request.metadata.creation_timestamp
+def _rank(request: TenantRequest) -> tuple[bool, bool, int, str, str]:
+    created = request.request.metadata.creation_timestamp
     age = created.isoformat() if created else ""
-    return not is_running(each), not each.position, each.position, age, str(each.key)
+    return not is_running(request), not request.position, request.position, age, str(request.key)
 
 
-def tenant_shares(found: Sequence[TenantRequest], usages: Iterable[Usage]) -> list[TenantShare]:
+def tenant_shares(requests: Sequence[TenantRequest], usages: Iterable[Usage]) -> list[TenantShare]:
     """Return the share of each namespace that has open requests, the largest first."""
-    known = {each.namespace: each for each in usages}
-    every = Counter(each.key.namespace for each in found)
-    running = Counter(each.key.namespace for each in found if is_running(each))
+    known = {usage.namespace: usage for usage in usages}
+    every = Counter(request.key.namespace for request in requests)
+    running = Counter(request.key.namespace for request in requests if is_running(request))
     names = sorted(every)
     weights = {name: known[name].weight if name in known else 1 for name in names}
     total = sum(weights.values())
@@ -58,4 +58,4 @@ def tenant_shares(found: Sequence[TenantRequest], usages: Iterable[Usage]) -> li
         )
         for name in names
     ]
-    return sorted(shares, key=lambda each: (-each.share, each.namespace))
+    return sorted(shares, key=lambda share: (-share.share, share.namespace))

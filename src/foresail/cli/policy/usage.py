@@ -136,7 +136,7 @@ async def read_usage(cluster: Cluster, args: argparse.Namespace, names: Collecti
     ]
     by_policy = await namespaces_by_policy(cluster, policies, namespaces, args)
     policy_of = {namespace: name for name, namespaces in by_policy.items() for namespace in namespaces}
-    by_name = {each.metadata.name: each for each in policies}
+    by_name = {policy.metadata.name: policy for policy in policies}
     backups, restores = [await read_use(cluster, family, namespaces, args) for family in (BACKUPS, RESTORES)]
     return [
         _usage(name, by_name[policy_of[name]], use_in(backups, name), use_in(restores, name))
@@ -160,16 +160,16 @@ async def own_policy(cluster: Cluster, args: argparse.Namespace) -> SelfServiceP
         if not await may(cluster, verb, kind, name, name):
             raise CommandError(f"you may not {verb} {kind.plural}", "ask a cluster administrator")
     policies = await _policies(cluster)
-    found = await cluster.if_there(NAMESPACE, Key("", args.namespace), msgspec.Raw)
+    raw = await cluster.if_there(NAMESPACE, Key("", args.namespace), msgspec.Raw)
     ours = set[str]()
     if args.operator_namespace or await may(cluster, "list", DEPLOYMENT):  # a tenant's namespace is not ours
         ours = await operator_namespaces(cluster, args.operator_namespace)
-    by_policy = applied_policies(policies, [_any.decode(found)] if found else [], {args.velero_namespace, *ours})
-    return next((each for each in policies if each.metadata.name in by_policy), None)
+    by_policy = applied_policies(policies, [_any.decode(raw)] if raw else [], {args.velero_namespace, *ours})
+    return next((policy for policy in policies if policy.metadata.name in by_policy), None)
 
 
 async def _policies(cluster: Cluster) -> list[SelfServicePolicy]:
-    return [decode_policy(_any.decode(each))[1] for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
+    return [decode_policy(_any.decode(raw))[1] for raw in await cluster.listed(SELF_SERVICE_POLICY, "")]
 
 
 def _usage(namespace: str, policy: SelfServicePolicy | None, backups: Use | None, restores: Use | None) -> Usage:
@@ -178,9 +178,9 @@ def _usage(namespace: str, policy: SelfServicePolicy | None, backups: Use | None
     return Usage(namespace, policy.metadata.name, policy.spec.quotas, backups, restores, policy.spec.weight)
 
 
-def usage_table(found: Sequence[Usage], at: datetime, *, wide: bool, width: int | None) -> str:
+def usage_table(usages: Sequence[Usage], at: datetime, *, wide: bool, width: int | None) -> str:
     """Return a row for each namespace; the wide one has the active restores and the oldest backup too."""
-    rows = [_row(each, at, wide=wide) for each in found]
+    rows = [_row(each, at, wide=wide) for each in usages]
     header = (*_SHORT, "ACTIVE RESTORES", "OLDEST") if wide else _SHORT
     return table(header, rows) if wide else fitted(header, rows, width, ("NAMESPACE", "POLICY"))
 

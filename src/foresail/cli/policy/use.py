@@ -51,13 +51,13 @@ class VeleroObject(msgspec.Struct, frozen=True):
 
 def mirrored(family: Family, requests: Iterable[Mapping[str, Any]]) -> list[VeleroObject]:
     """Return Velero's objects as the status of a tenant's requests mirrors them."""
-    found = []
-    for each in requests:
-        mirror = (each.get("status") or {}).get(family.reference) or {}
+    velero_objects = []
+    for request in requests:
+        mirror = (request.get("status") or {}).get(family.reference) or {}
         if mirror.get("name"):
             content = {"metadata": {"name": mirror["name"]}, "status": mirror.get("status") or {}}
-            found.append(msgspec.convert(content, VeleroObject))
-    return found
+            velero_objects.append(msgspec.convert(content, VeleroObject))
+    return velero_objects
 
 
 def use_by_namespace(
@@ -69,8 +69,10 @@ def use_by_namespace(
 ) -> dict[str, Use]:
     """Return the use of each namespace; by its UID, for an earlier one of the same name had its own quota."""
     made_by_uid: dict[str, list[VeleroObject]] = {}
-    for each in made:
-        made_by_uid.setdefault((each.metadata.annotations or {}).get(NAMESPACE_UID, ""), []).append(each)
+    for velero_object in made:
+        made_by_uid.setdefault((velero_object.metadata.annotations or {}).get(NAMESPACE_UID, ""), []).append(
+            velero_object
+        )
     requests_by_name: dict[str, list[Mapping[str, Any]]] = {}
     for request in requests:
         requests_by_name.setdefault(request["metadata"]["namespace"], []).append(request)
@@ -81,18 +83,18 @@ def use_by_namespace(
 
 def use_of(family: Family, made: Iterable[VeleroObject], requests: Iterable[Mapping[str, Any]], at: datetime) -> Use:
     """Return the use of one namespace: what Velero has, and what was accepted and Velero does not have yet."""
-    objects = {each.metadata.name: each.status for each in made}
+    objects = {velero_object.metadata.name: velero_object.status for velero_object in made}
     is_active = {name: each.phase not in velero.TERMINAL for name, each in objects.items()}
     for request in requests:
         reference = (request.get("status") or {}).get(family.reference) or {}
         if reference.get("nacuuid") and not reference.get("name"):
             is_active.setdefault(reference["nacuuid"], True)
     expirations = (each.expiration for name, each in objects.items() if not is_active[name])
-    started = [each.start_timestamp for each in objects.values() if each.start_timestamp is not None]
+    started = [status.start_timestamp for status in objects.values() if status.start_timestamp is not None]
     return Use(
         len(is_active),
         sum(is_active.values()),
-        sum(each is not None and each <= at for each in expirations),
+        sum(expiration is not None and expiration <= at for expiration in expirations),
         min(started, default=None),
         max(started, default=None),
     )

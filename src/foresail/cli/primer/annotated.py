@@ -25,7 +25,7 @@ _any = msgspec.json.Decoder(Document)
 async def selected(cluster: Cluster, args: argparse.Namespace) -> list[Document]:
     """Read Primers and annotated CronJobs: those named or selected, or all; `cronjob/NAME` names a CronJob."""
     named = [Key(args.namespace, name) for name in args.names]
-    own = [found for key in named if (found := annotated_cron_job(key)) is not None]
+    own = [object_key for key in named if (object_key := annotated_cron_job(key)) is not None]
     if named:
         others = [key.name for key in named if annotated_cron_job(key) is None]
         primers = await read_primers(cluster, _with_names(args, others)) if others else []
@@ -52,7 +52,8 @@ def in_primers_form(document: Document, at: datetime) -> Document:
     """Return a Primer as it is, and an annotated CronJob in the form of a Primer."""
     if not is_annotated(document):
         return document
-    metadata, annotations = document["metadata"], document["metadata"]["annotations"]
+    metadata = document["metadata"]
+    annotations = document["metadata"]["annotations"]
     spec = {"cronJob": metadata["name"], "warmUp": annotations.get(WARM_UP, "-")}
     if annotations.get(WARM_UP_METHOD):
         spec["method"] = annotations[WARM_UP_METHOD]
@@ -67,7 +68,8 @@ def _status(text: str, uid: str, at: datetime) -> Document:
     if not recorded:
         return {}
     (primed,) = msgspec.to_builtins(recorded)
-    reason, warms = primed.get("reason"), instant(primed.get("nextWarmUp", ""))
+    reason = primed.get("reason")
+    warms = instant(primed.get("nextWarmUp", ""))
     is_warming = warms is not None and warms <= at
     conditions = [
         _condition(READY, reason is None, reason or Reason.READY, primed.get("message", "One CronJob is primed.")),
@@ -82,10 +84,10 @@ def _condition(kind: str, is_true: bool, reason: str, message: str) -> dict[str,
 
 
 async def _named(cluster: Cluster, key: Key) -> Document:
-    found = _as_document(await cluster.read(CRON_JOB, key, msgspec.Raw))
-    if WARM_UP not in (found["metadata"].get("annotations") or {}):
+    document = _as_document(await cluster.read(CRON_JOB, key, msgspec.Raw))
+    if WARM_UP not in (document["metadata"].get("annotations") or {}):
         raise CommandError(f"CronJob {key} has no annotation {WARM_UP}", "specify a Primer, or annotate the CronJob")
-    return found
+    return document
 
 
 async def read_annotated(cluster: Cluster, namespace: str, labels: str = "") -> list[Document]:
@@ -95,7 +97,7 @@ async def read_annotated(cluster: Cluster, namespace: str, labels: str = "") -> 
     except CommandError as error:
         print(f"cannot list annotated CronJobs: {error.problem}", file=sys.stderr)
         return []
-    return sorted((each for each in found if WARM_UP in (each["metadata"].get("annotations") or {})), key=key_of)
+    return sorted((item for item in found if WARM_UP in (item["metadata"].get("annotations") or {})), key=key_of)
 
 
 def _as_document(raw: msgspec.Raw) -> Document:

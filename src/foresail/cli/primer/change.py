@@ -25,16 +25,16 @@ def resume(args: argparse.Namespace) -> int:
 
 
 async def _set(cluster: Cluster, args: argparse.Namespace, *, suspended: bool) -> int:
-    found = await selected_primers(cluster, args)
+    items = await selected_primers(cluster, args)
     body = {"spec": {"suspend": suspended}}
     if args.dry_run == CLIENT:
-        print(shown([Request("PATCH", PRIMER, key_of(each), body) for each in found], args.output))
+        print(shown([Request("PATCH", PRIMER, key_of(item), body) for item in items], args.output))
         return 0
     word = "suspended" if suspended else "resumed"
     done = f"would be {word} (server dry run)" if args.dry_run else word
     changed = []
-    for each in found:
-        key = key_of(each)
+    for item in items:
+        key = key_of(item)
         changed.append(as_document(await cluster.merge(PRIMER, key, body, dry_run=bool(args.dry_run))))
         print(f"Primer {key} {done}", file=sys.stderr)
     if changed and not is_table(args.output):

@@ -30,7 +30,7 @@ _OF_THE_OPERATOR = (Reason.TOO_LONG, Reason.NO_HOLD_IMAGE)
 """What depends on the operator's settings, which the command line does not know."""
 
 _ANYWAY = "or add --force to create it anyway"
-_HINTS = {
+_HINTS: dict[str, str] = {
     Reason.STANDING: f"add --allow-standing, shorten --warm-up, {_ANYWAY}",
     Reason.NOTHING_TO_RESERVE: f"set resources.requests in the CronJob's pod template, {_ANYWAY}",
     Reason.TAKEN: "delete the other Primer with `foresail primer delete`, or choose another CronJob",
@@ -61,10 +61,10 @@ async def problems_of(cluster: Cluster, body: dict[str, Any], args: argparse.Nam
     if not view.targets:
         return [_no_cron_job(known, view)]
     verdicts = [await _verdict(cluster, view, target) for target in view.targets]
-    found = [problem for each in verdicts if (problem := problem_of(each)) is not None]
-    if len(found) < len(verdicts):
-        found = [Problem(each.message, each.hint, is_final=False) for each in found]
-    return found
+    problems = [problem for verdict in verdicts if (problem := problem_of(verdict)) is not None]
+    if len(problems) < len(verdicts):
+        problems = [Problem(each.message, each.hint, is_final=False) for each in problems]
+    return problems
 
 
 def problem_of(verdict: Verdict) -> Problem | None:
@@ -79,7 +79,8 @@ def problem_of(verdict: Verdict) -> Problem | None:
 
 async def _verdict(cluster: Cluster, view: PrimerView, target: Target) -> Verdict:
     """Evaluate the rules; if the pods request nothing, ask the API server what admission would add."""
-    verdict, template = judge(view, target, now()), target.cron.shape
+    verdict = judge(view, target, now())
+    template = target.cron.shape
     if verdict.because is None or verdict.because.reason is not Reason.NOTHING_TO_RESERVE or template is None:
         return verdict
     admitted = await dry_run_with(cluster.client)(DryRunRequest(target.cron.key, target.cron.uid, template))
@@ -89,11 +90,12 @@ async def _verdict(cluster: Cluster, view: PrimerView, target: Target) -> Verdic
 
 
 def _no_cron_job(known: Primers, view: PrimerView) -> Problem:
-    primer, namespace = view.primer, view.primer.key.namespace
+    primer = view.primer
+    namespace = view.primer.key.namespace
     if primer.selector is not None:
         message = f"{Reason.NO_CRON_JOB}: no CronJob in namespace {namespace} has these labels"
         return Problem(message, "it holds capacity as soon as there is one", is_final=False)
-    names = [each.key.name for each in known.state.cron_jobs.by("namespace", namespace)]
+    names = [job.key.name for job in known.state.cron_jobs.by("namespace", namespace)]
     near = get_close_matches(primer.cron_job, names, n=1)
     meant = f"did you mean {near[0]}? Specify it with --cron-job" if near else "create the CronJob first"
     key = Key(namespace, primer.cron_job)
@@ -106,5 +108,5 @@ def _as_created(body: dict[str, Any]) -> dict[str, Any]:
 
 def refuse(key: Key, problems: list[Problem]) -> None:
     """Raise the first problem if no CronJob of a Primer would have capacity."""
-    if problems and all(each.is_final for each in problems):
+    if problems and all(problem.is_final for problem in problems):
         raise CommandError(f"Primer {key} would hold no capacity: {problems[0].message}", problems[0].hint)

@@ -44,7 +44,8 @@ def body_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _create(cluster: Cluster, args: argparse.Namespace) -> int:
-    body, key = body_of(args), Key(args.namespace, args.name)
+    body = body_of(args)
+    key = Key(args.namespace, args.name)
     await _check(cluster, key, body, args)
     made = await cluster.create(PRIMER, key, body, dry_run=args.dry_run == SERVER)
     if not is_table(args.output):
@@ -65,5 +66,5 @@ async def _check(cluster: Cluster, key: Key, body: dict[str, Any], args: argpars
         return
     if not args.force:
         refuse(key, problems)
-    for each in problems:
-        print(f"warning: {each.message}", file=sys.stderr)
+    for problem in problems:
+        print(f"warning: {problem.message}", file=sys.stderr)

@@ -20,16 +20,16 @@ def delete(args: argparse.Namespace) -> int:
 
 
 async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
-    found = await selected_primers(cluster, args)
+    items = await selected_primers(cluster, args)
     if args.dry_run == CLIENT:
-        print(shown([Request("DELETE", PRIMER, key_of(each)) for each in found], args.output))
+        print(shown([Request("DELETE", PRIMER, key_of(item)) for item in items], args.output))
         return 0
-    if found and not (args.confirm or args.dry_run):
-        confirm_deletion(f"Primer {key_of(each)}" for each in found)
-    for each in found:
-        await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"], dry_run=bool(args.dry_run))
+    if items and not (args.confirm or args.dry_run):
+        confirm_deletion(f"Primer {key_of(item)}" for item in items)
+    for item in items:
+        await cluster.delete(PRIMER, key_of(item), item["metadata"]["uid"], dry_run=bool(args.dry_run))
         done = "would be deleted (server dry run)" if args.dry_run else "deleted; its capacity is released"
-        print(f"Primer {key_of(each)} {done}", file=sys.stderr)
-    if found and not is_table(args.output):
-        print(as_text(found, args.output))
+        print(f"Primer {key_of(item)} {done}", file=sys.stderr)
+    if items and not is_table(args.output):
+        print(as_text(items, args.output))
     return 0

@@ -18,22 +18,25 @@ _WIDTH = 40
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected Primers."""
     check_selection(args)
-    found, at = in_namespace(args, lambda cluster: selected(cluster, args)), now()
-    if found:
-        print("\n\n".join(described(in_primers_form(each, at), at) for each in found))
+    items = in_namespace(args, lambda cluster: selected(cluster, args))
+    at = now()
+    if items:
+        print("\n\n".join(described(in_primers_form(item, at), at) for item in items))
     return 0
 
 
 def described(primer: dict[str, Any], at: datetime) -> str:
     """Return a Primer in lines."""
-    status, spec, metadata = primer.get("status", {}), primer["spec"], primer["metadata"]
+    status = primer.get("status", {})
+    spec = primer["spec"]
+    metadata = primer["metadata"]
     lines = [
         f"Name:       {metadata['namespace']}/{metadata['name']}",
         f"Warm-up:    {status.get('warmUp') or spec['warmUp']}, method {spec.get('method') or 'Auto'}",
     ]
     lines += [
-        f"{each['type'] + ':':<11} {each['status']} ({each['reason']}): {each['message']}"
-        for each in status.get("conditions", ())
+        f"{item['type'] + ':':<11} {item['status']} ({item['reason']}): {item['message']}"
+        for item in status.get("conditions", ())
     ]
     for cron in status.get("cronJobs", ()):
         lines += ["", *_cron_job(cron, at)]
@@ -54,7 +57,7 @@ def _cron_job(cron: dict[str, Any], at: datetime) -> list[str]:
         lines.append(f"  method {cron['method']}")
     if cron.get("early"):
         lines.append(f"  released early: {cron['early']}")
-    lines += [f"  primer CronJob: {each['schedule']} in {each['timeZone']}" for each in cron.get("shifted", ())]
+    lines += [f"  primer CronJob: {item['schedule']} in {item['timeZone']}" for item in cron.get("shifted", ())]
     if not cron.get("exact", True):
         dates = ", ".join(cron.get("inexactDates", ()))
         lines.append(f"  not exact: {cron.get('inexactBecause')} {f'({dates})' if dates else ''}".rstrip())
@@ -82,11 +85,11 @@ def _buffered(warming: dict[str, Any]) -> str:
 def _delays(delays: list[dict[str, Any]]) -> list[str]:
     if not delays:
         return ["  no run has been measured yet"]
-    longest = max(each["seconds"] for each in delays) or 1
+    longest = max(delay["seconds"] for delay in delays) or 1
     lines = ["  from the fire to the first running pod:"]
-    for each in delays:
-        bar = "█" * max(round(_WIDTH * each["seconds"] / longest), 1)
-        word, colour = ("warm", GREEN) if each["warm"] else ("cold", YELLOW)
-        note = f"  {each['note']}" if each.get("note") else ""
-        lines.append(f"  {each['fire']}  {word}  {painted(bar, colour, sys.stdout)} {each['seconds']} s{note}")
+    for delay in delays:
+        bar = "█" * max(round(_WIDTH * delay["seconds"] / longest), 1)
+        word, colour = ("warm", GREEN) if delay["warm"] else ("cold", YELLOW)
+        note = f"  {delay['note']}" if delay.get("note") else ""
+        lines.append(f"  {delay['fire']}  {word}  {painted(bar, colour, sys.stdout)} {delay['seconds']} s{note}")
     return lines

@@ -43,11 +43,11 @@ _QUESTIONS = {
 def explain(args: argparse.Namespace) -> int:
     """Print the chain of rules for each CronJob of the selected Primers."""
     check_selection(args)
-    found = in_namespace(args, lambda cluster: _explained(cluster, args))
+    explanations = in_namespace(args, lambda cluster: _explained(cluster, args))
     if args.output != "table":
-        print(document([each.as_data() for each in found], args.output))
-    elif found:
-        print("\n\n".join(map(str, found)))
+        print(document([explanation.as_data() for explanation in explanations], args.output))
+    elif explanations:
+        print("\n\n".join(map(str, explanations)))
     return 0
 
 
@@ -73,7 +73,7 @@ class Explanation:
 
     def as_data(self) -> dict[str, Any]:
         """Return it for programs."""
-        steps = [{"rule": each.rule, "answer": each.answer, "because": each.because} for each in self.steps]
+        steps = [{"rule": step.rule, "answer": step.answer, "because": step.because} for step in self.steps]
         return {
             "source": self.source,
             "cronJob": self.cron_job,
@@ -85,24 +85,29 @@ class Explanation:
 
 async def _explained(cluster: Cluster, args: argparse.Namespace) -> list[Explanation]:
     found_ones = await selected(cluster, args)
-    known, sizes, at = await read_snapshot(cluster, args), await image_sizes(cluster), now()
+    known = await read_snapshot(cluster, args)
+    sizes = await image_sizes(cluster)
+    at = now()
     refused = await refused_writes(cluster, PRIMER, args.namespace, at)
-    if any(is_annotated(each) for each in found_ones):
+    if any(is_annotated(one) for one in found_ones):
         refused |= await refused_writes(cluster, CRON_JOB, args.namespace, at)
-    found = []
+    explanations = []
     for whole in found_ones:
-        each, key = in_primers_form(whole, at), queue_key_of(whole)
+        each = in_primers_form(whole, at)
+        key = queue_key_of(whole)
         view = known.observe(key, at)
         if view is None:
             continue
         if not view.targets:
-            found.append(Explanation(f"Primer {key}", "", f"{Reason.NO_CRON_JOB}: it selects no CronJob that exists"))
+            explanations.append(
+                Explanation(f"Primer {key}", "", f"{Reason.NO_CRON_JOB}: it selects no CronJob that exists")
+            )
         event = refused.get(each["metadata"]["uid"])
         for target in view.targets:
             words = refusal_of(each, target.cron.key.name) or (str(event) if event else "")
             explanation = explanation_of(view, target, at, words or _unrecorded(whole))
-            found.append(replace(explanation, images=_images(view, target, sizes, at)))
-    return found
+            explanations.append(replace(explanation, images=_images(view, target, sizes, at)))
+    return explanations
 
 
 def _images(view: PrimerView, target: Target, sizes: Sizes, at: datetime) -> str:
@@ -112,9 +117,9 @@ def _images(view: PrimerView, target: Target, sizes: Sizes, at: datetime) -> str
     return pulled_ahead(shape.images, sizes, pulls=bool(view.settings.image_volumes))
 
 
-def _unrecorded(found: Document) -> str:
+def _unrecorded(item: Document) -> str:
     """Return why an annotation may have no effect that only the operator knows."""
-    if not is_annotated(found) or WARM_UP_STATUS in found["metadata"]["annotations"]:
+    if not is_annotated(item) or WARM_UP_STATUS in item["metadata"]["annotations"]:
         return ""
     return "the operator has recorded nothing; check that it runs with primers.annotations in this namespace"
 
@@ -122,9 +127,9 @@ def _unrecorded(found: Document) -> str:
 def refusal_of(primer: Document, cron_job: str) -> str:
     """Return the API server's refusal for a CronJob, as the Primer's status reports it."""
     status = primer.get("status") or {}
-    entries = [each for each in status.get("cronJobs") or () if each.get("name") == cron_job]
+    entries = [item for item in status.get("cronJobs") or () if item.get("name") == cron_job]
     by_operator = (Reason.REFUSED, Reason.NAMESPACE_NOT_ALLOWED)  # which only the operator can know
-    return next((str(each.get("message", "")) for each in entries if each.get("reason") in by_operator), "")
+    return next((str(entry.get("message", "")) for entry in entries if entry.get("reason") in by_operator), "")
 
 
 def explanation_of(view: PrimerView, target: Target, at: datetime, refused: str = "") -> Explanation:
@@ -132,7 +137,8 @@ def explanation_of(view: PrimerView, target: Target, at: datetime, refused: str 
     verdict = judge(view, target, at)
     state = f"blocked: {in_words(Reason.REFUSED)}" if refused and not verdict.because else summary(view, verdict, at)
     whose = f"annotation {WARM_UP}" if view.annotated else f"Primer {view.primer.key}"
-    answer, steps = YES, list[Step]()
+    answer = YES
+    steps = list[Step]()
     for question, reasons in _QUESTIONS.items():
         because = verdict.because
         if answer == NO:

@@ -26,44 +26,44 @@ _UNSEEN = "NotSeenYet"
 def get(args: argparse.Namespace) -> int:
     """List the selected Primers."""
     check_selection(args)
-    found = in_namespace(args, lambda cluster: selected(cluster, args))
+    items = in_namespace(args, lambda cluster: selected(cluster, args))
     if not is_table(args.output):
-        print(as_text(found, args.output))
-    elif found:
+        print(as_text(items, args.output))
+    elif items:
         at = now()
-        shown = [in_primers_form(each, at) for each in found]
+        shown = [in_primers_form(item, at) for item in items]
         width = None if args.output == "wide" else terminal_width(sys.stdout)
         print(primer_table(shown, at, wide=args.output == "wide", namespaced=not args.all_namespaces, width=width))
     return 0
 
 
 def primer_table(
-    found: Sequence[Document], at: datetime, *, wide: bool, namespaced: bool, width: int | None = None
+    documents: Sequence[Document], at: datetime, *, wide: bool, namespaced: bool, width: int | None = None
 ) -> str:
     """Return Primers, one on a line: with the next fire and the median start delays, cold and warm."""
     header = (*(() if namespaced else ("NAMESPACE",)), *HEADER, *(WIDE if wide else ()))
     rows = []
-    for each in found:
-        place = () if namespaced else (each["metadata"]["namespace"],)
-        rows.append((*place, *short_cells(each, at), *(wide_cells(each, at) if wide else ())))
+    for item in documents:
+        place = () if namespaced else (item["metadata"]["namespace"],)
+        rows.append((*place, *short_cells(item, at), *(wide_cells(item, at) if wide else ())))
     return fitted(header, rows, width, _SHRINKS)
 
 
 def median(status: dict[str, Any], *, warm: bool) -> str:
     """Return the median of the last start delays, cold or warm."""
     found = sorted(
-        each["seconds"]
+        item["seconds"]
         for cron in status.get("cronJobs", ())
-        for each in cron.get("startDelays", ())
-        if each["warm"] is warm
+        for item in cron.get("startDelays", ())
+        if item["warm"] is warm
     )
     return f"{found[len(found) // 2]}s" if found else "-"
 
 
 def condition(primer: Document, kind: str) -> dict[str, Any]:
     """Return a condition of a Primer; empty if it has none of that type."""
-    found = primer.get("status", {}).get("conditions", ())
-    return next((each for each in found if each["type"] == kind), {})
+    document = primer.get("status", {}).get("conditions", ())
+    return next((item for item in document if item["type"] == kind), {})
 
 
 def short_cells(primer: Document, at: datetime) -> tuple[str, ...]:
@@ -90,8 +90,9 @@ def _state(primer: Document) -> str:
 
 def wide_cells(primer: Document, at: datetime) -> tuple[str, ...]:
     """Return the further cells of the wide table."""
-    status, created = primer.get("status", {}), instant(primer["metadata"].get("creationTimestamp", ""))
-    held = max((each.get("dutyCyclePercent", 0) for each in status.get("cronJobs", ())), default=0)
+    status = primer.get("status", {})
+    created = instant(primer["metadata"].get("creationTimestamp", ""))
+    held = max((item.get("dutyCyclePercent", 0) for item in status.get("cronJobs", ())), default=0)
     ready = condition(primer, READY)
     return (
         str(status.get("matched", 0)),
@@ -107,7 +108,7 @@ def wide_cells(primer: Document, at: datetime) -> tuple[str, ...]:
 def _method(primer: Document) -> str:
     """Return the method, and in parentheses what Auto has chosen."""
     asked = primer["spec"].get("method") or AUTO
-    used = sorted({each["method"] for each in primer.get("status", {}).get("cronJobs", ()) if each.get("method")})
+    used = sorted({item["method"] for item in primer.get("status", {}).get("cronJobs", ()) if item.get("method")})
     return f"{asked} ({', '.join(used)})" if asked == AUTO and used else str(asked)
 
 

@@ -32,14 +32,15 @@ _DATES = 6
 def preview(args: argparse.Namespace) -> int:
     """Print what would be done."""
     lead = minutes_of(args.warm_up)
-    found = _from_file(args) if args.file else [_from_cluster(args)]
-    print("\n\n".join("\n".join(previewed(each, lead, args, now())) for each in found))
+    jobs = _from_file(args) if args.file else [_from_cluster(args)]
+    print("\n\n".join("\n".join(previewed(job, lead, args, now())) for job in jobs))
     return 0
 
 
 def previewed(cron: CronJobRow, lead: int, args: argparse.Namespace, at: datetime) -> Iterator[str]:
     """Yield the lines about one CronJob."""
-    zone, length = cron.zone or args.zone, timedelta(minutes=lead)
+    zone = cron.zone or args.zone
+    length = timedelta(minutes=lead)
     try:
         schedule = parse(cron.text, Dialect.ROBFIG, zone)
     except CronError as error:
@@ -62,7 +63,9 @@ def previewed(cron: CronJobRow, lead: int, args: argparse.Namespace, at: datetim
 def _by_cron_jobs(shifted: Shifted, length: timedelta) -> Iterator[str]:
     if shifted.schedules:
         yield "method CronJob would make:"
-        yield table(("SCHEDULE", "TIME ZONE"), [(each.schedule, each.time_zone) for each in shifted.schedules])
+        yield table(
+            ("SCHEDULE", "TIME ZONE"), [(schedule.schedule, schedule.time_zone) for schedule in shifted.schedules]
+        )
     if len(shifted.schedules) > MAX_PRIMER_CRON_JOBS:
         yield f"more than {MAX_PRIMER_CRON_JOBS}: use method Placeholder"
     if shifted.exact:
@@ -78,11 +81,11 @@ def _by_cron_jobs(shifted: Shifted, length: timedelta) -> Iterator[str]:
 
 
 def _from_file(args: argparse.Namespace) -> list[CronJobRow]:
-    found = list(objects(documents(args.file), CRON_JOB.name))
-    if not found:
+    items = list(objects(documents(args.file), CRON_JOB.name))
+    if not items:
         raise CommandError(f"{args.file} contains no CronJob", "specify a file with at least one")
     try:
-        return [cron_job_row(_decoded(each)) for each in found]
+        return [cron_job_row(_decoded(item)) for item in items]
     except (msgspec.DecodeError, TypeError, ValueError) as error:
         problem = f"a CronJob in {args.file} cannot be decoded: {error}"
         raise CommandError(problem, "correct it; kubectl apply --dry-run=server shows the field") from error

@@ -32,7 +32,7 @@ def check_selection(args: argparse.Namespace, *, everything: bool = True) -> Non
     if args.names and (args.selector or args.all_namespaces or is_all):
         problem = f"Primer {args.names[0]}: names cannot be combined with -l, -A or --all"
         raise UsageError(problem, "specify either names or a selection")
-    annotated = next((each for each in args.names if "/" in each), None)
+    annotated = next((name for name in args.names if "/" in name), None)
     if annotated and not everything:
         problem = f"{annotated} is primed by an annotation, not by a Primer"
         raise UsageError(problem, f"remove it: kubectl annotate {annotated} {WARM_UP}-")
@@ -42,10 +42,10 @@ def check_selection(args: argparse.Namespace, *, everything: bool = True) -> Non
 
 async def selected_primers(cluster: Cluster, args: argparse.Namespace) -> list[Document]:
     """Read the Primers that are named or selected, or all of them; report if there is none."""
-    found = await read_primers(cluster, args)
-    if not found:
+    items = await read_primers(cluster, args)
+    if not items:
         report_none(args)
-    return found
+    return items
 
 
 async def read_primers(cluster: Cluster, args: argparse.Namespace) -> list[Document]:

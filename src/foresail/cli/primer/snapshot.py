@@ -32,23 +32,23 @@ async def read_snapshot(cluster: Cluster, args: argparse.Namespace) -> Primers:
         try:
             place = args.namespace if kind.namespaced else ""
             if kind == PRIMER:  # a preview works without an installed operator
-                found = await cluster.listed_if_known(kind, place)
+                items = await cluster.listed_if_known(kind, place)
             elif not informer.store.is_served:
                 continue
             else:
-                found = await cluster.listed(kind, place, informer.spec.labels)
+                items = await cluster.listed(kind, place, informer.spec.labels)
         except CommandError:
             if kind not in _OPTIONAL and not informer.spec.optional:
                 raise
             continue
-        fill(informer, found)
+        fill(informer, items)
     return known
 
 
-def fill(informer: Informer, found: list[msgspec.Raw]) -> None:
+def fill(informer: Informer, raws: list[msgspec.Raw]) -> None:
     """Put objects into a store as an informer would."""
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(informer.spec.wire)
-    for raw in found:
+    for raw in raws:
         try:
             wire = decoder.decode(raw)
             row = informer.spec.row(wire)

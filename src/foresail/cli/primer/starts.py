@@ -56,12 +56,12 @@ async def starts(cluster: Cluster, namespace: str) -> Starts:
 def first_of_each(events: Iterable[Event]) -> dict[Key, datetime]:
     """Return for each Job the first Event of one of its pods."""
     found: dict[Key, datetime] = {}
-    for each in events:
-        at = each.event_time or each.first_timestamp
+    for event in events:
+        at = event.event_time or event.first_timestamp
         if at is None:
             continue
-        for name in _jobs(each.involved_object.name):
-            key = Key(each.involved_object.namespace, name)
+        for name in _jobs(event.involved_object.name):
+            key = Key(event.involved_object.namespace, name)
             found[key] = min(utc(at), found.get(key, utc(at)))
     return found
 

@@ -27,9 +27,9 @@ from foresail.primers.controller import Primers
 from foresail.primers.durations import minutes
 from foresail.primers.fires import duty_cycle, parsed_schedule
 from foresail.primers.observe import Target
-from foresail.primers.reasons import Because
 from foresail.primers.rows import CronJobRow
 from foresail.primers.runs import runs_of
+from foresail.reporting import Because
 
 _MARGIN = 1.5
 _HOUR = timedelta(hours=1)
@@ -46,7 +46,8 @@ def suggest(args: argparse.Namespace) -> int:
     prices = Prices(args.price_cpu_hour, args.price_memory_gib_hour)
     if is_table(args.output):
         if found:
-            wide, namespaced = args.output == "wide", not args.all_namespaces
+            wide = args.output == "wide"
+            namespaced = not args.all_namespaces
             width = None if wide else terminal_width(sys.stdout)
             print(suggestion_table(found, prices, wide=wide, namespaced=namespaced, width=width))
     else:
@@ -65,7 +66,9 @@ def suggestions(
 ) -> list[Suggestion]:
     """Return a suggestion for each CronJob that waits and is not primed, the one that saves most first."""
     found = [_suggestion(known, row, at_least, zone, at, started) for row in rows]
-    return sorted((each for each in found if each is not None), key=lambda each: (-each.saved_a_day, each.key))
+    return sorted(
+        (each for each in found if each is not None), key=lambda suggestion: (-suggestion.saved_a_day, suggestion.key)
+    )
 
 
 def primer_of(suggestion: Suggestion) -> dict[str, Any]:
@@ -79,7 +82,11 @@ def primer_of(suggestion: Suggestion) -> dict[str, Any]:
 
 def manifests(found: Sequence[Suggestion], prices: Prices, form: str, *, allow_standing: bool) -> str:
     """Return the Primers as names, as a JSON list, or as YAML with their worth and cost in comments."""
-    proposed = [each for each in found if each.holds_something and (allow_standing or not each.needs_allow_standing)]
+    proposed = [
+        suggestion
+        for suggestion in found
+        if suggestion.holds_something and (allow_standing or not suggestion.needs_allow_standing)
+    ]
     primers = [primer_of(each) for each in proposed]
     if form == "name":
         return as_text(primers, form)
@@ -100,15 +107,20 @@ def suggestion_table(
     header += ["COST"] if prices else []
     header += ["RUNS", "P95 DELAY", "HELD A DAY", "HOLDS"] if wide else []
     rows = []
-    for each in found:
-        row = [] if namespaced else [each.key.namespace]
-        held = each.holds_something
-        row += [each.key.name, _saves(each), minutes(each.warm_up)]
-        row += [_number(each.cpu_hours), _number(each.memory_gib_hours)] if held else ["-", "-"]
+    for suggestion in found:
+        row = [] if namespaced else [suggestion.key.namespace]
+        held = suggestion.holds_something
+        row += [suggestion.key.name, _saves(suggestion), minutes(suggestion.warm_up)]
+        row += [_number(suggestion.cpu_hours), _number(suggestion.memory_gib_hours)] if held else ["-", "-"]
         if prices:
-            row.append(_number(each.cost_a_day(prices)) if held else "-")
+            row.append(_number(suggestion.cost_a_day(prices)) if held else "-")
         if wide:
-            row += [str(len(each.delays)), f"{p95(each.delays)}s", _span(each.usage.held_a_day), _holds(each)]
+            row += [
+                str(len(suggestion.delays)),
+                f"{p95(suggestion.delays)}s",
+                _span(suggestion.usage.held_a_day),
+                _holds(suggestion),
+            ]
         rows.append(row)
     return fitted(header, rows, width, _SHRINKS)
 
@@ -118,13 +130,14 @@ def remarks(found: Sequence[Suggestion], at_least: int, *, allow_standing: bool)
     if not found:
         return [f"no CronJob without a Primer waits {at_least} s or longer, according to its Jobs, pods and Events"]
     notes = []
-    for each in found:
-        if not each.holds_something:
+    for suggestion in found:
+        if not suggestion.holds_something:
             notes.append(
-                f"CronJob {each.key}: its pods request nothing, so a Primer would hold no capacity. Set their requests."
+                f"CronJob {suggestion.key}: its pods request nothing, so a Primer would hold no capacity."
+                " Set their requests."
             )
-        elif each.needs_allow_standing:
-            text = f"CronJob {each.key}: capacity would be held for {each.duty} % of the time"
+        elif suggestion.needs_allow_standing:
+            text = f"CronJob {suggestion.key}: capacity would be held for {suggestion.duty} % of the time"
             left_out = "A Primer for it needs --allow-standing; without it, -o yaml and json leave it out."
             notes.append(f"{text}. {'Its Primer sets spec.allowStanding.' if allow_standing else left_out}")
     return notes
@@ -155,29 +168,30 @@ def _suggestion(
 
 def _delays(target: Target, started: Starts) -> Iterable[int]:
     for job, pods in runs_of(target):
-        began = [each.began for each in pods if each.began is not None]
+        began = [pod.began for pod in pods if pod.began is not None]
         if not pods and job.key in started:
             began = [started[job.key]]
         if began:
             yield max(int((min(began) - job.fire).total_seconds()), 0)
 
 
-def _comments(each: Suggestion, prices: Prices) -> list[str]:
-    cpu, memory = _number(each.cpu_hours), _number(each.memory_gib_hours)
-    cost = f", cost {_number(each.cost_a_day(prices))}" if prices else ""
-    lines = [f"# A day: saves {_saves(each)}; holds {cpu} CPU-hours, {memory} GiB-hours{cost}"]
-    if each.needs_allow_standing:
-        lines.append(f"# allowStanding: capacity is held for {each.duty} % of the time")
+def _comments(suggestion: Suggestion, prices: Prices) -> list[str]:
+    cpu = _number(suggestion.cpu_hours)
+    memory = _number(suggestion.memory_gib_hours)
+    cost = f", cost {_number(suggestion.cost_a_day(prices))}" if prices else ""
+    lines = [f"# A day: saves {_saves(suggestion)}; holds {cpu} CPU-hours, {memory} GiB-hours{cost}"]
+    if suggestion.needs_allow_standing:
+        lines.append(f"# allowStanding: capacity is held for {suggestion.duty} % of the time")
     return lines
 
 
-def _saves(each: Suggestion) -> str:
-    return f"{each.saved_per_fire}s x {_number(each.usage.fires_a_day)} = {_span(each.saved_a_day)}"
+def _saves(suggestion: Suggestion) -> str:
+    return f"{suggestion.saved_per_fire}s x {_number(suggestion.usage.fires_a_day)} = {_span(suggestion.saved_a_day)}"
 
 
-def _holds(each: Suggestion) -> str:
-    asks = requests_text(each.requests)
-    return f"{each.count} x ({asks})" if each.count > 1 else asks or "nothing"
+def _holds(suggestion: Suggestion) -> str:
+    asks = requests_text(suggestion.requests)
+    return f"{suggestion.count} x ({asks})" if suggestion.count > 1 else asks or "nothing"
 
 
 def _span(length: timedelta) -> str:

@@ -35,7 +35,8 @@ def wait(args: argparse.Namespace) -> int:
 
 
 async def _wait(cluster: Cluster, args: argparse.Namespace) -> int:
-    since, until = now(), deadline(args.timeout)
+    since = now()
+    until = deadline(args.timeout)
     waiting = [Key(args.namespace, name) for name in args.names]
     remarks: dict[Key, str] = {}
     while True:
@@ -61,14 +62,14 @@ async def _wait(cluster: Cluster, args: argparse.Namespace) -> int:
 
 async def _read(cluster: Cluster, key: Key) -> Document:
     """Return a Primer, or a CronJob that is primed by annotations in the form of one."""
-    (found,) = await selected(cluster, argparse.Namespace(namespace=key.namespace, names=[key.name], selector=None))
-    return in_primers_form(found, now())
+    (document,) = await selected(cluster, argparse.Namespace(namespace=key.namespace, names=[key.name], selector=None))
+    return in_primers_form(document, now())
 
 
 def outcome(primer: Document, event: str, since: datetime, at: datetime) -> CommandError | str | None:
     """Return how the waiting ended: in words, as an error if it cannot end well, None if it continues."""
-    found = _warm(primer, at) if event == WARM else _fired(primer, since)
-    return found or _blocked(primer, event)
+    text = _warm(primer, at) if event == WARM else _fired(primer, since)
+    return text or _blocked(primer, event)
 
 
 def remark(primer: Document, waited: timedelta) -> str:
@@ -110,23 +111,28 @@ def _nodes(warming: Document) -> str:
 
 def _fired(primer: Document, since: datetime) -> str | None:
     for cron in primer.get("status", {}).get("cronJobs", ()):
-        for each in cron.get("startDelays", ()):
-            fire = instant(each["fire"])
+        for item in cron.get("startDelays", ()):
+            fire = instant(item["fire"])
             if fire and fire > since:
-                word = "warm" if each["warm"] else "cold"
-                return f"CronJob {cron['name']} fired at {stamp(fire)} and started after {each['seconds']} s, {word}"
+                word = "warm" if item["warm"] else "cold"
+                return f"CronJob {cron['name']} fired at {stamp(fire)} and started after {item['seconds']} s, {word}"
     return None
 
 
 def _blocked(primer: Document, event: str) -> CommandError | None:
     """Return why what is waited for does not come by itself; only a status of the present spec counts."""
-    status, key = primer.get("status", {}), key_of(primer)
+    status = primer.get("status", {})
+    key = key_of(primer)
     ready = condition(primer, READY)
     is_old = "observedGeneration" in status and status["observedGeneration"] < primer["metadata"].get("generation", 0)
     if is_old or ready.get("status") != "False":
         return None
-    reasons = {each.get("reason") or "" for each in status.get("cronJobs", ())} or {ready["reason"]}
-    passes = {each for each in reasons if not each or each in _PASSES or (event == FIRED and each not in _NEVER_RUNS)}
+    reasons = {item.get("reason") or "" for item in status.get("cronJobs", ())} or {ready["reason"]}
+    passes = {
+        reason
+        for reason in reasons
+        if not reason or reason in _PASSES or (event == FIRED and reason not in _NEVER_RUNS)
+    }
     if passes:
         return None
     problem = f"Primer {key} is {ready['reason']}: {ready['message']}"

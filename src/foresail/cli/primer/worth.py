@@ -114,7 +114,8 @@ def p95(delays: Sequence[int]) -> int:
 
 def _fires(schedule: Schedule, at: datetime) -> tuple[timedelta, list[datetime]]:
     """Return the fires of the first horizon with enough of them, and how long it is."""
-    horizon, fires = timedelta(0), list[datetime]()
+    horizon = timedelta(0)
+    fires = list[datetime]()
     for horizon in _HORIZONS:
         fires = _fires_until(schedule, at, at + horizon)
         if len(fires) >= _ENOUGH_FIRES:

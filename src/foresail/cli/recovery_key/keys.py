@@ -71,10 +71,10 @@ async def _rotate(cluster: Cluster, namespace: str, dry_run: str) -> int:
 
 def run_get(args: argparse.Namespace) -> int:
     """Print the IDs of the keys, never the keys."""
-    found = on_cluster(args, lambda cluster: _existing(cluster, args.namespace))
-    rows = [{"id": name, "signs": name == found.signing} for name, _ in found.keys]
+    keyring = on_cluster(args, lambda cluster: _existing(cluster, args.namespace))
+    rows = [{"id": name, "signs": name == keyring.signing} for name, _ in keyring.keys]
     if args.output == "table":
-        print(table(("ID", "SIGNS"), [(str(each["id"]), "yes" if each["signs"] else "no") for each in rows]))
+        print(table(("ID", "SIGNS"), [(str(row["id"]), "yes" if row["signs"] else "no") for row in rows]))
     else:
         print(document(rows, args.output))
     return 0
@@ -82,8 +82,8 @@ def run_get(args: argparse.Namespace) -> int:
 
 def run_export(args: argparse.Namespace) -> int:
     """Print the keys as a manifest."""
-    found = on_cluster(args, lambda cluster: _existing(cluster, args.namespace))
-    print(document(manifest(args.namespace, found), "yaml"))
+    keyring = on_cluster(args, lambda cluster: _existing(cluster, args.namespace))
+    print(document(manifest(args.namespace, keyring), "yaml"))
     print("Keep this secret: whoever has a key and the bucket can sign backups in a tenant's name", file=sys.stderr)
     return 0
 
@@ -108,17 +108,17 @@ async def _import(cluster: Cluster, namespace: str, imported: Keyring, dry_run: 
 
 def merged(before: Keyring, imported: Keyring) -> Keyring:
     """Return all keys of both; what signs already goes on signing."""
-    found = before
+    keyring = before
     for name, key in imported.keys:
-        if found.key(name) is not None:
+        if keyring.key(name) is not None:
             continue
-        found = found.with_key(key, signs=not before.signing and name == imported.signing)
-    return found
+        keyring = keyring.with_key(key, signs=not before.signing and name == imported.signing)
+    return keyring
 
 
-def keyring_in(found: list[Any], file: str) -> Keyring:
+def keyring_in(items: list[Any], file: str) -> Keyring:
     """Return the keys of a manifest."""
-    secret = next((each for each in objects(found, SECRET.name)), None)
+    secret = next((item for item in objects(items, SECRET.name)), None)
     try:
         data = {
             name: base64.b64decode(text, validate=True) for name, text in ((secret or {}).get("data") or {}).items()
@@ -152,18 +152,18 @@ def _with_new_key(before: Keyring) -> Keyring:
 
 async def read_keyring(cluster: Cluster, namespace: str) -> Keyring | None:
     """Return the keys; None if there is no Secret."""
-    found = await cluster.if_there(SECRET, secret_key(namespace), KeySecret)
-    return None if found is None else keyring_row(found)
+    secret = await cluster.if_there(SECRET, secret_key(namespace), KeySecret)
+    return None if secret is None else keyring_row(secret)
 
 
 async def _existing(cluster: Cluster, namespace: str) -> Keyring:
-    found = await read_keyring(cluster, namespace)
-    if found is None or not found.keys:
+    keyring = await read_keyring(cluster, namespace)
+    if keyring is None or not keyring.keys:
         raise CommandError(
             f"Secret {secret_key(namespace)} has no key",
             "create one: foresail recovery-key create; or import your copy: foresail recovery-key import -f FILE",
         )
-    return found
+    return keyring
 
 
 async def write_keyring(
@@ -172,7 +172,8 @@ async def write_keyring(
     """Create the Secret, or add to it; a key is never removed, and no dry run shows one."""
     if dry_run == CLIENT:
         return
-    body, key = manifest(namespace, after), secret_key(namespace)
+    body = manifest(namespace, after)
+    key = secret_key(namespace)
     if before is None:
         await cluster.create(SECRET, key, body, dry_run=bool(dry_run))
     else:

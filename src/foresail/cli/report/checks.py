@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Named
 from foresail.api.restore_check import CheckResult, RestoreCheckSpec, RestoreCheckStatus
 
 
@@ -25,31 +25,31 @@ class LastCheck:
         return self.last is not None and self.last.result != "Pass"
 
 
-class _Named(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
-class _Check(_Named, frozen=True):
+class _Check(Named, frozen=True):
     spec: RestoreCheckSpec
     status: RestoreCheckStatus = RestoreCheckStatus()
 
 
 def last_checks(raw: Iterable[msgspec.Raw]) -> tuple[LastCheck, ...]:
     """Return the last results, failed ones first; one that cannot be decoded hides no other."""
-    return failed_first(_last_check(each) for each in raw)
+    return failed_first(_last_check(item) for item in raw)
 
 
-def failed_first(found: Iterable[LastCheck]) -> tuple[LastCheck, ...]:
+def failed_first(checks: Iterable[LastCheck]) -> tuple[LastCheck, ...]:
     """Return checks in the order of a report."""
-    return tuple(sorted(found, key=lambda each: (not each.has_failed, each.namespace, each.name)))
+    return tuple(sorted(checks, key=lambda check: (not check.has_failed, check.namespace, check.name)))
 
 
 def _last_check(raw: msgspec.Raw) -> LastCheck:
     try:
         check = msgspec.json.decode(raw, type=_Check)
     except msgspec.ValidationError as error:
-        meta = msgspec.json.decode(raw, type=_Named).metadata
+        meta = msgspec.json.decode(raw, type=Named).metadata
         return LastCheck(meta.name, problem=f"cannot be decoded: {error}", namespace=meta.namespace)
-    ready = next((each.message for each in check.status.conditions if each.type == "Ready"), "no operator has seen it")
-    meta, last = check.metadata, check.status.last
+    ready = next(
+        (condition.message for condition in check.status.conditions if condition.type == "Ready"),
+        "no operator has seen it",
+    )
+    meta = check.metadata
+    last = check.status.last
     return LastCheck(meta.name, check.spec.backups.schedule or "", last, "" if last else ready, meta.namespace)

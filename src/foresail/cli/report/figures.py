@@ -61,7 +61,7 @@ class Figures:
     @property
     def counted(self) -> list[NamespaceCoverage]:
         """The namespaces that a backup is wanted of."""
-        return [each for each in self.namespaces if not each.is_excluded]
+        return [namespace for namespace in self.namespaces if not namespace.is_excluded]
 
     @property
     def safe(self) -> int:
@@ -86,15 +86,15 @@ class Figures:
     @property
     def passed_checks(self) -> int:
         """How many RestoreChecks passed last."""
-        return sum(each.last is not None and not each.has_failed for each in self.checks or ())
+        return sum(check.last is not None and not check.has_failed for check in self.checks or ())
 
     @property
     def gaps(self) -> list[OpenGaps]:
         """Every gap with its command, in the order of the namespaces."""
         found: dict[tuple[str, str], list[Gap]] = {}
-        for each in self.namespaces:
-            for gap in each.all_gaps():
-                found.setdefault((each.name, self.command_for(each.name, gap)), []).append(gap)
+        for namespace in self.namespaces:
+            for gap in namespace.all_gaps():
+                found.setdefault((namespace.name, self.command_for(namespace.name, gap)), []).append(gap)
         return [OpenGaps(name, command, tuple(gaps)) for (name, command), gaps in found.items()]
 
     def command_for(self, namespace: str, gap: Gap) -> str:
@@ -104,7 +104,7 @@ class Figures:
     @property
     def is_late(self) -> bool:
         """Whether a namespace or a claim misses its objective."""
-        return any(is_late(each.all_gaps()) for each in self.namespaces)
+        return any(is_late(namespace.all_gaps()) for namespace in self.namespaces)
 
     @property
     def without_backup(self) -> list[str]:
@@ -130,7 +130,7 @@ def calendar_load(timetables: Sequence[Timetable], first: date, zone: str, now: 
 
 def upcoming_runs(timetables: Iterable[Timetable], now: datetime) -> tuple[UpcomingRun, ...]:
     """Return the next runs of all schedules, in order."""
-    runs = merge(*(_runs(each, now) for each in timetables), key=lambda each: (each.at, each.schedule))
+    runs = merge(*(_runs(timetable, now) for timetable in timetables), key=lambda run: (run.at, run.schedule))
     return tuple(islice(runs, _UPCOMING))
 
 
@@ -140,6 +140,6 @@ def _runs(timetable: Timetable, now: datetime) -> Iterator[UpcomingRun]:
 
 def failed_runs(backups: Iterable[BackupRow], now: datetime) -> tuple[BackupRow, ...]:
     """Return the runs that failed recently, the newest first."""
-    failed = [each for each in backups if each.phase in FAILED_PHASES and each.started is not None]
-    newest_first = sorted(failed, key=lambda each: each.started or now, reverse=True)
+    failed = [backup for backup in backups if backup.phase in FAILED_PHASES and backup.started is not None]
+    newest_first = sorted(failed, key=lambda row: row.started or now, reverse=True)
     return tuple(takewhile(lambda each: each.started is not None and now - each.started <= RECENT, newest_first))

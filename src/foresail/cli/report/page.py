@@ -37,7 +37,7 @@ _OWN_ONLY = (
 )
 
 
-def report_page(found: Figures) -> Html:
+def report_page(figures: Figures) -> Html:
     """Return the page."""
     head = (
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
@@ -46,43 +46,48 @@ def report_page(found: Figures) -> Html:
     )
     main = element(
         "main",
-        summary_tiles(found),
-        gap_section(found),
-        coverage_section(found),
-        calendar_section(found),
-        failed_section(found),
-        check_section(found) if found.checks is not None else None,
+        summary_tiles(figures),
+        gap_section(figures),
+        coverage_section(figures),
+        calendar_section(figures),
+        failed_section(figures),
+        check_section(figures) if figures.checks is not None else None,
     )
-    return document(f"Backup report: {found.subject}", head, (_header(found), main, _footer(found)))
+    return document(f"Backup report: {figures.subject}", head, (_header(figures), main, _footer(figures)))
 
 
-def _header(found: Figures) -> Html:
-    objective = f" · objective {compact(found.objective)}" if found.objective else ""
-    parts = (*_PARTS, _CHECKS) if found.checks is not None else _PARTS
+def _header(figures: Figures) -> Html:
+    objective = f" · objective {compact(figures.objective)}" if figures.objective else ""
+    parts = (*_PARTS, _CHECKS) if figures.checks is not None else _PARTS
     return element(
         "header",
-        element("h1", f"Backup report: {found.subject}"),
-        element("p", f"{found.instant:%Y-%m-%d %H:%M} UTC{objective}"),
-        element("p", _OWN_ONLY, class_="note") if found.is_tenant else None,
+        element("h1", f"Backup report: {figures.subject}"),
+        element("p", f"{figures.instant:%Y-%m-%d %H:%M} UTC{objective}"),
+        element("p", _OWN_ONLY, class_="note") if figures.is_tenant else None,
         element("nav", words(element("a", title, href=f"#{name}") for name, title in parts), aria_label="parts"),
     )
 
 
-def _footer(found: Figures) -> Html:
-    where = ["-n", found.namespace] if found.namespace else ["-A"]
+def _footer(figures: Figures) -> Html:
+    where = ["-n", figures.namespace] if figures.namespace else ["-A"]
     same = shlex.join(["foresail", "coverage", *where, "-o", "wide"])
     return element("footer", f"Foresail {__version__}. Coverage in the terminal: ", command(same))
 
 
-def summary_tiles(found: Figures) -> Html:
+def summary_tiles(figures: Figures) -> Html:
     """Return the answers at a glance: what is protected, the worst RPO, gaps, failures, the next run."""
-    counted, failed = len(found.counted), len(found.failed)
-    gaps = sum(len(each.all_gaps()) for each in found.namespaces)
-    worst, without = found.worst, found.without_backup
-    following = found.upcoming[0] if found.upcoming else None
+    counted = len(figures.counted)
+    failed = len(figures.failed)
+    gaps = sum(len(namespace.all_gaps()) for namespace in figures.namespaces)
+    worst = figures.worst
+    without = figures.without_backup
+    following = figures.upcoming[0] if figures.upcoming else None
     return tiles(
         tile(
-            "Safe namespaces", f"{found.safe} of {counted}", _cut(found.safety.message), mood_of(found.safety.verdict)
+            "Safe namespaces",
+            f"{figures.safe} of {counted}",
+            _cut(figures.safety.message),
+            mood_of(figures.safety.verdict),
         ),
         tile(
             "Worst RPO",
@@ -92,40 +97,46 @@ def summary_tiles(found: Figures) -> Html:
             else worst[0]
             if worst
             else "",
-            _mood(bool(without) or found.is_late),
+            _mood(bool(without) or figures.is_late),
         ),
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
-        _next_tile(found, following),
-        *((_check_tile(found, len(found.checks)),) if found.checks else ()),
+        _next_tile(figures, following),
+        *((_check_tile(figures, len(figures.checks)),) if figures.checks else ()),
     )
 
 
-def _check_tile(found: Figures, count: int) -> Html:
+def _check_tile(figures: Figures, count: int) -> Html:
     return tile(
-        "Restore checks", f"{found.passed_checks} of {count}", "passed last time", _mood(found.passed_checks < count)
+        "Restore checks",
+        f"{figures.passed_checks} of {count}",
+        "passed last time",
+        _mood(figures.passed_checks < count),
     )
 
 
-def namespace_tiles(found: Figures) -> Html:
+def namespace_tiles(figures: Figures) -> Html:
     """Return the same for one namespace: its newest good copy, gaps, failures and the next run."""
-    gaps, failed = sum(len(each.all_gaps()) for each in found.namespaces), len(found.failed)
-    newest = next((each.newest_good for each in found.namespaces if each.newest_good is not None), None)
-    following = found.upcoming[0] if found.upcoming else None
-    age, name = (ago(newest.started, found.instant), newest.name) if newest else ("none", "no good backup")
+    gaps = sum(len(namespace.all_gaps()) for namespace in figures.namespaces)
+    failed = len(figures.failed)
+    newest = next(
+        (namespace.newest_good for namespace in figures.namespaces if namespace.newest_good is not None), None
+    )
+    following = figures.upcoming[0] if figures.upcoming else None
+    age, name = (ago(newest.started, figures.instant), newest.name) if newest else ("none", "no good backup")
     return tiles(
-        tile("Verdict", _title(found.safety.verdict), _cut(found.safety.message), mood_of(found.safety.verdict)),
-        tile("Newest good copy", age, name, _mood(newest is None or found.is_late)),
+        tile("Verdict", _title(figures.safety.verdict), _cut(figures.safety.message), mood_of(figures.safety.verdict)),
+        tile("Newest good copy", age, name, _mood(newest is None or figures.is_late)),
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
-        _next_tile(found, following),
+        _next_tile(figures, following),
     )
 
 
-def _next_tile(found: Figures, following: UpcomingRun | None) -> Html:
+def _next_tile(figures: Figures, following: UpcomingRun | None) -> Html:
     return tile(
         "Next run",
-        f"in {short(following.at - found.instant)}" if following else "n/a",
+        f"in {short(following.at - figures.instant)}" if following else "n/a",
         following.schedule if following else f"none within {RECENT.days} days",
     )
 
@@ -157,16 +168,16 @@ def _some(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def gap_section(found: Figures) -> Html:
+def gap_section(figures: Figures) -> Html:
     """Return the gaps, each with the command that closes it or shows its cause."""
     rows = [
         (
-            each.namespace,
-            words(badge(word, "bad") for word in dict.fromkeys(gap.reason.value for gap in each.gaps)),
-            "; ".join(gap.message for gap in each.gaps),
-            command(each.command),
+            gaps.namespace,
+            words(badge(word, "bad") for word in dict.fromkeys(gap.reason.value for gap in gaps.gaps)),
+            "; ".join(gap.message for gap in gaps.gaps),
+            command(gaps.command),
         )
-        for each in found.gaps
+        for gaps in figures.gaps
     ]
     return section("gaps", "Gaps", *_table("Gaps", ("namespace", "reason", "what", "command"), rows, "No gaps found."))
 
@@ -175,51 +186,52 @@ COVERAGE = ("namespace", "verdict", "covered by", "newest good backup", "age", "
 """The header of the table of namespaces."""
 
 
-def coverage_section(found: Figures) -> Html:
+def coverage_section(figures: Figures) -> Html:
     """Return a row for each namespace."""
-    rows = [(each.name, *coverage_cells(each, found)) for each in found.namespaces]
+    rows = [(namespace.name, *coverage_cells(namespace, figures)) for namespace in figures.namespaces]
     return section("coverage", "Coverage", *_table("Coverage by namespace", COVERAGE, rows, "There is no namespace."))
 
 
-def coverage_cells(each: NamespaceCoverage, found: Figures) -> tuple[Child, ...]:
+def coverage_cells(coverage: NamespaceCoverage, figures: Figures) -> tuple[Child, ...]:
     """Return the cells of a namespace, without its name."""
-    backup, gaps = each.newest_good, dict.fromkeys(gap.reason.value for gap in each.all_gaps())
-    verdict = safety_of(each).verdict
+    backup = coverage.newest_good
+    gaps = dict.fromkeys(gap.reason.value for gap in coverage.all_gaps())
+    verdict = safety_of(coverage).verdict
     return (
         badge(_title(verdict), mood_of(verdict)),
-        ", ".join(each.schedules) or "none",
+        ", ".join(coverage.schedules) or "none",
         backup.name if backup else "none",
-        ago(backup.started, found.instant) if backup else "n/a",
-        shown_time(each.next_run, found.instant),
-        f"{each.claims_saved} of {each.claims_wanted}" if each.claims_wanted else "none",
+        ago(backup.started, figures.instant) if backup else "n/a",
+        shown_time(coverage.next_run, figures.instant),
+        f"{coverage.claims_saved} of {coverage.claims_wanted}" if coverage.claims_wanted else "none",
         words(badge(word, "bad") for word in gaps) if gaps else "none",
     )
 
 
-def calendar_section(found: Figures) -> Html:
+def calendar_section(figures: Figures) -> Html:
     """Return the days to come: how many runs start when, pile-ups, and the next runs."""
-    rows = [(each.schedule, shown_time(each.at, found.instant)) for each in found.upcoming]
+    rows = [(run.schedule, shown_time(run.at, figures.instant)) for run in figures.upcoming]
     return section(
         "calendar",
         "Calendar",
-        week(found.load),
-        pile_list(found.load),
+        week(figures.load),
+        pile_list(figures.load),
         element("h3", "Next runs"),
         data_table("Next runs", ("schedule", "starts"), rows, f"No run within {RECENT.days} days."),
     )
 
 
-def failed_section(found: Figures) -> Html:
+def failed_section(figures: Figures) -> Html:
     """Return the runs that failed recently."""
     rows = [
         (
-            each.name,
-            badge(each.phase, "bad"),
-            each.schedule or "none",
-            shown_time(each.started, found.instant),
-            each.failure or "see the log",
+            backup.name,
+            badge(backup.phase, "bad"),
+            backup.schedule or "none",
+            shown_time(backup.started, figures.instant),
+            backup.failure or "see the log",
         )
-        for each in found.failed
+        for backup in figures.failed
     ]
     header = ("backup", "result", "schedule", "started", "cause")
     empty = f"No run failed in the last {RECENT.days} days."
@@ -230,29 +242,29 @@ CHECKS = ("check", "result", "backup", "checked", "restored in", "objects", "wha
 """The header of the table of RestoreChecks."""
 
 
-def check_section(found: Figures) -> Html:
+def check_section(figures: Figures) -> Html:
     """Return the last result of each RestoreCheck, failed ones first."""
-    rows = [(check_title(each, found), *check_cells(each, found)) for each in found.checks or ()]
+    rows = [(check_title(check, figures), *check_cells(check, figures)) for check in figures.checks or ()]
     empty = "There is no RestoreCheck: nothing has proved yet that this cluster takes these backups back."
-    if found.is_tenant:
+    if figures.is_tenant:
         empty = "There is no RestoreCheck in this namespace."
     return section("checks", "Restore checks", *_table("Restore checks", CHECKS, rows, empty))
 
 
-def check_title(each: LastCheck, found: Figures) -> str:
+def check_title(check: LastCheck, figures: Figures) -> str:
     """Return the name of a check; of a tenant's, with its namespace."""
-    return each.name if each.namespace in ("", found.velero_namespace) else f"{each.namespace}/{each.name}"
+    return check.name if check.namespace in ("", figures.velero_namespace) else f"{check.namespace}/{check.name}"
 
 
-def check_cells(each: LastCheck, found: Figures) -> tuple[Child, ...]:
+def check_cells(check: LastCheck, figures: Figures) -> tuple[Child, ...]:
     """Return the cells of a check, without its name."""
-    last = each.last
+    last = check.last
     if last is None:
-        return (badge("none yet"), "n/a", "n/a", "n/a", "n/a", each.problem)
+        return (badge("none yet"), "n/a", "n/a", "n/a", "n/a", check.problem)
     return (
-        badge(last.reason, "bad") if each.has_failed else badge("Pass", "good"),
+        badge(last.reason, "bad") if check.has_failed else badge("Pass", "good"),
         last.backup,
-        shown_time(last.completed, found.instant),
+        shown_time(last.completed, figures.instant),
         "n/a" if last.restore_seconds is None else short(timedelta(seconds=last.restore_seconds)),
         f"{last.items_found} of {last.items_expected}",
         last.message,

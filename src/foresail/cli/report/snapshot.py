@@ -38,17 +38,18 @@ async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figur
     """Read an administrator's report: all namespaces, or one."""
     view, evaluated = await read_view_and_schedules(cluster, wanted.velero_namespace, wanted.objective, now)
     judged = await asyncio.to_thread(judge, view, now)  # long with many namespaces: the console serves others meanwhile
-    found = selected(judged, wanted.namespace, wanted.velero_namespace)
+    coverages = selected(judged, wanted.namespace, wanted.velero_namespace)
     runs = timetables(evaluated, now)
     runs += await _tenants_timetables(cluster, wanted.namespace)
     checks = await _checks(cluster, wanted.velero_namespace)
     if not wanted.namespace:
-        return replace(_figures(wanted, now, found, runs, view.backups), checks=checks)
-    titles, of_velero = {title for each in found for title in each.schedules}, wanted.velero_namespace
-    runs = [each for each in runs if (each.key.name if each.key.namespace == of_velero else str(each.key)) in titles]
-    backups = [each for each in view.backups if each.schedule in titles]
+        return replace(_figures(wanted, now, coverages, runs, view.backups), checks=checks)
+    titles = {title for coverage in coverages for title in coverage.schedules}
+    of_velero = wanted.velero_namespace
+    runs = [run for run in runs if (run.key.name if run.key.namespace == of_velero else str(run.key)) in titles]
+    backups = [backup for backup in view.backups if backup.schedule in titles]
     own = await _checks(cluster, wanted.namespace) if wanted.namespace != of_velero else None
-    return replace(_figures(wanted, now, found, runs, backups), checks=_covering(checks, titles, own))
+    return replace(_figures(wanted, now, coverages, runs, backups), checks=_covering(checks, titles, own))
 
 
 def _covering(
@@ -78,14 +79,14 @@ async def _checks(cluster: Cluster, namespace: str) -> tuple[LastCheck, ...] | N
 
 async def _tenants_timetables(cluster: Cluster, namespace: str) -> list[Timetable]:
     schedules = decode_each(await cluster.listed_if_known(NON_ADMIN_SCHEDULE, namespace))
-    accepted = (each for each in schedules if each.blocking is None)
-    return [found for each in accepted if (found := tenant_timetable(each)) is not None]
+    accepted = (schedule for schedule in schedules if schedule.blocking is None)
+    return [timetable for tenant_schedule in accepted if (timetable := tenant_timetable(tenant_schedule)) is not None]
 
 
 def _figures(
     wanted: Wanted,
     now: datetime,
-    found: Sequence[NamespaceCoverage],
+    coverages: Sequence[NamespaceCoverage],
     runs: Sequence[Timetable],
     backups: Iterable[BackupRow],
 ) -> Figures:
@@ -94,7 +95,7 @@ def _figures(
         namespace=wanted.namespace,
         velero_namespace=wanted.velero_namespace,
         instant=now,
-        namespaces=tuple(found),
+        namespaces=tuple(coverages),
         load=calendar_load(runs, first, wanted.zone, now),
         upcoming=upcoming_runs(runs, now),
         failed=failed_runs(backups, now),

@@ -35,19 +35,22 @@ _AGAIN = (Cause.TOO_MANY, Cause.UNREACHABLE)
 
 def served_kinds(discovery: Discovery) -> Served:
     """Return every resource of the cluster."""
-    kinds = [ServedKind("", each.plural, each.kind, each.is_namespaced, aliases=each.aliases) for each in CORE]
+    kinds = [
+        ServedKind("", api_resource.plural, api_resource.kind, api_resource.is_namespaced, aliases=api_resource.aliases)
+        for api_resource in CORE
+    ]
     for group in discovery.items or ():
         versions: dict[str, list[str]] = defaultdict(list)
         found: dict[str, ServedKind] = {}
         for version in group.versions or ():
-            for each in version.resources or ():
-                versions[each.resource].append(version.version)
-                names = tuple(filter(None, (each.singular_resource, *(each.short_names or ()))))
-                kind = each.response_kind.kind if each.response_kind is not None else ""
-                is_namespaced = each.scope == "Namespaced"
+            for resource in version.resources or ():
+                versions[resource.resource].append(version.version)
+                names = tuple(filter(None, (resource.singular_resource, *(resource.short_names or ()))))
+                kind = resource.response_kind.kind if resource.response_kind is not None else ""
+                is_namespaced = resource.scope == "Namespaced"
                 found.setdefault(
-                    each.resource,
-                    ServedKind(group.metadata.name, each.resource, kind, is_namespaced, aliases=names),
+                    resource.resource,
+                    ServedKind(group.metadata.name, resource.resource, kind, is_namespaced, aliases=names),
                 )
         kinds += [
             ServedKind(each.group, name, each.kind, each.is_namespaced, tuple(versions[name]), each.aliases)
@@ -72,7 +75,7 @@ class DryRuns:
         exist = {name for name, found in read.items() if found is not None}
         terminating = {name for name in exist if is_terminating(read[name] or {})}
         listed = {name: await self._listed(QUOTA, name) for name in exist}
-        quotas = [each for found in listed.values() for each in found or ()]
+        quotas = [item for found in listed.values() for item in found or ()]
         unlisted = frozenset(name for name, found in listed.items() if found is None)
         classes = await self._listed(STORAGE_CLASS, "")
         names = None if classes is None else _names(classes)
@@ -150,7 +153,7 @@ class DryRuns:
         if len(steps) >= _WORTH_A_LIST:
             listed = await self._listed(kind, namespace)
             if listed is not None:
-                known = {str(metadata(each).get("name")): each for each in listed}
+                known = {str(metadata(item).get("name")): item for item in listed}
                 return {step.target: known[step.target.name] for step in steps if step.target.name in known}
         if not await may(self._caller, "get", kind, namespace):
             return {}
@@ -166,15 +169,15 @@ class DryRuns:
         """Return the objects of a kind; None if the caller may not list them."""
         if not await may(self._caller, "list", kind, namespace):
             return None
-        found: list[Document] = []
+        items: list[Document] = []
         async with self._limit:
             async for page in read_pages(self._client, kind, namespace, Page):
                 if isinstance(page, Failure):
                     return None
                 for raw in page.items or ():
                     body: Document = msgspec.json.decode(raw)
-                    found.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
-        return found
+                    items.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
+        return items
 
     async def _namespace(self, name: str) -> Document | None:
         """Return a namespace; None if it does not exist, and an empty one if the caller may not read it."""
@@ -206,7 +209,7 @@ def is_terminating(namespace: Document) -> bool:
 
 
 def _names(bodies: Iterable[Document]) -> frozenset[str]:
-    return frozenset(str(metadata(each).get("name")) for each in bodies)
+    return frozenset(str(metadata(body).get("name")) for body in bodies)
 
 
 def _is_there(step: Step, world: World) -> bool:

@@ -145,7 +145,7 @@ async def read_velero_file(cluster: Cluster, about: Key, kind: str, access: Acce
     try:
         url = await _url(cluster, key, about, access)
         pieces = download(url, most=MOST_BYTES, seconds=_SECONDS, tls=access.tls)
-        return b"".join([each async for each in pieces])
+        return b"".join([piece async for piece in pieces])
     except MissingFileError:
         return None
     except DownloadError as error:
@@ -168,8 +168,8 @@ async def _url(cluster: Cluster, key: Key, about: Key, access: Access) -> str:
 
 
 async def _plugin_configs(cluster: Cluster, namespace: str, action: str) -> list[dict[str, str]]:
-    found = await cluster.listed(_CONFIG_MAP, namespace, _PLUGIN.format(action))
-    return [msgspec.json.decode(each, type=_ConfigMap).data or {} for each in found]
+    items = await cluster.listed(_CONFIG_MAP, namespace, _PLUGIN.format(action))
+    return [msgspec.json.decode(raw, type=_ConfigMap).data or {} for raw in items]
 
 
 def settings_of(spec: RestoreSpec, configs: Mapping[str, list[dict[str, str]]]) -> Settings:

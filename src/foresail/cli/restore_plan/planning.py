@@ -69,7 +69,7 @@ def restore_spec_of(fields: Mapping[str, Any]) -> RestoreSpec:
 
 async def together(*works: Coroutine[Any, Any, T]) -> list[T]:
     """Do the works at the same time; if one fails, end the others in order before the error is raised."""
-    tasks = [asyncio.ensure_future(each) for each in works]
+    tasks = [asyncio.ensure_future(work) for work in works]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:
@@ -111,7 +111,7 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
 def warnings_of(backup: Backup, world: World) -> list[str]:
     """Return what a plan does not take into account of a backup and of the cluster."""
     found = []
-    if not backup.has_volumes and any(each.key.resource in _WITH_VOLUMES for each in backup.items):
+    if not backup.has_volumes and any(item.key.resource in _WITH_VOLUMES for item in backup.items):
         found.append(f"Backup {backup.name} has no readable list of its volumes: which of them have data is not known")
     if world.unlisted_quotas:
         names = sorted(world.unlisted_quotas)
@@ -143,10 +143,10 @@ def report(args: argparse.Namespace, plan: RestorePlan) -> int:
         print(document(as_data(plan.backup, plan.verdicts, plan.left_out, plan.warnings), args.output))
     if args.fail_on != "refused":
         return 0
-    unanswered = sum(each.is_unanswered for each in plan.verdicts)
+    unanswered = sum(verdict.is_unanswered for verdict in plan.verdicts)
     if unanswered:
         hint(f"--fail-on refused: dry runs that the API server did not answer count too: {unanswered}; try again")
-    is_refused = any(each.outcome is Outcome.REFUSED for each in plan.verdicts)
+    is_refused = any(verdict.outcome is Outcome.REFUSED for verdict in plan.verdicts)
     return PROBLEM if is_refused or unanswered else 0
 
 

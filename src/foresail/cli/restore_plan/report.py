@@ -16,14 +16,14 @@ _FIELDS = 3
 
 def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Return how many items have each outcome."""
-    found = Counter(each.outcome for each in verdicts)
-    return {outcome.value: found[outcome] for outcome in Outcome}
+    counter = Counter(verdict.outcome for verdict in verdicts)
+    return {outcome.value: counter[outcome] for outcome in Outcome}
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return the items with a reason to look at first, in the order of the sections of the text."""
     order = {outcome: place for place, outcome in enumerate((*_EXPLAINED, Outcome.CREATE, Outcome.UNCHANGED))}
-    return sorted(verdicts, key=lambda each: order[each.outcome])
+    return sorted(verdicts, key=lambda verdict: order[verdict.outcome])
 
 
 def as_data(
@@ -34,22 +34,23 @@ def as_data(
         "backup": backup,
         "warnings": list(warnings),
         "counts": counts(verdicts),
-        "items": [_item(each) for each in verdicts],
+        "items": [_item(verdict) for verdict in verdicts],
         "leftOut": [{**_key(key), "reason": why} for key, why in left_out],
     }
 
 
 def _item(verdict: Verdict) -> dict[str, Any]:
-    found: dict[str, Any] = {**_key(verdict.target), "outcome": verdict.outcome.value}
+    document: dict[str, Any] = {**_key(verdict.target), "outcome": verdict.outcome.value}
     if verdict.by is not None:
-        found["refusedBy"] = verdict.by.value
+        document["refusedBy"] = verdict.by.value
     texts = {"reason": verdict.reason, "warning": verdict.warning}
-    found |= {name: text for name, text in texts.items() if text}
+    document |= {name: text for name, text in texts.items() if text}
     if verdict.changes:
-        found["changes"] = [
-            {"path": each.path, "inBackup": each.in_backup, "inCluster": each.in_cluster} for each in verdict.changes
+        document["changes"] = [
+            {"path": change.path, "inBackup": change.in_backup, "inCluster": change.in_cluster}
+            for change in verdict.changes
         ]
-    return found
+    return document
 
 
 def _key(key: ItemKey) -> dict[str, str]:
@@ -63,14 +64,14 @@ def as_text(
     rows = [(outcome, str(count)) for outcome, count in counts(verdicts).items() if count]
     if left_out:
         rows.append(("left out", str(len(left_out))))
-    first = [f"Restore of backup {backup}: {len(verdicts)} items", *(f"Warning: {each}" for each in warnings)]
+    first = [f"Restore of backup {backup}: {len(verdicts)} items", *(f"Warning: {warning}" for warning in warnings)]
     parts = ["\n".join(first), table(("OUTCOME", "ITEMS"), rows)]
     for outcome in _EXPLAINED:
-        parts += _section(outcome, [each for each in verdicts if each.outcome is outcome])
+        parts += _section(outcome, [verdict for verdict in verdicts if verdict.outcome is outcome])
     if left_out:
         causes = Counter(why for _, why in left_out).most_common()
         parts.append(table(("LEFT OUT", "REASON"), _short([(str(count), why) for why, count in causes])))
-    warned = [(str(each.target), each.warning) for each in verdicts if each.warning]
+    warned = [(str(verdict.target), verdict.warning) for verdict in verdicts if verdict.warning]
     if warned:
         parts.append(table(("WARNING FOR", "WARNING"), _short(warned)))
     return "\n\n".join(parts)
@@ -79,8 +80,10 @@ def as_text(
 def _section(outcome: Outcome, verdicts: Sequence[Verdict]) -> list[str]:
     if not verdicts:
         return []
-    rows = _short([(str(each.target), reason_text(each)) for each in verdicts if each.reason != SAME_FIELDS])
-    same = sum(each.reason == SAME_FIELDS for each in verdicts)
+    rows = _short(
+        [(str(verdict.target), reason_text(verdict)) for verdict in verdicts if verdict.reason != SAME_FIELDS]
+    )
+    same = sum(verdict.reason == SAME_FIELDS for verdict in verdicts)
     if same:
         rows.append((counted(same, "item"), SAME_FIELDS))
     return [table((outcome.value.upper(), "REASON"), rows)]
@@ -95,8 +98,8 @@ def reason_text(verdict: Verdict) -> str:
     """Return why an item has its outcome, with the first fields that differ."""
     by = f"{verdict.by.value}: " if verdict.by is not None else ""
     fields = [
-        f"{each.path}: {each.in_cluster or '(absent)'} -> {each.in_backup or '(absent)'}"
-        for each in verdict.changes[:_FIELDS]
+        f"{change.path}: {change.in_cluster or '(absent)'} -> {change.in_backup or '(absent)'}"
+        for change in verdict.changes[:_FIELDS]
     ]
     if len(verdict.changes) > _FIELDS:
         fields.append("…")

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Named
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
@@ -43,10 +43,6 @@ class Scratch:
 
     names: Mapping[str, str]
     warnings: list[str] = field(default_factory=list, hash=False)
-
-
-class _Found(msgspec.Struct):
-    metadata: Metadata
 
 
 @asynccontextmanager
@@ -91,12 +87,12 @@ def scratch_body(name: str, target: Document) -> Document:
 
 def scratch_limits(preparation: Preparation, target: str, name: str) -> list[Document]:
     """Return the LimitRanges of a stand-in, under names of its own: their dry runs must not find them."""
-    found = [
+    items = [
         moved(step.body, name)
         for step in preparation.steps
         if step.target.resource == "limitranges" and step.target.namespace == target and step.body
     ]
-    return [{**body, "metadata": {**metadata(body), "name": f"{name}-{index}"}} for index, body in enumerate(found)]
+    return [{**body, "metadata": {**metadata(body), "name": f"{name}-{index}"}} for index, body in enumerate(items)]
 
 
 async def _create(cluster: Cluster, preparation: Preparation, target: str, scratch: Scratch) -> None:
@@ -124,7 +120,7 @@ async def _wait_for_account(cluster: Cluster, namespace: str) -> None:
 
 
 async def _delete(cluster: Cluster, name: str) -> None:
-    found = await cluster.client.get(NAMESPACE, Key("", name), _Found)
+    found = await cluster.client.get(NAMESPACE, Key("", name), Named)
     if isinstance(found, Failure):
         return
     try:

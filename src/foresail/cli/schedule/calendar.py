@@ -15,8 +15,8 @@ from foresail.cli.output.messages import hint
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
-from foresail.schedules.reasons import Because
 from foresail.schedules.slots import timing_of
 from foresail.slots.timing import starts_between
 
@@ -27,7 +27,7 @@ def calendar(args: argparse.Namespace) -> int:
     evaluated, instant = read_selected(args)
     drawn = timetables(evaluated, instant)
     draw(args, load_of(drawn, days, args.zone, instant))
-    hint_omitted(len(evaluated), len(drawn), sum(each.schedule.paused for each in evaluated))
+    hint_omitted(len(evaluated), len(drawn), sum(schedule.schedule.paused for schedule in evaluated))
     return 0
 
 
@@ -41,20 +41,21 @@ def days_of(args: argparse.Namespace) -> list[date]:
 
 def timetables(evaluated: Iterable[EvaluatedSchedule], now: datetime) -> list[Timetable]:
     """Return when the Schedules run that are neither paused nor refused."""
-    drawn = (each for each in evaluated if not each.schedule.paused and each.verdict.refused is None)
-    return [timetable(each, now) for each in drawn]
+    drawn = (schedule for schedule in evaluated if not schedule.schedule.paused and schedule.verdict.refused is None)
+    return [timetable(evaluated_schedule, now) for evaluated_schedule in drawn]
 
 
-def timetable(each: EvaluatedSchedule, now: datetime) -> Timetable:
+def timetable(schedule: EvaluatedSchedule, now: datetime) -> Timetable:
     """Return when a Schedule runs."""
-    return Timetable(each.schedule.key, partial(fires_of, each, now=now))
+    return Timetable(schedule.schedule.key, partial(fires_of, schedule, now=now))
 
 
-def fires_of(each: EvaluatedSchedule, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
+def fires_of(schedule: EvaluatedSchedule, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
     """Yield when runs of a Schedule start; one that counts from its last run is followed from there."""
-    cron = parse_expression(each.schedule.text, each.view.settings.zone, each.view.server.dialect, now)
+    cron = parse_expression(schedule.schedule.text, schedule.view.settings.zone, schedule.view.server.dialect, now)
     if not isinstance(cron, Because):
-        timing, base = timing_of(each.view), each.verdict.base
+        timing = timing_of(schedule.view)
+        base = schedule.verdict.base
         yield from (
             fires_between(cron, base, start, end) if timing is None else starts_between(cron, base, timing, start, end)
         )

@@ -48,12 +48,12 @@ def pause_body(*, paused: bool, skip: bool | None) -> dict[str, Any]:
 async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: bool) -> int:
     schedules = await _selected_rows(cluster, args)
     word = "paused" if paused else "unpaused"
-    changed = [each for each in schedules if each.paused is not paused]
-    for each in schedules:
-        if each.paused is paused:
+    changed = [schedule for schedule in schedules if schedule.paused is not paused]
+    for schedule in schedules:
+        if schedule.paused is paused:
             kept = "" if args.skip_immediately is None else "; spec.skipImmediately is unchanged"
-            print(f"Schedule {each.key.name} is already {word}, skip{kept}", file=sys.stderr)
-    requests = [_request(each, paused=paused, skip=args.skip_immediately) for each in changed]
+            print(f"Schedule {schedule.key.name} is already {word}, skip{kept}", file=sys.stderr)
+    requests = [_request(row, paused=paused, skip=args.skip_immediately) for row in changed]
     hint_who_manages(changed)
     if args.dry_run == CLIENT:
         print(shown(requests, args.output))
@@ -76,7 +76,7 @@ def _request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Reque
 
 
 async def _hint_who_fires(cluster: Cluster, args: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
-    for namespace in sorted({each.key.namespace for each in schedules}):
+    for namespace in sorted({schedule.key.namespace for schedule in schedules}):
         try:
             run_by = await read_controllers(cluster, namespace, args, now())
         except CommandError as error:  # the change is done, whichever controller fires
@@ -92,25 +92,25 @@ async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
     schedules = await _selected_rows(cluster, args)
     hint_who_manages(schedules)
     if args.dry_run == CLIENT:
-        print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], args.output))
+        print(shown([Request("DELETE", velero.SCHEDULE, schedule.key) for schedule in schedules], args.output))
         return 0
     if schedules and not (args.confirm or args.dry_run):
-        confirm_deletion(f"Schedule {each.key}" for each in schedules)
-    for each in schedules:
-        await cluster.delete(velero.SCHEDULE, each.key, each.uid, dry_run=bool(args.dry_run))
+        confirm_deletion(f"Schedule {schedule.key}" for schedule in schedules)
+    for schedule in schedules:
+        await cluster.delete(velero.SCHEDULE, schedule.key, schedule.uid, dry_run=bool(args.dry_run))
         kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
-        gone = {**kind, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
-        tried = f"Schedule {each.key.name} would be deleted (server dry run)"
-        _report(args, gone, tried if args.dry_run else f"Schedule deleted: {each.key.name}")
-        if each.owns_backups and not args.dry_run:
-            hint(f"useOwnerReferencesInBackup: the Backups of {each.key.name} are deleted with it")
+        gone = {**kind, "metadata": {"name": schedule.key.name, "namespace": schedule.key.namespace}}
+        tried = f"Schedule {schedule.key.name} would be deleted (server dry run)"
+        _report(args, gone, tried if args.dry_run else f"Schedule deleted: {schedule.key.name}")
+        if schedule.owns_backups and not args.dry_run:
+            hint(f"useOwnerReferencesInBackup: the Backups of {schedule.key.name} are deleted with it")
     return 0
 
 
 async def _selected_rows(cluster: Cluster, args: argparse.Namespace) -> list[ScheduleRow]:
     if not (args.names or args.selector or args.all):
         raise CommandError("no Schedule is specified", "specify names, -l SELECTOR or --all")
-    schedules = [row_of(each) for each in await selected_schedules(cluster, args)]
+    schedules = [row_of(schedule) for schedule in await selected_schedules(cluster, args)]
     if not schedules:
         print("No schedules found", file=sys.stderr)
     return schedules

@@ -47,7 +47,8 @@ def create(args: argparse.Namespace) -> int:
 
 def _check_offline(args: argparse.Namespace) -> None:
     """Check the expression without a cluster; where the two dialects differ, print a hint."""
-    zone, instant = settings_of(args).zone, now()
+    zone = settings_of(args).zone
+    instant = now()
     dialect = Dialect(args.velero_dialect) if args.velero_dialect else None
     if dialect is None and diff_dialects(args.schedule, zone, instant) is not None:
         hint(f"{_two_meanings(args.schedule)}: check it with foresail cron diff-dialects, or use --velero-dialect")
@@ -81,7 +82,8 @@ async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
 
 def first_run(evaluated: EvaluatedSchedule, instant: datetime) -> str:
     """Return when a new Schedule runs first, with the zone, spread and windows of its policy, or why it does not."""
-    because, first = evaluated.blocked_by, evaluated.verdict.starts
+    because = evaluated.blocked_by
+    first = evaluated.verdict.starts
     if because is not None:
         return f" It does not run: {because.message}"
     policy = f", by SchedulePolicy {evaluated.view.policy.name}" if evaluated.view.policy else ""
@@ -114,7 +116,7 @@ def _two_meanings(text: str) -> str:
 async def _check_locations(cluster: Cluster, args: argparse.Namespace, known: NamespaceSnapshot) -> None:
     name = args.storage_location
     if name and location_of(name, known.locations) is None:
-        there = ", ".join(sorted(each.key.name for each in known.locations)) or "none"
+        there = ", ".join(sorted(location.key.name for location in known.locations)) or "none"
         raise CommandError(f"BackupStorageLocation {args.namespace}/{name} does not exist", f"existing: {there}")
     for each in read_list(args.volume_snapshot_locations):
         await cluster.read(velero.VOLUME_SNAPSHOT_LOCATION, Key(args.namespace, each), msgspec.Raw)

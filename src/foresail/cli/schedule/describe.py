@@ -24,36 +24,39 @@ def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected Schedules."""
     evaluated, instant = read_selected(args)
     if evaluated:
-        print("\n\n\n".join(described(each, instant) for each in evaluated))
+        print("\n\n\n".join(described(schedule, instant) for schedule in evaluated))
         hint_who_fires(evaluated)
     return 0
 
 
-def described(each: EvaluatedSchedule, instant: datetime) -> str:
+def described(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return a Schedule in Velero's layout, with our part below it."""
-    text = aligned([*veleros_lines(each), "", *_our_lines(each, instant)])
-    name, phase = each.schedule.key.name, each.schedule.phase
+    text = aligned([*veleros_lines(schedule), "", *_our_lines(schedule, instant)])
+    name = schedule.schedule.key.name
+    phase = schedule.schedule.phase
     text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
     if phase in _COLOURS:
         text = text.replace(phase, painted(phase, _COLOURS[phase], sys.stdout), 1)
-    return f"{text}\n\n{_last_backups(each)}"
+    return f"{text}\n\n{_last_backups(schedule)}"
 
 
-def _our_lines(each: EvaluatedSchedule, instant: datetime) -> Iterator[str]:
-    schedule, because = each.schedule, each.blocked_by
-    yield f"Next Run:\t{next_run(each, instant)}"
-    yield f"Last Result:\t{last_result(each)}"
-    ignored = f" ({skip_not_applied().message})" if each.verdict.changes.observed.ignored else ""
+def _our_lines(evaluated: EvaluatedSchedule, instant: datetime) -> Iterator[str]:
+    schedule = evaluated.schedule
+    because = evaluated.blocked_by
+    yield f"Next Run:\t{next_run(evaluated, instant)}"
+    yield f"Last Result:\t{last_result(evaluated)}"
+    ignored = f" ({skip_not_applied().message})" if evaluated.verdict.changes.observed.ignored else ""
     yield f"Skip Immediately:\t{'<unset>' if schedule.skip is None else str(schedule.skip).lower()}{ignored}"
     yield f"Last Skipped:\t{go_time(schedule.last_skipped) if schedule.last_skipped else '<never>'}"
-    yield f"Waiting:\t{f'{because.reason}: {because.message}' if because else _would_wait(each)}"
-    if each.verdict.missed:
-        yield f"Missed:\t{runs(each.verdict.missed)} since {go_time(each.verdict.base)}; one late run at most follows"
-    yield f"Dialect:\t{dialect_of(each)}"
-    yield f"Policy:\t{each.view.policy.name if each.view.policy else '<none>'}"
-    if each.view.policy is not None and each.verdict.not_run is not None:
-        yield f"Not Run:\t{not_run(each.verdict.not_run, each.verdict.base).message}"
-    retained = each.verdict.retained
+    yield f"Waiting:\t{f'{because.reason}: {because.message}' if because else _would_wait(evaluated)}"
+    if evaluated.verdict.missed:
+        since = go_time(evaluated.verdict.base)
+        yield f"Missed:\t{runs(evaluated.verdict.missed)} since {since}; one late run at most follows"
+    yield f"Dialect:\t{dialect_of(evaluated)}"
+    yield f"Policy:\t{evaluated.view.policy.name if evaluated.view.policy else '<none>'}"
+    if evaluated.view.policy is not None and evaluated.verdict.not_run is not None:
+        yield f"Not Run:\t{not_run(evaluated.verdict.not_run, evaluated.verdict.base).message}"
+    retained = evaluated.verdict.retained
     if retained is not None:
         deletes = f"{len(retained.goes)} of {len(retained.kept)} Backups are deleted"
         problem = retained.blocked_by or retained.failed
@@ -64,16 +67,16 @@ def _our_lines(each: EvaluatedSchedule, instant: datetime) -> Iterator[str]:
         yield f"Managed By:\t{manager}"
 
 
-def _would_wait(each: EvaluatedSchedule) -> str:
-    because = each.blocks_next_run
+def _would_wait(schedule: EvaluatedSchedule) -> str:
+    because = schedule.blocks_next_run
     if because is None:
         return "<no>"
     return f"not yet; the next run would be blocked by {because.reason}: {because.message}"
 
 
-def dialect_of(each: EvaluatedSchedule) -> str:
+def dialect_of(schedule: EvaluatedSchedule) -> str:
     """Return by whose rules the expression is read."""
-    server = each.view.server
+    server = schedule.view.server
     if server.dialect is None:
         return "<unknown>: the version of Velero is unknown"
     if server.version == NOTED:
@@ -81,8 +84,8 @@ def dialect_of(each: EvaluatedSchedule) -> str:
     return f"{server.dialect.value} ({f'Velero {server.version}' if server.version else 'by --velero-dialect'})"
 
 
-def _last_backups(each: EvaluatedSchedule) -> str:
-    ours = [row for row in each.view.backups if row.is_of(each.schedule)]
+def _last_backups(schedule: EvaluatedSchedule) -> str:
+    ours = [row for row in schedule.view.backups if row.is_of(schedule.schedule)]
     if not ours:
         return "Last Backups:  <none>"
     newest = sorted(ours, key=lambda row: (row.created, row.key), reverse=True)[:_SHOWN]

@@ -17,8 +17,9 @@ from foresail.cli.output.words import in_words
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.refusals import WRITE_REFUSED
+from foresail.reporting import Because
 from foresail.schedules.observe import Turn
-from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.reasons import Reason
 from foresail.schedules.retries import Attempts
 from foresail.schedules.rules import BLOCKERS, concurrency_limit, skip_not_applied
 
@@ -34,47 +35,51 @@ _QUESTIONS = {
 def explain(args: argparse.Namespace) -> int:
     """Print the chain of rules for each selected Schedule."""
     evaluated, instant = read_selected(args)
-    if any(each.verdict.due for each in evaluated):  # a run that is due and not there may have been refused
+    if any(schedule.verdict.due for schedule in evaluated):  # a run that is due and not there may have been refused
         evaluated = on_cluster(args, lambda cluster: _with_refusals(cluster, evaluated, instant))
     if args.output != "table":
-        print(document([as_data(each, instant) for each in evaluated], args.output))
+        print(document([as_data(schedule, instant) for schedule in evaluated], args.output))
     elif evaluated:
-        print("\n\n".join(explained(each, instant) for each in evaluated))
+        print("\n\n".join(explained(schedule, instant) for schedule in evaluated))
     return 0
 
 
 async def _with_refusals(
     cluster: Cluster, evaluated: list[EvaluatedSchedule], instant: datetime
 ) -> list[EvaluatedSchedule]:
-    namespaces = {each.schedule.key.namespace for each in evaluated if each.verdict.due}
+    namespaces = {schedule.schedule.key.namespace for schedule in evaluated if schedule.verdict.due}
     refused: dict[str, RefusedWrite] = {}
     for namespace in namespaces:
         refused |= await refused_writes(cluster, SCHEDULE, namespace, instant)
-    return [replace(each, refused=refused.get(each.schedule.uid)) if each.verdict.due else each for each in evaluated]
+    return [
+        replace(schedule, refused=refused.get(schedule.schedule.uid)) if schedule.verdict.due else schedule
+        for schedule in evaluated
+    ]
 
 
-def explained(each: EvaluatedSchedule, instant: datetime) -> str:
+def explained(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return the chain as lines, with an arrow before the rule that holds the Schedule back."""
-    steps = chain_of(each, instant)
-    return "\n".join([f"Schedule {each.schedule.key}: {summary(each, instant)}", *lines(steps)])
+    steps = chain_of(schedule, instant)
+    return "\n".join([f"Schedule {schedule.schedule.key}: {summary(schedule, instant)}", *lines(steps)])
 
 
-def summary(each: EvaluatedSchedule, instant: datetime) -> str:
+def summary(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return in a sentence what becomes of it."""
-    because, verdict = each.blocked_by, each.verdict
+    because = schedule.blocked_by
+    verdict = schedule.verdict
     if because is not None:
         return f"blocked: {in_words(because.reason)}"
-    if each.refused is not None:
+    if schedule.refused is not None:
         return f"blocked: {in_words(WRITE_REFUSED)}"
     if verdict.due is not None:
-        idle = "" if each.operator else ", and Foresail's operator does not run"
+        idle = "" if schedule.operator else ", and Foresail's operator does not run"
         return f"the run of {stamp(verdict.due)} is due now{idle}"
     return f"the next run is at {moment(verdict.starts, instant)}" if verdict.starts else "no run is planned"
 
 
-def chain_of(each: EvaluatedSchedule, instant: datetime) -> list[Step]:
+def chain_of(schedule: EvaluatedSchedule, instant: datetime) -> list[Step]:
     """Return every rule with its answer; after the first no, rules answer for what would be."""
-    steps = list(_steps(each, instant))
+    steps = list(_steps(schedule, instant))
     first = next((place for place, step in enumerate(steps) if step.answer in STOPS), len(steps))
     return [
         step if place <= first or step.answer not in STOPS else Step(step.rule, LATER, step.because)
@@ -83,7 +88,8 @@ def chain_of(each: EvaluatedSchedule, instant: datetime) -> list[Step]:
 
 
 def _steps(evaluated: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
-    schedule, verdict = evaluated.schedule, evaluated.verdict
+    schedule = evaluated.schedule
+    verdict = evaluated.verdict
     yield Step("it is not being deleted", NO if schedule.is_terminating else YES)
     yield from _read_steps(evaluated)
     since = f"since {evaluated.paused_since}" if schedule.paused and evaluated.paused_since else ""
@@ -118,15 +124,17 @@ def _read_steps(evaluated: EvaluatedSchedule) -> Iterator[Step]:
     yield _step("its name fits in a label", too_long)
     unknown = blocked_by if blocked_by is not None and blocked_by.reason is Reason.DIALECT_UNKNOWN else None
     yield _step("Velero's cron dialect is known", unknown, dialect_of(evaluated))
-    rule, text = "its expression is valid and fires", repr(evaluated.schedule.text)
+    rule = "its expression is valid and fires"
+    text = repr(evaluated.schedule.text)
     if too_long is not None or unknown is not None:
         yield Step(rule, NOT_CHECKED, text)
     else:
         yield _step(rule, refused, text)
 
 
-def _due(each: EvaluatedSchedule, instant: datetime) -> Step:
-    verdict, rule = each.verdict, "a run is due"
+def _due(schedule: EvaluatedSchedule, instant: datetime) -> Step:
+    verdict = schedule.verdict
+    rule = "a run is due"
     base = f"counted from {stamp(verdict.base)}"
     if verdict.due is not None:
         missed = f"; {runs(verdict.missed)} before it will not run" if verdict.missed else ""
@@ -138,15 +146,15 @@ def _due(each: EvaluatedSchedule, instant: datetime) -> Step:
     return Step(rule, NOT_CHECKED)
 
 
-def _attempts(found: Attempts, instant: datetime) -> Step:
-    if found.ended is not None:
-        because = found.ended.message
-    elif found.next_at is not None:
-        because = f"Backup {found.last.key.name} is {found.last.phase}; the next attempt is at"
-        because = f"{because} {moment(found.next_at, instant)}"
+def _attempts(attempts: Attempts, instant: datetime) -> Step:
+    if attempts.ended is not None:
+        because = attempts.ended.message
+    elif attempts.next_at is not None:
+        because = f"Backup {attempts.last.key.name} is {attempts.last.phase}; the next attempt is at"
+        because = f"{because} {moment(attempts.next_at, instant)}"
     else:
-        because = f"Backup {found.last.key.name} is {found.last.phase or 'New'}"
-    return Step("a failed run is repeated", YES, f"{found.shown} attempts made at {stamp(found.slot)}; {because}")
+        because = f"Backup {attempts.last.key.name} is {attempts.last.phase or 'New'}"
+    return Step("a failed run is repeated", YES, f"{attempts.shown} attempts made at {stamp(attempts.slot)}; {because}")
 
 
 def moved(slot: datetime | None, starts: datetime | None) -> str:
@@ -156,42 +164,44 @@ def moved(slot: datetime | None, starts: datetime | None) -> str:
     return f" (slot {stamp(slot)}, moved by its policy to {stamp(starts)})"
 
 
-def _skip(each: EvaluatedSchedule) -> str:
-    schedule = each.schedule
+def _skip(evaluated_schedule: EvaluatedSchedule) -> str:
+    schedule = evaluated_schedule.schedule
     field = "unset" if schedule.skip is None else str(schedule.skip).lower()
-    applied = "; it is applied now, and earlier runs are skipped" if each.verdict.skipped else ""
-    if each.verdict.changes.observed.ignored:
+    applied = "; it is applied now, and earlier runs are skipped" if evaluated_schedule.verdict.skipped else ""
+    if evaluated_schedule.verdict.changes.observed.ignored:
         applied = f"; {skip_not_applied().message}"
     last = f"; last skipped {stamp(schedule.last_skipped)}" if schedule.last_skipped else ""
     return f"skipImmediately is {field}{applied}{last}"
 
 
-def as_data(each: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
+def as_data(schedule: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
     """Return the chain and what follows from it, for programs."""
-    verdict, because, blocks = each.verdict, each.blocked_by, each.blocks_next_run
+    verdict = schedule.verdict
+    because = schedule.blocked_by
+    blocks = schedule.blocks_next_run
     return {
-        "namespace": each.schedule.key.namespace,
-        "name": each.schedule.key.name,
+        "namespace": schedule.schedule.key.namespace,
+        "name": schedule.schedule.key.name,
         "nextRun": stamp(verdict.next_run) if verdict.next_run else None,
         "due": verdict.due is not None,
         "missed": verdict.missed,
         "attempts": _as_attempts(verdict.attempts),
-        "reason": because.reason.value if because else WRITE_REFUSED if each.refused else None,
-        "message": because.message if because else each.refused.message if each.refused else None,
+        "reason": because.reason.value if because else WRITE_REFUSED if schedule.refused else None,
+        "message": because.message if because else schedule.refused.message if schedule.refused else None,
         "nextRunBlockedBy": {"reason": blocks.reason.value, "message": blocks.message} if blocks else None,
-        "rules": [_as_rule(step) for step in chain_of(each, instant)],
+        "rules": [_as_rule(step) for step in chain_of(schedule, instant)],
     }
 
 
-def _as_attempts(found: Attempts | None) -> dict[str, Any] | None:
-    if found is None:
+def _as_attempts(attempts: Attempts | None) -> dict[str, Any] | None:
+    if attempts is None:
         return None
     return {
-        "slot": stamp(found.slot),
-        "made": found.made,
-        "allowed": found.allowed,
-        "next": stamp(found.next_at) if found.next_at else None,
-        "endedBecause": found.ended.message if found.ended else None,
+        "slot": stamp(attempts.slot),
+        "made": attempts.made,
+        "allowed": attempts.allowed,
+        "next": stamp(attempts.next_at) if attempts.next_at else None,
+        "endedBecause": attempts.ended.message if attempts.ended else None,
     }
 
 

@@ -50,7 +50,7 @@ def schedule_table(
 ) -> str:
     """Return the table that the options ask for; the short one fits the width."""
     wide = args.output == "wide"
-    columns = [label for each in args.label_columns for label in each.split(",")]
+    columns = [label for column in args.label_columns for label in column.split(",")]
     header = [
         *(("NAMESPACE",) if args.all_namespaces else ()),
         *((*VELERO, *_WIDE) if wide else _SHORT),
@@ -58,12 +58,12 @@ def schedule_table(
         *(("LABELS",) if args.show_labels else ()),
     ]
     rows = []
-    for each in evaluated:
-        labels = each.schedule.labels
+    for schedule in evaluated:
+        labels = schedule.schedule.labels
         rows.append(
             [
-                *((each.schedule.key.namespace,) if args.all_namespaces else ()),
-                *(wide_cells(each, instant) if wide else short_cells(each, instant)),
+                *((schedule.schedule.key.namespace,) if args.all_namespaces else ()),
+                *(wide_cells(schedule, instant) if wide else short_cells(schedule, instant)),
                 *(labels.get(label, "<none>") for label in columns),
                 *((",".join(f"{name}={value}" for name, value in sorted(labels.items())) or "<none>",))
                 * args.show_labels,
@@ -72,11 +72,13 @@ def schedule_table(
     return table(header, rows) if wide else fitted(header, rows, width, _SHRINKS)
 
 
-def short_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
+def short_cells(evaluated_schedule: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     """Return the cells of the short table."""
-    schedule, due, upcoming = each.schedule, each.verdict.due_since, each.verdict.starts
-    problem = runner_problem(each, instant)
-    ended = last_ended(each.view)
+    schedule = evaluated_schedule.schedule
+    due = evaluated_schedule.verdict.due_since
+    upcoming = evaluated_schedule.verdict.starts
+    problem = runner_problem(evaluated_schedule, instant)
+    ended = last_ended(evaluated_schedule.view)
     age = ago(schedule.last_backup, instant) if schedule.last_backup else ""
     last = " ".join(filter(None, (ended.phase if ended else "", age))) or "n/a"
     if due is not None:
@@ -84,29 +86,31 @@ def short_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     else:
         is_run = problem is None or problem[0] is not Reason.NOBODY_RUNS
         following = f"in {short(upcoming - instant)}" if upcoming and is_run else "n/a"
-    return schedule.key.name, schedule.text, last, following, why(each, instant, in_full=False)
+    return schedule.key.name, schedule.text, last, following, why(evaluated_schedule, instant, in_full=False)
 
 
-def wide_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
+def wide_cells(schedule: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     """Return the cells of the wide table: Velero's columns, then ours."""
-    skip, location = each.schedule.skip, each.view.location
+    skip = schedule.schedule.skip
+    location = schedule.view.location
     return (
-        *veleros_cells(each, instant),
-        next_run(each, instant),
-        last_result(each),
-        each.schedule.location or (location.key.name if location else "<none>"),
+        *veleros_cells(schedule, instant),
+        next_run(schedule, instant),
+        last_result(schedule),
+        schedule.schedule.location or (location.key.name if location else "<none>"),
         "<unset>" if skip is None else str(skip).lower(),
-        ago(each.schedule.last_skipped, instant),
-        each.view.policy.name if each.view.policy else "<none>",
-        attempts(each, instant),
-        objective(each, instant),
-        why(each, instant, in_full=True),
+        ago(schedule.schedule.last_skipped, instant),
+        schedule.view.policy.name if schedule.view.policy else "<none>",
+        attempts(schedule, instant),
+        objective(schedule, instant),
+        why(schedule, instant, in_full=True),
     )
 
 
-def veleros_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
+def veleros_cells(evaluated_schedule: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     """Return the cells of Velero's own columns."""
-    schedule, template = each.schedule, each.spec.get("template") or {}
+    schedule = evaluated_schedule.schedule
+    template = evaluated_schedule.spec.get("template") or {}
     return (
         schedule.key.name,
         schedule.phase or "New",
@@ -119,22 +123,22 @@ def veleros_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]
     )
 
 
-def next_run(each: EvaluatedSchedule, instant: datetime) -> str:
+def next_run(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return when it runs next, or since when a blocked run is due."""
-    problem = runner_problem(each, instant)
-    is_run = problem is None or problem[0] is not Reason.NOBODY_RUNS or each.verdict.due_since is not None
-    return moment(each.verdict.next_run, instant) if each.verdict.next_run and is_run else "n/a"
+    problem = runner_problem(schedule, instant)
+    is_run = problem is None or problem[0] is not Reason.NOBODY_RUNS or schedule.verdict.due_since is not None
+    return moment(schedule.verdict.next_run, instant) if schedule.verdict.next_run and is_run else "n/a"
 
 
-def last_result(each: EvaluatedSchedule) -> str:
+def last_result(schedule: EvaluatedSchedule) -> str:
     """Return how the last run that has ended did so."""
-    last = last_ended(each.view)
+    last = last_ended(schedule.view)
     return last.phase if last is not None else "n/a"
 
 
-def attempts(each: EvaluatedSchedule, instant: datetime) -> str:
+def attempts(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return how many attempts the last slot took, and when another one follows."""
-    found = each.verdict.attempts
+    found = schedule.verdict.attempts
     if found is None:
         return "n/a"
     if found.next_at is None:
@@ -142,23 +146,26 @@ def attempts(each: EvaluatedSchedule, instant: datetime) -> str:
     return f"{found.shown}, next {moment(found.next_at, instant)}"
 
 
-def objective(each: EvaluatedSchedule, instant: datetime) -> str:
+def objective(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return the age of the newest good Backup beside the one that is acceptable."""
-    rpo = rpo_of(each.view.policy)
+    rpo = rpo_of(schedule.view.policy)
     if rpo is None:
         return "n/a"
-    age = instant - good_since(each.view)
+    age = instant - good_since(schedule.view)
     return f"{short(age)} of {short(rpo)}{', exceeded' if age > rpo else ''}"
 
 
-def why(each: EvaluatedSchedule, instant: datetime, *, in_full: bool) -> str:
+def why(schedule: EvaluatedSchedule, instant: datetime, *, in_full: bool) -> str:
     """Return why it waits, why nothing runs it, or what would block its next run: a word, or that and a sentence."""
-    if each.blocked_by is not None:
-        reason, message = each.blocked_by.reason.value, each.blocked_by.message
-    elif (problem := runner_problem(each, instant)) is not None:
-        reason, message = problem[0].value, problem[1]
-    elif each.blocks_next_run is not None:
-        reason, message = each.blocks_next_run.reason.value, each.blocks_next_run.message
+    if schedule.blocked_by is not None:
+        reason = schedule.blocked_by.reason.value
+        message = schedule.blocked_by.message
+    elif (problem := runner_problem(schedule, instant)) is not None:
+        reason = problem[0].value
+        message = problem[1]
+    elif schedule.blocks_next_run is not None:
+        reason = schedule.blocks_next_run.reason.value
+        message = schedule.blocks_next_run.message
     else:
         return ""
     return f"{reason}: {message}" if in_full else reason

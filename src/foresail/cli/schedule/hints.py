@@ -14,21 +14,21 @@ def manager_of(schedule: ScheduleRow) -> str:
     """Return the tool that manages a Schedule; empty if none is known."""
     key = schedule.key
     metadata = ManagedMetadata(key.name, key.namespace, labels=schedule.labels, annotations=schedule.annotations)
-    found = managing_tool(metadata)
-    return str(found) if found is not None else schedule.labels.get(_MANAGED, "")
+    tool = managing_tool(metadata)
+    return str(tool) if tool is not None else schedule.labels.get(_MANAGED, "")
 
 
 def hint_who_manages(schedules: Iterable[ScheduleRow]) -> None:
     """Print a hint for each Schedule whose manager will undo a change."""
-    for each in schedules:
-        manager = manager_of(each)
+    for schedule in schedules:
+        manager = manager_of(schedule)
         if manager:
-            hint(f"Schedule {each.key} is managed by {manager}, which will undo this change; make the change there")
+            hint(f"Schedule {schedule.key} is managed by {manager}, which will undo this change; make the change there")
 
 
 def hint_who_fires(evaluated: Iterable[EvaluatedSchedule]) -> None:
     """Print a hint for each namespace in which Foresail's operator is not the only one to fire Schedules."""
-    spaces = {each.schedule.key.namespace: each for each in evaluated}
+    spaces = {schedule.schedule.key.namespace: schedule for schedule in evaluated}
     for namespace, each in sorted(spaces.items()):
         text = who_fires(
             namespace, has_schedule_controller=each.view.server.has_schedule_controller, operator=each.operator

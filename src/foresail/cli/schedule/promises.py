@@ -35,7 +35,8 @@ def _missed_objectives(fates: Fates, zone: str) -> Iterator[str]:
             starts.setdefault(str(each.schedule.key), []).append(fate.at)
     for name, times in sorted(starts.items()):
         policy = schedules[name].view.policy
-        rpo, ordered = rpo_of(policy), sorted(times)
+        rpo = rpo_of(policy)
+        ordered = sorted(times)
         pairs = list(pairwise(ordered))
         if policy is None or rpo is None or not pairs:
             continue

@@ -17,9 +17,9 @@ from foresail.cli.output.requests import Request, shown
 from foresail.cli.output.table import table
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.deletion import MOST_APPROVED, approval
+from foresail.reporting import Because
 from foresail.retention import Rule
 from foresail.schedules.observe import BackupRow
-from foresail.schedules.reasons import Because
 from foresail.schedules.retention import Retained, asked_for, lifetime, why_not_counted
 
 
@@ -33,44 +33,45 @@ def retention(args: argparse.Namespace) -> int:
     if args.undo:
         return on_cluster(args, lambda cluster: _undo(cluster, args, evaluated))
     if args.output != "table":
-        print(document([as_data(each) for each in evaluated], args.output))
+        print(document([as_data(schedule) for schedule in evaluated], args.output))
     elif evaluated:
-        print("\n\n".join(listed(each, instant) for each in evaluated))
+        print("\n\n".join(listed(schedule, instant) for schedule in evaluated))
     return 0
 
 
-def listed(each: EvaluatedSchedule, instant: datetime) -> str:
+def listed(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return what becomes of the Backups of a Schedule, the newest first."""
-    retained, name = each.verdict.retained, each.schedule.key
+    retained = schedule.verdict.retained
+    name = schedule.schedule.key
     if retained is None:
         return f"Schedule {name}: no SchedulePolicy with retention applies; Backups stay until their ttl ends."
     rows = [
-        (row.key.name, _started(row), row.phase or "New", _fate(each, row, retained, instant))
-        for row in _newest_first(each)
+        (row.key.name, _started(row), row.phase or "New", _fate(schedule, row, retained, instant))
+        for row in _newest_first(schedule)
     ]
-    lines = [f"Schedule {name}: {_summary(each, retained)}"]
+    lines = [f"Schedule {name}: {_summary(schedule, retained)}"]
     if rows:
         lines.append(table(("BACKUP", "STARTED", "PHASE", "RETENTION"), rows))
     problems = (retained.blocked_by, retained.failed)
     lines += [f"{problem.reason}: {problem.message}" for problem in problems if problem is not None]
     if retained.list_digest:
         lines.append(f"To approve this list: foresail schedule retention {name.name} --approve {retained.list_digest}")
-    early = [row for row in _newest_first(each) if _extended(each, row, retained) is not None]
+    early = [row for row in _newest_first(schedule) if _extended(schedule, row, retained) is not None]
     if early:
         text = f"Velero deletes {len(early)} by their ttl while a rule would keep them. To let the rules decide:"
         lines.append(f"{text} foresail schedule retention {name.name} -n {name.namespace} --extend")
     return "\n".join(lines)
 
 
-def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
+def as_data(schedule: EvaluatedSchedule) -> dict[str, Any]:
     """Return the same for programs."""
-    retained = each.verdict.retained
-    found: dict[str, Any] = {"namespace": each.schedule.key.namespace, "name": each.schedule.key.name}
+    retained = schedule.verdict.retained
+    item: dict[str, Any] = {"namespace": schedule.schedule.key.namespace, "name": schedule.schedule.key.name}
     if retained is None:
-        return {**found, "policy": None, "backups": []}
+        return {**item, "policy": None, "backups": []}
     return {
-        **found,
-        "policy": each.view.policy.name if each.view.policy else None,
+        **item,
+        "policy": schedule.view.policy.name if schedule.view.policy else None,
         "approved": not retained.decision.asks,
         "list": retained.list_digest or None,
         "blockedBy": _as_data(retained.blocked_by),
@@ -85,15 +86,15 @@ def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
                 "deleteAfter": stamp(row.delete_after) if row.delete_after is not None else None,
                 "counts": row.key.name in retained.kept,
                 "expires": stamp(row.expires) if row.expires is not None else None,
-                "expiresBeforeRules": _extended(each, row, retained) is not None,
+                "expiresBeforeRules": _extended(schedule, row, retained) is not None,
             }
-            for row in _newest_first(each)
+            for row in _newest_first(schedule)
         ],
     }
 
 
-def _summary(each: EvaluatedSchedule, retained: Retained) -> str:
-    policy = each.view.policy.name if each.view.policy else ""
+def _summary(schedule: EvaluatedSchedule, retained: Retained) -> str:
+    policy = schedule.view.policy.name if schedule.view.policy else ""
     kept = len(retained.kept) - len(retained.goes)
     return f"SchedulePolicy {policy} keeps {kept} and deletes {len(retained.deletes)} Backups"
 
@@ -102,26 +103,29 @@ def _as_data(because: Because | None) -> dict[str, str] | None:
     return {"reason": because.reason.value, "message": because.message} if because is not None else None
 
 
-def _newest_first(each: EvaluatedSchedule) -> list[BackupRow]:
-    return sorted(each.view.backups, key=lambda row: (row.slot or row.created, row.key), reverse=True)
+def _newest_first(schedule: EvaluatedSchedule) -> list[BackupRow]:
+    return sorted(schedule.view.backups, key=lambda row: (row.slot or row.created, row.key), reverse=True)
 
 
 def _started(row: BackupRow) -> str:
     return stamp(row.slot or row.created)
 
 
-def _extended(each: EvaluatedSchedule, row: BackupRow, retained: Retained) -> datetime | None:
+def _extended(schedule: EvaluatedSchedule, row: BackupRow, retained: Retained) -> datetime | None:
     """Return the expiration that a Backup which a rule keeps would get today; None if its own is late enough."""
-    slot, upcoming, name = row.slot or row.created, each.verdict.upcoming, row.key.name
+    slot = row.slot or row.created
+    upcoming = schedule.verdict.upcoming
+    name = row.key.name
     if row.expires is None or not row.is_terminal or name not in retained.kept or name in retained.deletes:
         return None
-    given = lifetime(each.view, slot, upcoming if upcoming is not None else slot)
+    given = lifetime(schedule.view, slot, upcoming if upcoming is not None else slot)
     # The ttl of a new Backup is twice the longest time that the rules keep it.
     return slot + given if given is not None and row.expires < slot + given / 2 else None
 
 
-def _fate(each: EvaluatedSchedule, row: BackupRow, retained: Retained, instant: datetime) -> str:
-    name, deletes = row.key.name, retained.deletes
+def _fate(schedule: EvaluatedSchedule, row: BackupRow, retained: Retained, instant: datetime) -> str:
+    name = row.key.name
+    deletes = retained.deletes
     if name in retained.decision.asks:
         return f"waits for approval: {deletes[name]}"
     if name in deletes and row.delete_after is not None and row.delete_after > instant:
@@ -131,18 +135,18 @@ def _fate(each: EvaluatedSchedule, row: BackupRow, retained: Retained, instant: 
     if name in retained.deleting:
         return "not counted: Velero has begun to delete it"
     if name not in retained.kept:
-        return f"not counted: {why_not_counted(row, each.view, instant)}"
+        return f"not counted: {why_not_counted(row, schedule.view, instant)}"
     kept = f"kept: {', '.join(rule.value for rule in retained.kept[name] if rule is not Rule.NO_RULE)}"
-    expires = row.expires if _extended(each, row, retained) is not None else None
+    expires = row.expires if _extended(schedule, row, retained) is not None else None
     return f"{kept}; but Velero deletes it on {stamp(expires)}" if expires is not None else kept
 
 
 async def _extend(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
     """Give the Backups that rules keep the expiration that new ones get; Velero reads it from the object."""
-    for each in evaluated:
-        retained = each.verdict.retained
-        rows = _newest_first(each) if retained is not None else []
-        late = [(row, until) for row in rows if retained and (until := _extended(each, row, retained)) is not None]
+    for schedule in evaluated:
+        retained = schedule.verdict.retained
+        rows = _newest_first(schedule) if retained is not None else []
+        late = [(row, until) for row in rows if retained and (until := _extended(schedule, row, retained)) is not None]
         requests = [
             Request("PATCH", velero.BACKUP, row.key, {"status": {"expiration": stamp(until)}}) for row, until in late
         ]
@@ -152,20 +156,21 @@ async def _extend(cluster: Cluster, args: argparse.Namespace, evaluated: list[Ev
         for request in requests:
             await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
         done = "would be extended (server dry run)" if args.dry_run else "extended"
-        print(f"Schedule {each.schedule.key.name}: expiration of {len(late)} Backups {done}", file=sys.stderr)
+        print(f"Schedule {schedule.schedule.key.name}: expiration of {len(late)} Backups {done}", file=sys.stderr)
     return 0
 
 
 async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
-    for each in evaluated:
-        retained, key = each.verdict.retained, each.schedule.key
+    for schedule in evaluated:
+        retained = schedule.verdict.retained
+        key = schedule.schedule.key
         if retained is None or not retained.decision.asks:
             print(f"Schedule {key.name}: nothing to approve", file=sys.stderr)
             continue
         if retained.list_digest != args.approve:
             problem = f"Schedule {key.name}: the list {args.approve} is not the one that waits for approval now"
             raise CommandError(problem, f"look at the new one: foresail schedule retention {key.name}")
-        listed = asked_for(each.view.backups, retained)
+        listed = asked_for(schedule.view.backups, retained)
         body = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed)}}}
         if args.dry_run == CLIENT:
             print(shown([Request("PATCH", velero.SCHEDULE, key, body)], args.output))
@@ -173,7 +178,7 @@ async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[E
         await cluster.merge(velero.SCHEDULE, key, body, dry_run=bool(args.dry_run))
         done = "would be approved (server dry run)" if args.dry_run else "approved"
         print(f"Schedule {key.name}: deletion of {min(len(listed), MOST_APPROVED)} Backups {done}", file=sys.stderr)
-        if not each.operator and not args.dry_run:
+        if not schedule.operator and not args.dry_run:
             hint("Foresail's operator does not run, so nothing is deleted")
     return 0
 
@@ -182,8 +187,8 @@ async def _undo(cluster: Cluster, args: argparse.Namespace, evaluated: list[Eval
     """Pin the marked Backups and remove their marks: without the pin, the rules would mark them again."""
     requests = [
         Request("PATCH", velero.BACKUP, row.key, {"metadata": {"annotations": KEPT}})
-        for each in evaluated
-        for row in each.view.backups
+        for schedule in evaluated
+        for row in schedule.view.backups
         if row.delete_after is not None and row.phase != velero.DELETING
     ]
     if args.dry_run == CLIENT:

@@ -97,8 +97,8 @@ def report_result(backup: Key, status: Status) -> int:
 
 async def _hint_if_busy(cluster: Cluster, schedule: ScheduleRow, instant: datetime) -> None:
     label = f"{velero.SCHEDULE_LABEL}={schedule.key.name}"
-    for each in await cluster.listed(velero.BACKUP, schedule.key.namespace, label):
-        row = backup_row(msgspec.json.decode(each, type=velero.Backup))
+    for raw in await cluster.listed(velero.BACKUP, schedule.key.namespace, label):
+        row = backup_row(msgspec.json.decode(raw, type=velero.Backup))
         if is_unfinished(row, schedule, instant):
             hint(f"Backup {row.key} of this Schedule is {row.phase or 'New'}: Velero may queue the new one")
             return

@@ -7,37 +7,38 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.proof.reasons import OVERDUE, Reason
 
 
-def runner_problem(each: EvaluatedSchedule, now: datetime) -> tuple[Reason, str] | None:
+def runner_problem(schedule: EvaluatedSchedule, now: datetime) -> tuple[Reason, str] | None:
     """Return why nothing runs a Schedule, or why that is unknown; None if something does."""
     causes = (
-        (Reason.VELERO_NOT_READY, velero_down(each)),
-        (Reason.NOBODY_RUNS, nobody_runs(each, now)),
-        (Reason.RUNNER_UNKNOWN, runner_unknown(each)),
+        (Reason.VELERO_NOT_READY, velero_down(schedule)),
+        (Reason.NOBODY_RUNS, nobody_runs(schedule, now)),
+        (Reason.RUNNER_UNKNOWN, runner_unknown(schedule)),
     )
     return next(((reason, text) for reason, text in causes if text), None)
 
 
-def velero_down(each: EvaluatedSchedule) -> str:
+def velero_down(schedule: EvaluatedSchedule) -> str:
     """Return why no pod of Velero can run it; empty if one can."""
-    return each.known.velero.problem if each.known is not None else ""
+    return schedule.known.velero.problem if schedule.known is not None else ""
 
 
-def runner_unknown(each: EvaluatedSchedule) -> str:
+def runner_unknown(schedule: EvaluatedSchedule) -> str:
     """Return why it is unknown whether anything runs it; empty if that is known."""
-    return "" if each.view.server.is_recognised else "no Deployment or pod is recognised as a Velero server"
+    return "" if schedule.view.server.is_recognised else "no Deployment or pod is recognised as a Velero server"
 
 
-def nobody_runs(each: EvaluatedSchedule, now: datetime) -> str:
+def nobody_runs(schedule: EvaluatedSchedule, now: datetime) -> str:
     """Return that neither Velero nor the operator runs it, or that a run which nothing blocks has not started."""
-    if not (each.operator or each.view.server.runs_schedules):
+    if not (schedule.operator or schedule.view.server.runs_schedules):
         return "both Velero's schedule controller and the operator are off"
-    verdict, since = each.verdict, each.verdict.due_since
-    is_blocked = verdict.blocked_by is not None or verdict.is_settling or each.schedule.paused
-    if since is None or is_blocked or is_without_its_policy(each) or now - since <= OVERDUE:
+    verdict = schedule.verdict
+    since = schedule.verdict.due_since
+    is_blocked = verdict.blocked_by is not None or verdict.is_settling or schedule.schedule.paused
+    if since is None or is_blocked or is_without_its_policy(schedule) or now - since <= OVERDUE:
         return ""
     return f"its run of {stamp(since)} did not start, so whoever should run it does not work"
 
 
-def is_without_its_policy(each: EvaluatedSchedule) -> bool:
+def is_without_its_policy(schedule: EvaluatedSchedule) -> bool:
     """Whether Velero runs a Schedule that has a SchedulePolicy, to which Velero pays no heed."""
-    return each.view.policy is not None and not each.operator
+    return schedule.view.policy is not None and not schedule.operator

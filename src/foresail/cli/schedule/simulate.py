@@ -34,7 +34,9 @@ def simulate(args: argparse.Namespace) -> int:
     given = policies_of(args.policy, documents(args.policy)) if args.policy else None
     evaluated, instant = read_selected(args)
     if given is not None:
-        return _compare(args, (span, takes), evaluated, [under(each, given, instant) for each in evaluated], instant)
+        return _compare(
+            args, (span, takes), evaluated, [under(schedule, given, instant) for schedule in evaluated], instant
+        )
     fates = fates_of(evaluated, instant, span, takes)
     if args.output == "table":
         print(table(_SUMMARY, summary_rows(fates, args.zone)))
@@ -52,7 +54,7 @@ def fates_of(
     evaluated: Sequence[EvaluatedSchedule], instant: datetime, span: Span, takes: timedelta
 ) -> list[tuple[Fate, EvaluatedSchedule]]:
     """Return what becomes of every slot of some Schedules, in order."""
-    found = simulated_together([each.view for each in evaluated], instant, span, takes)
+    found = simulated_together([schedule.view for schedule in evaluated], instant, span, takes)
     return sorted(
         ((fate, each) for each, fates in zip(evaluated, found, strict=True) for fate in fates),
         key=lambda pair: (pair[0].slot, pair[1].schedule.key),
@@ -125,11 +127,11 @@ def outcome(fate: Fate, zone: str) -> str:
     return f"{fate.outcome}: {fate.because}" if fate.because else fate.outcome.value
 
 
-def _as_data(fate: Fate, each: EvaluatedSchedule) -> dict[str, Any]:
+def _as_data(fate: Fate, schedule: EvaluatedSchedule) -> dict[str, Any]:
     return {
         "slot": stamp(fate.slot),
-        "namespace": each.schedule.key.namespace,
-        "name": each.schedule.key.name,
+        "namespace": schedule.schedule.key.namespace,
+        "name": schedule.schedule.key.name,
         "outcome": fate.outcome.value,
         "at": stamp(fate.at) if fate.at else None,
         "because": fate.because or None,
@@ -137,10 +139,10 @@ def _as_data(fate: Fate, each: EvaluatedSchedule) -> dict[str, Any]:
 
 
 def _print_assumptions(evaluated: Sequence[EvaluatedSchedule], takes: timedelta) -> None:
-    for each in evaluated:
-        because = each.verdict.refused
+    for schedule in evaluated:
+        because = schedule.verdict.refused
         if because is not None:
-            hint(f"Schedule {each.schedule.key} has no slots: {because.message}")
+            hint(f"Schedule {schedule.schedule.key} has no slots: {because.message}")
     length = "no time" if not takes else compact(takes)
     print(f"assumed: the cluster stays as it is, the operator runs, and each Backup takes {length}", file=sys.stderr)
     hint_who_fires(evaluated)

@@ -18,11 +18,12 @@ from foresail.api import velero
 from foresail.api.marks import OBSERVED
 from foresail.cron import Schedule, fires_after, outlook
 from foresail.plan import Key
+from foresail.reporting import Because
 from foresail.schedules.build import backup_name
 from foresail.schedules.decide import not_run
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, ScheduleView, Turn, is_unfinished
-from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.slots import base_of
 from foresail.schedules.status import patch_body
@@ -119,7 +120,9 @@ class _Played:
     def step(self, at: datetime, group: GroupView | None) -> None:
         """Ask the rules at an instant, and play back what they say."""
         self.next, self.turn, self.starts = None, None, False
-        cron, span, fates = self._cron, self._span, self.fates
+        cron = self._cron
+        span = self._span
+        fates = self.fates
         self.view = view = _at(self.view, at, self._takes, group)
         verdict = judge(view, at)
         if cron is None or verdict.refused is not None or view.schedule.is_terminating:
@@ -128,16 +131,17 @@ class _Played:
             fates += [Fate(slot, Outcome.PAUSED) for slot in span.slots(cron, verdict.base)]
             return
         fates += _skipped(view, verdict, cron, at, span)
-        slot, blocked_by = verdict.fires, verdict.blocked_by
+        slot = verdict.fires
+        blocked_by = verdict.blocked_by
         if blocked_by is not None and blocked_by.reason not in _PASSES:
             text = f"{blocked_by.reason}: {blocked_by.message}"
-            fates += [Fate(each, Outcome.HELD, because=text) for each in span.slots(cron, verdict.base)]
+            fates += [Fate(instant, Outcome.HELD, because=text) for instant in span.slots(cron, verdict.base)]
             return
         recorded = verdict.not_run
         if recorded is not None:
             text = not_run(recorded, verdict.base).reason.value
             end = recorded.last + timedelta(seconds=1)
-            fates += [Fate(each, Outcome.SKIPPED, because=text) for each in span.slots(cron, verdict.base, end)]
+            fates += [Fate(instant, Outcome.SKIPPED, because=text) for instant in span.slots(cron, verdict.base, end)]
             self.view = _recorded(view, verdict, None)
             self.step(at, group)  # a run that is due starts once this is recorded
             return
@@ -156,7 +160,8 @@ class _Played:
         view = msgspec.structs.replace(self.view, group=group)
         verdict = judge(view, max(self._now, self._span.until - timedelta(seconds=1)))
         if verdict.blocked_by is not None:
-            slots, because = list(self._span.slots(self._cron, verdict.base)), verdict.blocked_by.reason.value
+            slots = list(self._span.slots(self._cron, verdict.base))
+            because = verdict.blocked_by.reason.value
             self.fates += [Fate(slot, Outcome.MISSED) for slot in slots[:-1]]
             self.fates += [Fate(slot, Outcome.HELD, because=because) for slot in slots[-1:]]
 
@@ -168,15 +173,17 @@ class _Group:
         self._members, self._takes = members, takes
         self._view = members[0].view.group
         self._waiting: list[tuple[Turn, Key]] = []
-        self._by_key = {each.key: each for each in members}
-        own = [row for each in members for row in each.view.backups if is_unfinished(row, each.view.schedule, now)]
+        self._by_key = {member.key: member for member in members}
+        own = [
+            row for member in members for row in member.view.backups if is_unfinished(row, member.view.schedule, now)
+        ]
         others = set(self._view.unfinished if self._view is not None else ()) - simulated
         self._ends = [end_of(row, takes) for row in own] + [now + takes] * len(others)
         heapify(self._ends)
 
     def play(self, until: datetime, on_step: Callable[[], None]) -> None:
         """Let time pass from one instant at which something changes to the next."""
-        due = [(each.next, each.key) for each in self._members if each.next is not None]
+        due = [(member.next, member.key) for member in self._members if member.next is not None]
         heapify(due)
         while (at := self._next_change(due)) is not None and at < until:
             on_step()
@@ -188,8 +195,8 @@ class _Group:
                 moment, key = heappop(due)
                 if self._by_key[key].next == moment:  # else it was stepped meanwhile
                     self._step(self._by_key[key], at, due)
-        for each in self._members:
-            each.end(self._group_of(each))
+        for member in self._members:
+            member.end(self._group_of(member))
 
     def _next_change(self, due: list[tuple[datetime, Key]]) -> datetime | None:
         """Return when a run is due, or ends while another one waits; None if neither is to come."""
@@ -239,9 +246,9 @@ def _following(view: ScheduleView, verdict: Verdict, at: datetime, takes: timede
     """Return the next instant at which something may change, except in its group."""
     if verdict.is_settling:
         return at + timedelta(seconds=1)
-    ends = [end_of(each, takes) for each in view.backups if is_unfinished(each, view.schedule, at)]
+    ends = [end_of(backup, takes) for backup in view.backups if is_unfinished(backup, view.schedule, at)]
     moments = [*([verdict.wake_at] if verdict.wake_at else []), *(ends if verdict.blocked_by else [])]
-    return min((each for each in moments if each > at), default=None)
+    return min((moment for moment in moments if moment > at), default=None)
 
 
 def end_of(backup: BackupRow, takes: timedelta) -> datetime:
@@ -252,10 +259,10 @@ def end_of(backup: BackupRow, takes: timedelta) -> datetime:
 def _at(view: ScheduleView, at: datetime, takes: timedelta, group: GroupView | None) -> ScheduleView:
     """Return the view at an instant: Backups that have run long enough have ended."""
     backups = tuple(
-        msgspec.structs.replace(each, phase=velero.COMPLETED)
-        if not each.is_terminal and end_of(each, takes) <= at
-        else each
-        for each in view.backups
+        msgspec.structs.replace(backup, phase=velero.COMPLETED)
+        if not backup.is_terminal and end_of(backup, takes) <= at
+        else backup
+        for backup in view.backups
     )
     return msgspec.structs.replace(view, backups=backups, group=group)
 
@@ -273,13 +280,14 @@ def _fired(view: ScheduleView, slot: datetime, at: datetime) -> ScheduleView:
         completed=None,
         expires=None,
     )
-    running = tuple(each for each in view.backups if not each.is_terminal)
+    running = tuple(backup for backup in view.backups if not backup.is_terminal)
     return msgspec.structs.replace(view, backups=(*running, made))
 
 
 def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime | None) -> ScheduleView:
     """Return the view after the operator has updated the status."""
-    schedule, changes = view.schedule, verdict.changes
+    schedule = view.schedule
+    changes = verdict.changes
     return msgspec.structs.replace(
         view,
         schedule=msgspec.structs.replace(

@@ -34,6 +34,7 @@ from foresail.proof.velero_pods import (
     validates_every,
     velero_state,
 )
+from foresail.reporting import Because
 from foresail.schedules.groups import unfinished_of_groups, view_of
 from foresail.schedules.observe import (
     BackupRow,
@@ -52,7 +53,7 @@ from foresail.schedules.observe import (
     schedule_row,
 )
 from foresail.schedules.policies import policy_for, settings_under
-from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import deletion_name, unusable_deletion
 from foresail.schedules.rules import Verdict, judge, location_unavailable, velero_schedules
 from foresail.schedules.settings import Settings
@@ -188,22 +189,22 @@ async def _read_under(
         locations = tasks.begin(cluster.listed(velero.LOCATION, namespace))
         controllers = tasks.begin(read_controllers(cluster, namespace, args, instant))
         policies = await under
-        deletes = any(each.spec.retention for each in policies)
-        limits = any(each.spec.concurrency for each in policies)
+        deletes = any(policy.spec.retention for policy in policies)
+        limits = any(policy.spec.concurrency for policy in policies)
         deletions = tasks.begin(_listed_for(cluster, velero.DELETE_REQUEST, namespace, is_needed=deletes))
         restores = tasks.begin(_listed_for(cluster, velero.RESTORE, namespace, is_needed=deletes))
         schedules = tasks.begin(_listed_for(cluster, velero.SCHEDULE, namespace, is_needed=limits))
     run_by = controllers.result()
     zone = getattr(args, "velero_time_zone", None) or run_by.zone
     deletion_rows, unread = _deletion_rows(deletions.result())
-    rows = [backup_row(_backup.decode(each)) for each in listed.result()]
-    stores = [_location.decode(each) for each in locations.result()]
+    rows = [backup_row(_backup.decode(raw)) for raw in listed.result()]
+    stores = [_location.decode(raw) for raw in locations.result()]
     validation = last_validation(stores, validates_every(run_by.deployments))
     server_time = instant - (cluster.client.skew or timedelta())
     return NamespaceSnapshot(
         server=run_by.server,
         backups=backups_by_schedule(rows),
-        unfinished=unfinished_of_groups((row_of(each) for each in schedules.result()), rows, policies, instant),
+        unfinished=unfinished_of_groups((row_of(raw) for raw in schedules.result()), rows, policies, instant),
         locations=tuple(map(location_row, stores)),
         operator=run_by.operator,
         self_service=run_by.self_service,
@@ -211,7 +212,7 @@ async def _read_under(
         policies=policies,
         deletions=deletion_rows,
         unread_deletions=unread,
-        restores=tuple(restore_row(_restore.decode(each)) for each in restores.result()),
+        restores=tuple(restore_row(_restore.decode(raw)) for raw in restores.result()),
         velero=velero_state(server_pods(run_by.deployments), validation, server_time),
         deployments=run_by.deployments,
     )
@@ -221,15 +222,15 @@ async def _listed_for(cluster: Cluster, kind: Kind, namespace: str, *, is_needed
     return await cluster.listed(kind, namespace) if is_needed else []
 
 
-def _deletion_rows(found: Iterable[msgspec.Raw]) -> tuple[tuple[DeletionRow, ...], tuple[Unread, ...]]:
+def _deletion_rows(raws: Iterable[msgspec.Raw]) -> tuple[tuple[DeletionRow, ...], tuple[Unread, ...]]:
     """Return the rows of DeleteBackupRequests, and those that cannot be read."""
     rows: list[DeletionRow] = []
     unread: list[Unread] = []
-    for each in found:
+    for raw in raws:
         try:
-            rows.append(deletion_row(_deletion.decode(each)))
+            rows.append(deletion_row(_deletion.decode(raw)))
         except msgspec.ValidationError as error:
-            metadata = _any.decode(each)["metadata"]
+            metadata = _any.decode(raw)["metadata"]
             unread.append(Unread(Key(metadata["namespace"], metadata["name"]), str(error)))
     return tuple(rows), tuple(unread)
 
@@ -238,7 +239,7 @@ async def read_policies(cluster: Cluster, unread: list[str] | None = None) -> tu
     """Read the SchedulePolicies; say which are left out, and add to `unread` what is unknown without them."""
     missing = unread if unread is not None else []
     try:
-        found = await cluster.listed_if_known(SCHEDULE_POLICY)
+        items = await cluster.listed_if_known(SCHEDULE_POLICY)
     except UnreachableError:
         raise
     except CommandError as error:
@@ -246,11 +247,11 @@ async def read_policies(cluster: Cluster, unread: list[str] | None = None) -> tu
         missing.append(f"the objective that a SchedulePolicy may set: {error.problem}")
         return ()
     rows: list[PolicyRow] = []
-    for each in found:
+    for raw in items:
         try:
-            rows.append(policy_row(_policy.decode(each)))
+            rows.append(policy_row(_policy.decode(raw)))
         except msgspec.ValidationError as error:
-            name = _any.decode(each)["metadata"]["name"]
+            name = _any.decode(raw)["metadata"]["name"]
             hint(f"SchedulePolicy {name} is not considered, because it cannot be read: {error}")
             missing.append(f"the objective that SchedulePolicy {name} may set: it cannot be read")
     return tuple(rows)
@@ -296,12 +297,12 @@ async def _read_deployed(
     cluster: Cluster, namespace: str, args: argparse.Namespace
 ) -> tuple[VeleroServer, list[Operator], tuple[Deployment, ...]]:
     """Read Velero's server and the operators; pods only where no Deployment runs Velero."""
-    deployments = [_deployment.decode(each) for each in await cluster.listed(DEPLOYMENT, namespace)]
+    deployments = [_deployment.decode(raw) for raw in await cluster.listed(DEPLOYMENT, namespace)]
     rows = [row for row in map(deployment_row, deployments) if row is not None]
     flag = Dialect(args.velero_dialect) if getattr(args, "velero_dialect", None) else None
     pods = await _listed_if_allowed(cluster, POD, namespace, SERVER_PODS) if not rows else []
     operators = await _read_operators(cluster, deployments)
-    known = identify_server(rows, "", flag, pods=[pod_row(msgspec.json.decode(each, type=StartedPod)) for each in pods])
+    known = identify_server(rows, "", flag, pods=[pod_row(msgspec.json.decode(pod, type=StartedPod)) for pod in pods])
     return known, operators, tuple(deployments)
 
 
@@ -340,7 +341,7 @@ async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list
         problem = f"Schedule {names[0]}: names cannot be combined with -l, -A or --all"
         raise CommandError(problem, "specify either names or a selection")
     if names:
-        return await all_of(cluster.read(velero.SCHEDULE, Key(args.namespace, each), msgspec.Raw) for each in names)
+        return await all_of(cluster.read(velero.SCHEDULE, Key(args.namespace, name), msgspec.Raw) for name in names)
     namespace = "" if args.all_namespaces else args.namespace
     return await cluster.listed(velero.SCHEDULE, namespace, args.selector or "")
 
@@ -356,9 +357,7 @@ def read_selected(args: argparse.Namespace) -> tuple[list[EvaluatedSchedule], da
 
 def read_contents(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the selected Schedules as they are in the cluster; report if there are none."""
-    found = [
-        (row_of(each).key, _any.decode(each)) for each in on_cluster(args, lambda to: selected_schedules(to, args))
-    ]
+    found = [(row_of(raw).key, _any.decode(raw)) for raw in on_cluster(args, lambda to: selected_schedules(to, args))]
     if not found:
         _report_none(args)
     rows = found if args.names else sorted(found, key=lambda pair: pair[0])
@@ -378,7 +377,7 @@ async def evaluate_selected(cluster: Cluster, args: argparse.Namespace, instant:
         # The namespace is known before its Schedules are.
         early = [namespace] if namespace else []
         begun = {each: tasks.begin(_read_under(cluster, each, args, instant, policies)) for each in early}
-        found = [(row_of(each), _any.decode(each)) for each in await selected_schedules(cluster, args)]
+        found = [(row_of(schedule), _any.decode(schedule)) for schedule in await selected_schedules(cluster, args)]
         if not found:
             await tasks.cancel()
             return []
@@ -395,11 +394,11 @@ def evaluate(
     """Evaluate one Schedule in its namespace."""
     policy = policy_for(schedule.key.name, schedule.labels, known.policies)
     backups = known.backups.get(schedule.key.name, ())
-    names = {each.key.name for each in backups}
-    read = {each.backup for each in known.restores}
-    from_schedule = any(each.schedule == schedule.key.name for each in known.restores)
+    names = {backup.key.name for backup in backups}
+    read = {restore.backup for restore in known.restores}
+    from_schedule = any(restore.schedule == schedule.key.name for restore in known.restores)
     unusable = _unusable_deletions(names, known)
-    requested = {*(each.backup for each in known.deletions), *unusable}
+    requested = {*(deletion.backup for deletion in known.deletions), *unusable}
     view = ScheduleView(
         schedule=schedule,
         backups=backups,
@@ -409,13 +408,13 @@ def evaluate(
         policy=policy,
         group=view_of(policy, known.policies, known.unfinished),
         locations=known.locations,
-        deletions=tuple(each for each in known.deletions if each.backup in names),
-        open_deletions=sum(each.is_ours and each.is_pending(instant) for each in known.deletions),
+        deletions=tuple(deletion for deletion in known.deletions if deletion.backup in names),
+        open_deletions=sum(deletion.is_ours and deletion.is_pending(instant) for deletion in known.deletions),
         unusable=unusable,
         unrequested={
-            each.key.name: each.created
-            for each in backups
-            if each.phase == velero.DELETING and each.key.name not in requested
+            backup.key.name: backup.created
+            for backup in backups
+            if backup.phase == velero.DELETING and backup.key.name not in requested
         },
         restored=frozenset(names if from_schedule else names & read),
     )
@@ -429,8 +428,8 @@ def _with_kind(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unusable_deletions(backups: Iterable[str], known: NamespaceSnapshot) -> dict[str, Unread]:
-    rows = {each.key.name: each for each in known.deletions}
-    unread = {each.key.name: each for each in known.unread_deletions}
+    rows = {deletion.key.name: deletion for deletion in known.deletions}
+    unread = {deletion.key.name: deletion for deletion in known.unread_deletions}
     requests = ((name, deletion_name(name)) for name in backups)
     found = ((name, unusable_deletion(name, rows.get(of), unread.get(of))) for name, of in requests)
     return {name: problem for name, problem in found if problem is not None}
@@ -447,8 +446,8 @@ def _velero_server(known: VeleroServer, schedule: ScheduleRow) -> VeleroServer:
 def backups_by_schedule(backups: Iterable[BackupRow]) -> dict[str, tuple[BackupRow, ...]]:
     """Return Backups under the names of their Schedules."""
     found: dict[str, list[BackupRow]] = {}
-    for each in backups:
-        found.setdefault(each.schedule, []).append(each)
+    for backup in backups:
+        found.setdefault(backup.schedule, []).append(backup)
     return {name: tuple(rows) for name, rows in found.items()}
 
 

@@ -26,15 +26,15 @@ def propose(args: argparse.Namespace) -> int:
     if args.most < 1 or args.days < 1:
         raise CommandError("--most and --days must be 1 or more", "leave them out for 1 start a minute and a week")
     evaluated, instant = read_selected(args)
-    drawn = [each for each in evaluated if not each.schedule.paused and each.verdict.refused is None]
+    drawn = [schedule for schedule in evaluated if not schedule.schedule.paused and schedule.verdict.refused is None]
     end = instant + timedelta(days=args.days)
     candidates = [
         Candidate(
-            each.schedule.key,
-            each.schedule.text,
-            frozenset(fire.replace(second=0, microsecond=0) for fire in fires_of(each, instant, end, instant)),
+            schedule.schedule.key,
+            schedule.schedule.text,
+            frozenset(fire.replace(second=0, microsecond=0) for fire in fires_of(schedule, instant, end, instant)),
         )
-        for each in drawn
+        for schedule in drawn
     ]
     moves = spread(candidates, args.most)
     print_moves(moves, args.output)
@@ -45,14 +45,14 @@ def propose(args: argparse.Namespace) -> int:
 def print_moves(moves: Sequence[Move], form: str) -> None:
     """Print the moves: for people, as partial Schedules, or as commands that make them."""
     if form == "patch":
-        for each in moves:
-            print(patch_command(each))
+        for move in moves:
+            print(patch_command(move))
     elif form != "table":
-        print(as_text([schedule_object(each) for each in moves], form))
+        print(as_text([schedule_object(move) for move in moves], form))
     elif moves:
         rows = [
-            (str(each.key), each.before, each.after, str(each.together_before), str(each.together_after))
-            for each in moves
+            (str(move.key), move.before, move.after, str(move.together_before), str(move.together_after))
+            for move in moves
         ]
         print(fitted(_HEADER, rows, terminal_width(sys.stdout), ("SCHEDULE",)))
 
@@ -77,12 +77,12 @@ def patch_command(move: Move) -> str:
 def _print_hints(
     moves: Sequence[Move], drawn: Sequence[EvaluatedSchedule], candidates: Sequence[Candidate], most: int
 ) -> None:
-    moved = {each.key for each in moves}
+    moved = {move.key for move in moves}
     if not moves:
         print(f"Nothing to move: no other minute has fewer starts, or no minute has more than {most}", file=sys.stderr)
-    fixed = sum(minute_of(each.text) is None for each in candidates)
+    fixed = sum(minute_of(candidate.text) is None for candidate in candidates)
     if fixed:
         hint(f"not moved, because they fire in several minutes of an hour: {fixed} of {len(candidates)} Schedules")
-    hint_who_manages(each.schedule for each in drawn if each.schedule.key in moved)
+    hint_who_manages(schedule.schedule for schedule in drawn if schedule.schedule.key in moved)
     if moves:
         hint("nothing was changed; -o patch prints the commands that change them")

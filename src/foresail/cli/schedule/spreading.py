@@ -44,18 +44,21 @@ def spread(candidates: Sequence[Candidate], most: int) -> list[Move]:
 
     The Schedule that fires most often keeps its minute; the others move as little as possible.
     """
-    load = Counter(fire for each in candidates for fire in each.fires)
+    load = Counter(fire for candidate in candidates for fire in candidate.fires)
     moves = []
-    for each in sorted(candidates, key=lambda one: (len(one.fires), one.key)):
-        minute, together = minute_of(each.text), _together(each.fires, load)
+    for candidate in sorted(candidates, key=lambda one: (len(one.fires), one.key)):
+        minute = minute_of(candidate.text)
+        together = _together(candidate.fires, load)
         if minute is None or together <= most:
             continue
-        load.subtract(each.fires)
-        distance = _best_distance(each.fires, minute, load, most)
-        load.update(_shifted(each.fires, distance))
+        load.subtract(candidate.fires)
+        distance = _best_distance(candidate.fires, minute, load, most)
+        load.update(_shifted(candidate.fires, distance))
         if distance:
-            after = _together(_shifted(each.fires, distance), load)
-            moves.append(Move(each.key, each.text, with_minute(each.text, minute + distance), together, after))
+            after = _together(_shifted(candidate.fires, distance), load)
+            moves.append(
+                Move(candidate.key, candidate.text, with_minute(candidate.text, minute + distance), together, after)
+            )
     return sorted(moves, key=lambda move: move.key)
 
 

@@ -26,11 +26,11 @@ Fates = Sequence[tuple[Fate, EvaluatedSchedule]]
 def policies_of(file: str, read: list[Any]) -> list[PolicyRow]:
     """Return the SchedulePolicies of a file; report one that cannot be used."""
     found: dict[str, PolicyRow] = {}
-    for each in objects(read, KIND):
-        metadata = each.get("metadata")
+    for item in objects(read, KIND):
+        metadata = item.get("metadata")
         name = str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
         try:
-            row = policy_row(msgspec.convert(each, SchedulePolicy))
+            row = policy_row(msgspec.convert(item, SchedulePolicy))
         except msgspec.ValidationError as error:
             raise CommandError(f"{KIND} {name} in {file}: {error}", "correct that field") from None
         problem = problem_with(row)
@@ -48,14 +48,14 @@ PLANNED = "planned"
 """The operator in a snapshot of how a cluster would be under a policy."""
 
 
-def under(each: EvaluatedSchedule, given: Iterable[PolicyRow], instant: datetime) -> EvaluatedSchedule:
+def under(schedule: EvaluatedSchedule, given: Iterable[PolicyRow], instant: datetime) -> EvaluatedSchedule:
     """Return a Schedule as it would be if these policies were applied over those of the cluster."""
-    if each.known is None:
-        return each
-    merged = {row.name: row for row in (*each.known.policies, *given)}
-    operator = each.known.operator or PLANNED  # Velero knows no policy, so these suppose that the operator runs
-    known = replace(each.known, policies=tuple(merged.values()), operator=operator)
-    return evaluate(each.schedule, each.content, known, instant)
+    if schedule.known is None:
+        return schedule
+    merged = {row.name: row for row in (*schedule.known.policies, *given)}
+    operator = schedule.known.operator or PLANNED  # Velero knows no policy, so these suppose that the operator runs
+    known = replace(schedule.known, policies=tuple(merged.values()), operator=operator)
+    return evaluate(schedule.schedule, schedule.content, known, instant)
 
 
 def load_in(fates: Fates, span: Span, zone: str, now: datetime) -> Load:
@@ -65,7 +65,8 @@ def load_in(fates: Fates, span: Span, zone: str, now: datetime) -> Load:
         if fate.at:
             starts[each.schedule.key].append(fate.at)
     wall = load_zoneinfo(validate_zone_name(zone))
-    first, last = span.since.astimezone(wall).date(), (span.until - timedelta(seconds=1)).astimezone(wall).date()
+    first = span.since.astimezone(wall).date()
+    last = (span.until - timedelta(seconds=1)).astimezone(wall).date()
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     return load_of([Timetable(key, partial(_between, found)) for key, found in starts.items()], days, zone, now)
 

@@ -16,9 +16,10 @@ _SCOPED = (
 )
 
 
-def veleros_lines(each: EvaluatedSchedule) -> Iterator[str]:
+def veleros_lines(evaluated_schedule: EvaluatedSchedule) -> Iterator[str]:
     """Yield the lines of `velero schedule describe`."""
-    schedule, template = each.schedule, each.spec.get("template") or {}
+    schedule = evaluated_schedule.schedule
+    template = evaluated_schedule.spec.get("template") or {}
     yield f"Name:\t{schedule.key.name}"
     yield f"Namespace:\t{schedule.key.namespace}"
     yield from _pairs("Labels", schedule.labels)
@@ -63,7 +64,7 @@ def _template(template: Mapping[str, Any]) -> Iterator[str]:
         for name, field, empty in _SCOPED:
             yield f"\t{name}:\t{_listed(template.get(field), empty)}"
     yield from ("", f"Label selector:\t{shown_selector(template.get('labelSelector'))}")
-    others = [shown_selector(each) for each in template.get("orLabelSelectors") or []]
+    others = [shown_selector(item) for item in template.get("orLabelSelectors") or []]
     yield from ("", f"Or label selector:\t{' or '.join(others) or _NONE}")
     yield from ("", f"Storage Location:\t{template.get('storageLocation') or ''}")
     yield from ("", f"Velero-Native Snapshot PVs:\t{_switch(template.get('snapshotVolumes'))}")
@@ -86,17 +87,17 @@ def _hooks(hooks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"Hooks:\t{_NONE}"
         return
     yield from ("Hooks:", "\tResources:")
-    for each in hooks:
-        yield f"\t\t{each.get('name')}:"
+    for item in hooks:
+        yield f"\t\t{item.get('name')}:"
         yield "\t\t\tNamespaces:"
-        yield f"\t\t\t\tIncluded:\t{_listed(each.get('includedNamespaces'), '*')}"
-        yield f"\t\t\t\tExcluded:\t{_listed(each.get('excludedNamespaces'), _NONE)}"
+        yield f"\t\t\t\tIncluded:\t{_listed(item.get('includedNamespaces'), '*')}"
+        yield f"\t\t\t\tExcluded:\t{_listed(item.get('excludedNamespaces'), _NONE)}"
         yield from ("", "\t\t\tResources:")
-        yield f"\t\t\t\tIncluded:\t{_listed(each.get('includedResources'), '*')}"
-        yield f"\t\t\t\tExcluded:\t{_listed(each.get('excludedResources'), _NONE)}"
-        yield from ("", f"\t\t\tLabel selector:\t{shown_selector(each.get('labelSelector'))}")
+        yield f"\t\t\t\tIncluded:\t{_listed(item.get('includedResources'), '*')}"
+        yield f"\t\t\t\tExcluded:\t{_listed(item.get('excludedResources'), _NONE)}"
+        yield from ("", f"\t\t\tLabel selector:\t{shown_selector(item.get('labelSelector'))}")
         for when in ("pre", "post"):
-            for hook in each.get(when) or []:
+            for hook in item.get(when) or []:
                 yield from _command(when, hook.get("exec"))
 
 

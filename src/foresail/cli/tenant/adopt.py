@@ -134,9 +134,9 @@ async def approve_one(cluster: Cluster, scope: Scope, name: str, seen: SeenAdopt
     return chosen
 
 
-def select_one(found: Sequence[Adoptable], name: str, seen: SeenAdoption) -> Adoptable:
+def select_one(adoptables: Sequence[Adoptable], name: str, seen: SeenAdoption) -> Adoptable:
     """Return the one of this very Velero Backup, in this very namespace and with this record."""
-    for each in found:
+    for each in adoptables:
         if (each.view.backup.key.name, each.view.backup.uid) != (name, seen.uid) or each.offer.is_name_taken:
             continue
         if each.namespace.uid != seen.namespace_uid:
@@ -168,16 +168,17 @@ async def _wait(cluster: Cluster, scope: Scope, selected: Sequence[Adoptable], u
         await asyncio.sleep(_PAUSE)
 
 
-def _print(found: Sequence[Adoptable], args: argparse.Namespace) -> None:
+def _print(adoptables: Sequence[Adoptable], args: argparse.Namespace) -> None:
     if not is_table(args.output):
-        print(document([as_data(each) for each in found], args.output))
-    elif found:
-        print(table(_HEADER, [row(each) for each in found]))
+        print(document([as_data(each) for each in adoptables], args.output))
+    elif adoptables:
+        print(table(_HEADER, [row(each) for each in adoptables]))
 
 
 def row(each: Adoptable) -> tuple[str, ...]:
     """Return what the table shows of one."""
-    owner, started = each.view.owner, each.started
+    owner = each.view.owner
+    started = each.started
     when = stamp(started) if started is not None else "n/a"
     return (owner.namespace, owner.name, each.record, each.made_for, each.state, when, each.view.backup.key.name)
 

@@ -73,25 +73,26 @@ class Scope:
 
 async def read_adoptable(cluster: Cluster, scope: Scope, now: datetime) -> list[Adoptable]:
     """Return the Velero Backups of a namespace, or of all, that can be adopted."""
-    where, only = scope.velero_namespace, scope.namespace
+    where = scope.velero_namespace
+    only = scope.namespace
     backups = _decoded(await cluster.listed(velero.BACKUP, where, BACKUPS.nacuuid_label), mirrored.Mirrored)
-    rows = [row for each in backups if (row := _row(each)).is_adoptable and row.owner is not None]
+    rows = [row for backup in backups if (row := _row(backup)).is_adoptable and row.owner is not None]
     rows = [row for row in rows if not only or (row.owner is not None and row.owner.namespace == only)]
     if not rows:
         return []
     wire = _decoded(await cluster.listed(core.NAMESPACE, ""), core.Namespace)
-    namespaces = {each.metadata.name: namespace_row(each) for each in wire}
-    policies = [policy_row(each) for each in _decoded(await cluster.listed(SELF_SERVICE_POLICY, ""), SelfServicePolicy)]
+    namespaces = {namespace.metadata.name: namespace_row(namespace) for namespace in wire}
+    policies = [
+        policy_row(policy) for policy in _decoded(await cluster.listed(SELF_SERVICE_POLICY, ""), SelfServicePolicy)
+    ]
     requests = _decoded(await cluster.listed(BACKUPS.kind, only), nonadmin.Request)
-    by_key = {row.key: row for row in (request_row(each, BACKUPS) for each in requests)}
+    by_key = {row.key: row for row in (request_row(request, BACKUPS) for request in requests)}
     locations = _decoded(await cluster.listed(velero.LOCATION, where), mirrored.Location)
     storages = {row.name: row.storage for row in map(location_row, locations)}
-    keyring, never = (
-        await _keyring(cluster, where),
-        {where, *await operator_namespaces(cluster, scope.operator_namespace)},
-    )
+    keyring = await _keyring(cluster, where)
+    never = {where, *await operator_namespaces(cluster, scope.operator_namespace)}
     views = (_view(row, namespaces, policies, by_key, storages, keyring, never) for row in rows)
-    return sorted(_offered(views, now), key=lambda each: (each.view.owner, each.view.backup.key))
+    return sorted(_offered(views, now), key=lambda adoptable: (adoptable.view.owner, adoptable.view.backup.key))
 
 
 def _offered(views: Iterable[AdoptionView | None], now: datetime) -> Iterable[Adoptable]:
@@ -148,6 +149,6 @@ async def _keyring(cluster: Cluster, namespace: str) -> Keyring:
         return NO_KEYS
 
 
-def _decoded(found: Iterable[msgspec.Raw], of: type[T]) -> list[T]:
+def _decoded(raws: Iterable[msgspec.Raw], of: type[T]) -> list[T]:
     decoder = msgspec.json.Decoder(of)
-    return [decoder.decode(each) for each in found]
+    return [decoder.decode(raw) for raw in raws]

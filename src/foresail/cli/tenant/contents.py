@@ -76,29 +76,35 @@ async def compare(cluster: Cluster, namespace: str, held: Sequence[HeldKind], sp
     served = listable(discovery)
     wanted = [(resource, kind) for resource, kind in served.items() if is_compared(resource, held, spec)]
     live, refused = await list_objects(cluster, namespace, wanted)
-    known = {(each.group, each.kind) for each in served}
-    unserved = [each.title for each in held if each.is_namespaced and (each.group, each.kind) not in known]
+    known = {(api_resource.group, api_resource.kind) for api_resource in served}
+    unserved = [
+        held_kind.title
+        for held_kind in held
+        if held_kind.is_namespaced and (held_kind.group, held_kind.kind) not in known
+    ]
     missing = dict.fromkeys(unserved, "the cluster does not serve it")
     return Difference(tuple(changes(held, live, spec)), {**refused, **missing})
 
 
 def counts_table(held: Iterable[HeldKind]) -> str:
     """Return a row for each kind with how many objects of it there are."""
-    rows = [(each.title, each.api_version, str(len(each.names))) for each in held]
+    rows = [(kind.title, kind.api_version, str(len(kind.names))) for kind in held]
     return table(("KIND", "API VERSION", "COUNT"), rows) if rows else "No objects in the backup."
 
 
 def names_table(held: Iterable[HeldKind]) -> str:
     """Return a row for each object."""
-    rows = [(each.title, name) for each in held for name in each.names]
+    rows = [(kind.title, name) for kind in held for name in kind.names]
     return table(("KIND", "NAME"), rows) if rows else "No objects in the backup."
 
 
 def diff_text(held: Sequence[HeldKind], difference: Difference) -> str:
     """Return a row for each object that is gone or new."""
     if difference.changes:
-        return table(("CHANGE", "KIND", "NAME"), [(each.change, each.kind, each.name) for each in difference.changes])
-    count = sum(len(each.names) for each in held if each.is_namespaced)
+        return table(
+            ("CHANGE", "KIND", "NAME"), [(change.change, change.kind, change.name) for change in difference.changes]
+        )
+    count = sum(len(kind.names) for kind in held if kind.is_namespaced)
     return f"No differences: the namespace has the {count} objects of the backup, and no other."
 
 
@@ -115,17 +121,17 @@ def as_data(about: Key, held: Iterable[HeldKind], difference: Difference | None)
     """Return the same for programs, with all names."""
     kinds = [
         {
-            "apiVersion": each.api_version,
-            "kind": each.kind,
-            "namespaced": each.is_namespaced,
-            "count": len(each.names),
-            "names": list(each.names),
+            "apiVersion": held_kind.api_version,
+            "kind": held_kind.kind,
+            "namespaced": held_kind.is_namespaced,
+            "count": len(held_kind.names),
+            "names": list(held_kind.names),
         }
-        for each in held
+        for held_kind in held
     ]
     data: dict[str, Any] = {"namespace": about.namespace, "name": about.name, "kinds": kinds}
     if difference is not None:
-        rows = [{"change": each.change, "kind": each.kind, "name": each.name} for each in difference.changes]
+        rows = [{"change": change.change, "kind": change.kind, "name": change.name} for change in difference.changes]
         causes = [{"kind": kind, "cause": cause} for kind, cause in difference.not_compared.items()]
         data["diff"] = {"changes": rows, "notCompared": causes}
     return data

@@ -8,17 +8,17 @@ from foresail.api.velero import RESTORABLE
 from foresail.cli.tenant.tenant_request import TenantRequest
 
 
-def is_restorable(each: TenantRequest, at: datetime) -> bool:
+def is_restorable(request: TenantRequest, at: datetime) -> bool:
     """Whether Velero has finished a backup, nobody deletes it, and it has not expired."""
-    expires = instant(each.velero.expiration) if each.velero.expiration else None
-    is_kept = not each.is_terminating and (expires is None or expires > at)
-    return is_kept and each.velero.phase in RESTORABLE
+    expires = instant(request.velero.expiration) if request.velero.expiration else None
+    is_kept = not request.is_terminating and (expires is None or expires > at)
+    return is_kept and request.velero.phase in RESTORABLE
 
 
-def restorable(found: Iterable[TenantRequest], at: datetime) -> list[TenantRequest]:
+def restorable(requests: Iterable[TenantRequest], at: datetime) -> list[TenantRequest]:
     """Return the backups that can be restored, the newest first."""
-    return sorted((each for each in found if is_restorable(each, at)), key=_started, reverse=True)
+    return sorted((request for request in requests if is_restorable(request, at)), key=_started, reverse=True)
 
 
-def _started(each: TenantRequest) -> tuple[str, str]:
-    return each.velero.start_timestamp or "", each.key.name
+def _started(request: TenantRequest) -> tuple[str, str]:
+    return request.velero.start_timestamp or "", request.key.name

@@ -38,19 +38,19 @@ async def _delete(cluster: Cluster, family: Family, args: argparse.Namespace) ->
     if not (args.names or args.selector or args.all):
         raise CommandError(f"no {family.kind.name} is specified", "specify names, -l SELECTOR or --all")
     until = deadline(args.timeout)
-    found = await selected_requests(cluster, family, args)
-    if found and args.force:
+    requests = await selected_requests(cluster, family, args)
+    if requests and args.force:
         print(WARNING, file=sys.stderr)
     if args.dry_run == CLIENT:
-        print(shown([request_for(each, force=args.force) for each in found], args.output))
+        print(shown([request_for(request, force=args.force) for request in requests], args.output))
         return 0
-    if found and not (args.confirm or args.dry_run):
-        confirm_deletion(f"{family.kind.name} {each.key}" for each in found)
-    for each in found:
-        await _send(cluster, request_for(each, force=args.force), each, dry_run=bool(args.dry_run))
-        _report(each, args)
+    if requests and not (args.confirm or args.dry_run):
+        confirm_deletion(f"{family.kind.name} {request.key}" for request in requests)
+    for request in requests:
+        await _send(cluster, request_for(request, force=args.force), request, dry_run=bool(args.dry_run))
+        _report(request, args)
     if args.wait and not args.dry_run:
-        await _wait_for_all(cluster, found, until)
+        await _wait_for_all(cluster, requests, until)
     return 0
 
 
@@ -60,38 +60,38 @@ async def _wait_for_all(cluster: Cluster, requests: Iterable[TenantRequest], unt
         print(f"{request.family.kind.name} {request.key} is deleted.", file=sys.stderr)
 
 
-def request_for(each: TenantRequest, *, force: bool) -> Request:
+def request_for(request: TenantRequest, *, force: bool) -> Request:
     """Return the one write that starts a deletion, of this very object and not of a later one of its name."""
-    if each.family is not BACKUPS:
-        return Request("DELETE", each.family.kind, each.key)
+    if request.family is not BACKUPS:
+        return Request("DELETE", request.family.kind, request.key)
     flag = "forceDeleteBackup" if force else "deleteBackup"
-    body: dict[str, Any] = {"metadata": {"uid": each.request.metadata.uid}, "spec": {flag: True}}
-    return Request("PATCH", each.family.kind, each.key, body)
+    body: dict[str, Any] = {"metadata": {"uid": request.request.metadata.uid}, "spec": {flag: True}}
+    return Request("PATCH", request.family.kind, request.key, body)
 
 
-async def _send(cluster: Cluster, request: Request, each: TenantRequest, *, dry_run: bool) -> None:
+async def _send(cluster: Cluster, request: Request, tenant_request: TenantRequest, *, dry_run: bool) -> None:
     if request.body is None:
-        await cluster.delete(request.kind, request.key, each.request.metadata.uid, dry_run=dry_run)
+        await cluster.delete(request.kind, request.key, tenant_request.request.metadata.uid, dry_run=dry_run)
     else:
         await cluster.merge(request.kind, request.key, await stamped(cluster, request.body), dry_run=dry_run)
 
 
-def _report(each: TenantRequest, args: argparse.Namespace) -> None:
+def _report(request: TenantRequest, args: argparse.Namespace) -> None:
     if not is_table(args.output):
-        print(as_text([each.content], args.output), flush=True)
+        print(as_text([request.content], args.output), flush=True)
         return
     if args.dry_run:
         text = "would be deleted (server dry run)"
     else:
-        text = f"deletion started{what_happens(each, force=args.force)}"
-    print(f"{each.family.kind.name} {each.key}: {text}", file=sys.stderr)
+        text = f"deletion started{what_happens(request, force=args.force)}"
+    print(f"{request.family.kind.name} {request.key}: {text}", file=sys.stderr)
 
 
-def what_happens(each: TenantRequest, *, force: bool) -> str:
+def what_happens(request: TenantRequest, *, force: bool) -> str:
     """Return what a deletion does to the data."""
-    if each.family is not BACKUPS:
+    if request.family is not BACKUPS:
         return "; restored objects stay"
-    if is_in_own_bucket(each.content):
+    if is_in_own_bucket(request.content):
         return "; its data stays in your bucket"
     return "; its data stays in the bucket" if force else ", including its data"
 

@@ -27,51 +27,52 @@ def describe(args: argparse.Namespace) -> int:
 
 
 async def _describe(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
-    found = await selected_requests(cluster, family, args)
+    requests = await selected_requests(cluster, family, args)
     if args.details:
         from foresail.cli.tenant.volume_details import read_volumes  # noqa: PLC0415 - the rest needs no bucket
 
-        volumes = await read_volumes(cluster, found, args)
+        volumes = await read_volumes(cluster, requests, args)
     else:
-        volumes = [""] * len(found)
-    if found:
-        print("\n\n\n".join(described(each, now(), text) for each, text in zip(found, volumes, strict=True)))
+        volumes = [""] * len(requests)
+    if requests:
+        print("\n\n\n".join(described(each, now(), text) for each, text in zip(requests, volumes, strict=True)))
     return 0
 
 
-def described(each: TenantRequest, at: datetime, volumes: str = "") -> str:
+def described(request: TenantRequest, at: datetime, volumes: str = "") -> str:
     """Return the text about a request: metadata, progress, spec, volumes, conditions and the next step."""
-    text = aligned([*_request_lines(each, at), "", *_velero_lines(each, at), ""])
-    name = each.key.name
+    text = aligned([*_request_lines(request, at), "", *_velero_lines(request, at), ""])
+    name = request.key.name
     text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
-    spec = document(each.spec, "yaml") if each.spec else "{}"
+    spec = document(request.spec, "yaml") if request.spec else "{}"
     spec_lines = "\n".join(["Spec:", *(f"  {line}" for line in spec.splitlines())])
-    parts = (f"{text}\n{spec_lines}", _restored(each), volumes, _conditions(each), f"Next: {advised(each)}")
+    parts = (f"{text}\n{spec_lines}", _restored(request), volumes, _conditions(request), f"Next: {advised(request)}")
     return "\n\n".join(filter(None, parts))
 
 
-def _request_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
-    metadata = each.request.metadata
-    yield f"Name:\t{each.key.name}"
-    yield f"Namespace:\t{each.key.namespace}"
+def _request_lines(request: TenantRequest, at: datetime) -> Iterator[str]:
+    metadata = request.request.metadata
+    yield f"Name:\t{request.key.name}"
+    yield f"Namespace:\t{request.key.namespace}"
     yield f"Labels:\t{_pairs(metadata.labels)}"
     yield f"Annotations:\t{_pairs(metadata.annotations)}"
-    yield f"Phase:\t{each.phase or 'New'}"
-    if each.position:
-        yield f"Queue:\t{each.position}"
-    if each.starts_by:
-        yield f"Waits Until:\t{until(each.starts_by, at)}"
+    yield f"Phase:\t{request.phase or 'New'}"
+    if request.position:
+        yield f"Queue:\t{request.position}"
+    if request.starts_by:
+        yield f"Waits Until:\t{until(request.starts_by, at)}"
 
 
-def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
-    velero, status = each.velero, each.request.status
-    yield f"Velero {each.family.word.capitalize()}:\t{each.made.name or _NONE}"
+def _velero_lines(request: TenantRequest, at: datetime) -> Iterator[str]:
+    velero = request.velero
+    status = request.request.status
+    yield f"Velero {request.family.word.capitalize()}:\t{request.made.name or _NONE}"
     yield f"Velero Phase:\t{velero.phase or _NONE}"
     yield f"Started:\t{until(velero.start_timestamp, at)}"
     yield f"Ended:\t{until(velero.completion_timestamp, at)}"
-    if each.family is BACKUPS:
+    if request.family is BACKUPS:
         yield f"Expires:\t{until(velero.expiration, at)}"
-        yield f"Deletion:\t{_deletion(each, at)}"
+        yield f"Deletion:\t{_deletion(request, at)}"
     if velero.progress is not None:
         done = velero.progress.items_backed_up or velero.progress.items_restored
         yield f"Items:\t{done} of {velero.progress.total_items}"
@@ -87,31 +88,32 @@ def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
             yield f"{name}:\t{', '.join(f'{number} {word}' for word, number in sorted(counts.items()) if number)}"
 
 
-def _restored(each: TenantRequest) -> str:
+def _restored(request: TenantRequest) -> str:
     """Return what a restore did; empty if that is not known, or it is a backup."""
-    if each.restored is None:
+    if request.restored is None:
         return ""
     from foresail.cli.tenant.restored import restored_text  # noqa: PLC0415 - for restores alone
 
-    backup, namespace = each.spec.get("backupName"), each.key.namespace
+    backup = request.spec.get("backupName")
+    namespace = request.key.namespace
     new = f"  not in the backup: see foresail backup contents {backup} --diff -n {namespace}"
-    return f"Objects:\n{restored_text(each.restored)}\n{new}"
+    return f"Objects:\n{restored_text(request.restored)}\n{new}"
 
 
-def _deletion(each: TenantRequest, at: datetime) -> str:
+def _deletion(request: TenantRequest, at: datetime) -> str:
     """Return when `keepLast` deletes a backup, and how to keep it."""
-    mark = each.mark
+    mark = request.mark
     if not mark.is_marked:
         return "never by keepLast: it is kept" if mark.is_kept else "not announced"
     when = f"after {moment(mark.delete_after, at)}" if mark.delete_after is not None else "waits for approval"
-    return f"{when}: {mark.why}. To keep it: foresail backup keep {each.key.name}"
+    return f"{when}: {mark.why}. To keep it: foresail backup keep {request.key.name}"
 
 
-def _conditions(each: TenantRequest) -> str:
-    found = each.request.status.conditions or []
-    if not found:
+def _conditions(request: TenantRequest) -> str:
+    conditions = request.request.status.conditions or []
+    if not conditions:
         return f"Conditions:  {_NONE}"
-    rows = [(f"  {one.type}", one.status, one.reason, one.last_transition_time, one.message) for one in found]
+    rows = [(f"  {one.type}", one.status, one.reason, one.last_transition_time, one.message) for one in conditions]
     return "Conditions:\n" + table(("  TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"), rows)
 
 

@@ -40,25 +40,29 @@ _EXPECTED: dict[str, str] = {
 
 def explain(args: argparse.Namespace) -> int:
     """Print the steps of each selected request."""
-    found = in_namespace(args, lambda cluster, family: _read(cluster, family, args))
+    requests = in_namespace(args, lambda cluster, family: _read(cluster, family, args))
     if args.output != "table":
-        print(document([as_data(each) for each in found], args.output))
-    elif found:
-        print("\n\n".join(explained(each) for each in found))
+        print(document([as_data(request) for request in requests], args.output))
+    elif requests:
+        print("\n\n".join(explained(request) for request in requests))
     return 0
 
 
 async def _read(cluster: Cluster, family: Family, args: argparse.Namespace) -> list[TenantRequest]:
-    found = await selected_requests(cluster, family, args)
-    refused = await refused_writes(cluster, family.kind, args.namespace, now()) if found else {}
-    return [with_refusal(each, refused.get(each.request.metadata.uid)) for each in found]
+    requests = await selected_requests(cluster, family, args)
+    refused = await refused_writes(cluster, family.kind, args.namespace, now()) if requests else {}
+    return [with_refusal(request, refused.get(request.request.metadata.uid)) for request in requests]
 
 
-def with_refusal(each: TenantRequest, refused: RefusedWrite | None) -> TenantRequest:
+def with_refusal(request: TenantRequest, refused: RefusedWrite | None) -> TenantRequest:
     """Attach a refused write, unless a condition has changed since then."""
-    if refused is None or each.done or any(_after(every, refused.at) for every in each.request.status.conditions or ()):
-        return each
-    return replace(each, refused=refused)
+    if (
+        refused is None
+        or request.done
+        or any(_after(every, refused.at) for every in request.request.status.conditions or ())
+    ):
+        return request
+    return replace(request, refused=refused)
 
 
 def _after(condition: Condition, at: datetime) -> bool:
@@ -66,84 +70,86 @@ def _after(condition: Condition, at: datetime) -> bool:
     return bool(changed) and datetime.fromisoformat(changed) > at
 
 
-def explained(each: TenantRequest) -> str:
+def explained(request: TenantRequest) -> str:
     """Return the steps as lines, with an arrow before the one that blocks the request, and the next step below."""
-    first = f"{each.family.kind.name} {each.key}: {summary(each)}"
-    return "\n".join([first, *lines(steps_of(each)), f"Next: {advised(each)}"])
+    first = f"{request.family.kind.name} {request.key}: {summary(request)}"
+    return "\n".join([first, *lines(steps_of(request)), f"Next: {advised(request)}"])
 
 
-def summary(each: TenantRequest) -> str:
+def summary(request: TenantRequest) -> str:
     """Return the outcome or what blocks the request, in a few words."""
-    reason, succeeded = reason_of(each), each.condition(SUCCEEDED)
+    reason = reason_of(request)
+    succeeded = request.condition(SUCCEEDED)
     words = in_words(reason)
     if not reason:
         return "not processed by the operator yet"
-    if each.is_terminating:
+    if request.is_terminating:
         return f"is being deleted: {words}"
-    if each.done:
+    if request.done:
         return "complete" if reason == Reason.COMPLETED else f"complete, but {words}"
-    if each.refused is not None:
+    if request.refused is not None:
         return f"blocked: {words}"
     if succeeded is not None and reason == succeeded.reason:
         return "waits for Velero" if reason == Reason.WAITING else words
-    return f"refused: {words}" if each.is_refused else f"waits: {words}"
+    return f"refused: {words}" if request.is_refused else f"waits: {words}"
 
 
-def reason_of(each: TenantRequest) -> str:
+def reason_of(request: TenantRequest) -> str:
     """Return the reason that counts now; empty if the operator has given none."""
-    if each.refused is not None:
+    if request.refused is not None:
         return WRITE_REFUSED
-    if each.is_terminating and each.condition(IN_DELETION) is None:
+    if request.is_terminating and request.condition(IN_DELETION) is None:
         return Reason.DELETION_PENDING.value
-    if has_expired(each, now()):
+    if has_expired(request, now()):
         return Reason.BACKUP_EXPIRED.value
-    incomplete = each.condition(DATA_INCOMPLETE)
-    counts = each.blocking or incomplete or each.done
+    incomplete = request.condition(DATA_INCOMPLETE)
+    counts = request.blocking or incomplete or request.done
     return counts.reason if counts else ""
 
 
-def has_expired(each: TenantRequest, at: datetime) -> bool:
+def has_expired(request: TenantRequest, at: datetime) -> bool:
     """Whether a complete backup is past its expiration, so that Velero may delete it at any moment."""
-    expires = instant(each.velero.expiration) if each.velero.expiration else None
-    return each.done is not None and each.blocking is None and expires is not None and expires <= at
+    expires = instant(request.velero.expiration) if request.velero.expiration else None
+    return request.done is not None and request.blocking is None and expires is not None and expires <= at
 
 
-def advised(each: TenantRequest) -> str:
+def advised(request: TenantRequest) -> str:
     """Return the cause and the next step."""
-    blocking = each.blocking
-    text = sentence(advice_for(reason_of(each), blocking.message if blocking else ""), each.family, each.key)
-    if each.done is not None and each.restored is not None:
+    blocking = request.blocking
+    text = sentence(advice_for(reason_of(request), blocking.message if blocking else ""), request.family, request.key)
+    if request.done is not None and request.restored is not None:
         from foresail.cli.tenant.restored import follow_up  # noqa: PLC0415 - for restores alone
 
-        return follow_up(each) or text
-    has_warnings = each.done is not None and each.velero.warnings
-    return f"{text}. {capital(warnings_step(each.family, each.key))}" if has_warnings else text
+        return follow_up(request) or text
+    has_warnings = request.done is not None and request.velero.warnings
+    return f"{text}. {capital(warnings_step(request.family, request.key))}" if has_warnings else text
 
 
-def steps_of(each: TenantRequest) -> list[Step]:
+def steps_of(request: TenantRequest) -> list[Step]:
     """Return every step with its state; no step is taken after the first that blocks the request."""
-    found: list[Step] = []
-    for step in _steps(each):
-        is_blocked = bool(found) and found[-1].answer in (*STOPS, NOT_CHECKED)
-        found.append(Step(step.rule, NOT_CHECKED) if is_blocked else step)
-    return found
+    steps: list[Step] = []
+    for step in _steps(request):
+        is_blocked = bool(steps) and steps[-1].answer in (*STOPS, NOT_CHECKED)
+        steps.append(Step(step.rule, NOT_CHECKED) if is_blocked else step)
+    return steps
 
 
-def _steps(each: TenantRequest) -> Iterator[Step]:
-    word = each.family.word
-    accepted, queued, succeeded = (each.condition(kind) for kind in (ACCEPTED, QUEUED, SUCCEEDED))
-    deletion, incomplete = each.condition(IN_DELETION), each.condition(DATA_INCOMPLETE)
-    yield Step("it is not being deleted", NO if each.is_terminating else YES, deletion.message if deletion else "")
-    if each.refused is not None:
-        yield Step("the API server accepts its writes", NO, str(each.refused))
-    yield Step("the operator has processed it", YES if each.phase else WAITS)
+def _steps(request: TenantRequest) -> Iterator[Step]:
+    word = request.family.word
+    accepted, queued, succeeded = (request.condition(kind) for kind in (ACCEPTED, QUEUED, SUCCEEDED))
+    deletion = request.condition(IN_DELETION)
+    incomplete = request.condition(DATA_INCOMPLETE)
+    yield Step("it is not being deleted", NO if request.is_terminating else YES, deletion.message if deletion else "")
+    if request.refused is not None:
+        yield Step("the API server accepts its writes", NO, str(request.refused))
+    yield Step("the operator has processed it", YES if request.phase else WAITS)
     yield _step("it is accepted", accepted)
     yield _created(word, queued)
-    yield _started(each, succeeded)
+    yield _started(request, succeeded)
     complete = _step("it is complete", succeeded)
     yield Step(complete.rule, FAILED, complete.because) if complete.answer == NO else complete
-    if has_expired(each, now()):
-        yield Step("it has not expired", NO, f"it expired at {each.velero.expiration}")
+    if has_expired(request, now()):
+        yield Step("it has not expired", NO, f"it expired at {request.velero.expiration}")
     if incomplete is not None:
         yield Step(_EXPECTED.get(incomplete.reason, "there is no other problem"), NO, incomplete.message)
 
@@ -167,17 +173,17 @@ def _step(rule: str, condition: Condition | None) -> Step:
     return Step(rule, answer, condition.message)
 
 
-def as_data(each: TenantRequest) -> dict[str, Any]:
+def as_data(request: TenantRequest) -> dict[str, Any]:
     """Return the steps and the next step as data."""
-    blocking = each.blocking
+    blocking = request.blocking
     return {
-        "namespace": each.key.namespace,
-        "name": each.key.name,
-        "phase": each.phase or "New",
-        "veleroPhase": each.velero.phase or None,
-        "queuePosition": each.position,
-        "reason": reason_of(each) or None,
-        "message": each.refused.message if each.refused else blocking.message if blocking else None,
-        "next": advised(each),
-        "steps": [{"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(each)],
+        "namespace": request.key.namespace,
+        "name": request.key.name,
+        "phase": request.phase or "New",
+        "veleroPhase": request.velero.phase or None,
+        "queuePosition": request.position,
+        "reason": reason_of(request) or None,
+        "message": request.refused.message if request.refused else blocking.message if blocking else None,
+        "next": advised(request),
+        "steps": [{"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(request)],
     }

@@ -85,13 +85,16 @@ def trust_of(args: argparse.Namespace) -> ssl.SSLContext:
         raise CommandError(f"--cacert {args.cacert}: {error}", "pass a file with PEM certificates") from error
 
 
-def check_has_files(each: TenantRequest, word: str, wait: str = "") -> None:
+def check_has_files(request: TenantRequest, word: str, wait: str = "") -> None:
     """Raise why Velero has no files about a request: it waits, it runs, or it never started."""
-    family, key, blocking = each.family, each.key, each.blocking
-    if each.velero.phase in HAS_FILES and cause_in_words(each.velero.failure_reason) != RESTARTED:
+    family = request.family
+    key = request.key
+    blocking = request.blocking
+    if request.velero.phase in HAS_FILES and cause_in_words(request.velero.failure_reason) != RESTARTED:
         return
-    name, cause = f"{family.kind.name} {key}", blocking.message if blocking is not None else ""
-    if not each.is_open or each.is_terminating:
+    name = f"{family.kind.name} {key}"
+    cause = blocking.message if blocking is not None else ""
+    if not request.is_open or request.is_terminating:
         reason = blocking.reason if blocking is not None else ""
         raise CommandError(f"{name} has no {word}: {cause}", next_step(advice_for(reason, cause), family, key))
     told = f": {cause}" if cause else ""
@@ -102,13 +105,14 @@ def check_has_files(each: TenantRequest, word: str, wait: str = "") -> None:
 async def read_file(cluster: Cluster, file: File, access: Access, most: int) -> bytes:
     """Return a file, unpacked."""
     async with pieces_of(cluster, file, access, most) as pieces:
-        return b"".join([each async for each in pieces])
+        return b"".join([piece async for piece in pieces])
 
 
 @asynccontextmanager
 async def pieces_of(cluster: Cluster, file: File, access: Access, most: int) -> AsyncIterator[AsyncIterator[bytes]]:
     """Let a file be read piece by piece; nothing is left behind."""
-    family, about = file.family, file.about
+    family = file.family
+    about = file.about
     key = Key(about.namespace, request_name(about.name))
     made = msgspec.json.decode(await cluster.create(_FILES, key, body(key, file)), type=Download)
     try:
@@ -138,11 +142,16 @@ def body(key: Key, file: File) -> dict[str, object]:
 
 
 async def _url(cluster: Cluster, file: File, key: Key, access: Access) -> str:
-    family, about, until = file.family, file.about, access.until
-    said, began, pause = "", now(), _FIRST_PAUSE
+    family = file.family
+    about = file.about
+    until = access.until
+    said = ""
+    began = now()
+    pause = _FIRST_PAUSE
     while True:
         wire = await cluster.read(_FILES, key, Download)
-        url, stands = download_row(wire).url, next(iter(wire.status.conditions or ()), None)
+        url = download_row(wire).url
+        stands = next(iter(wire.status.conditions or ()), None)
         if url:
             return url
         ended = verdict(stands, family, about)

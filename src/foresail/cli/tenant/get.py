@@ -33,27 +33,30 @@ def get(args: argparse.Namespace) -> int:
         if args.output not in ("table", "wide", "name"):
             raise UsageError("--watch prints tables and names", "leave out -o, or use -o wide or -o name")
         return interruptible(lambda: in_namespace(args, lambda cluster, family: _watch(cluster, family, args)), "")
-    found = read_selected(args)
+    requests = read_selected(args)
     if not is_table(args.output):
-        print(as_text([each.content for each in found], args.output))
-    elif found:
+        print(as_text([request.content for request in requests], args.output))
+    elif requests:
         wide = args.output == "wide"
         width = terminal_width(sys.stdout)
-        print(request_table(found, now(), wide=wide, with_namespace=args.all_namespaces, width=width))
+        print(request_table(requests, now(), wide=wide, with_namespace=args.all_namespaces, width=width))
     return 0
 
 
 async def _watch(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
     """Print a table, then each row that is new, has changed or is deleted."""
-    until, wide = deadline(args.timeout), args.output == "wide"
+    until = deadline(args.timeout)
+    wide = args.output == "wide"
     before: dict[Key, TenantRequest] = {}
     widths: list[int] = []
     while True:
-        found = {each.key: each for each in await selected_requests(cluster, family, args, is_quiet=bool(widths))}
+        found = {
+            request.key: request for request in await selected_requests(cluster, family, args, is_quiet=bool(widths))
+        }
         shown, deleted = changes(before, found)
         if args.output == "name":
-            for each in shown:
-                print(as_text([each.content], "name"), flush=True)
+            for tenant_request in shown:
+                print(as_text([tenant_request.content], "name"), flush=True)
         elif shown or deleted:
             rows = [*request_rows(shown, now(), wide=wide), *_deleted_rows(deleted, wide=wide)]
             if not args.all_namespaces:
@@ -78,11 +81,16 @@ def changes(
 
 
 def request_table(
-    found: Sequence[TenantRequest], at: datetime, *, wide: bool, with_namespace: bool = False, width: int | None = None
+    requests: Sequence[TenantRequest],
+    at: datetime,
+    *,
+    wide: bool,
+    with_namespace: bool = False,
+    width: int | None = None,
 ) -> str:
     """Return the table: backups with when they expire, restores with what they restore from; the short one fits."""
-    rows = request_rows(found, at, wide=wide)
-    header = request_header(found[0].family, wide=wide, with_namespace=with_namespace)
+    rows = request_rows(requests, at, wide=wide)
+    header = request_header(requests[0].family, wide=wide, with_namespace=with_namespace)
     shown = rows if with_namespace else [row[1:] for row in rows]
     return table(header, shown) if wide else fitted(header, shown, width, _SHRINKS)
 
@@ -93,80 +101,81 @@ def request_header(family: Family, *, wide: bool, with_namespace: bool) -> tuple
     first = ("NAMESPACE", "NAME") if with_namespace else ("NAME",)
     if not wide:
         return (*first, "STATUS", "QUEUE", own, "AGE", "WHY")
-    phases, counts = ("REQUEST", "VELERO", "QUEUE"), ("ERRORS", "WARNINGS")
+    phases = ("REQUEST", "VELERO", "QUEUE")
+    counts = ("ERRORS", "WARNINGS")
     return (*first, *phases, own, "AGE", *counts, "STARTED", "ENDED", "VELERO NAME", "WHY")
 
 
-def request_rows(found: Sequence[TenantRequest], at: datetime, *, wide: bool) -> list[tuple[str, ...]]:
+def request_rows(requests: Sequence[TenantRequest], at: datetime, *, wide: bool) -> list[tuple[str, ...]]:
     """Return a row for each request, with its namespace first."""
     cells = _wide_cells if wide else _short_cells
-    return [(each.key.namespace, each.key.name, *cells(each, at)) for each in found]
+    return [(request.key.namespace, request.key.name, *cells(request, at)) for request in requests]
 
 
-def _short_cells(each: TenantRequest, at: datetime) -> tuple[str, ...]:
-    expiration = instant(each.velero.expiration) if each.velero.expiration else None
+def _short_cells(request: TenantRequest, at: datetime) -> tuple[str, ...]:
+    expiration = instant(request.velero.expiration) if request.velero.expiration else None
     expires = distance(expiration, at) if expiration else "n/a"
     return (
-        DELETING if each.is_terminating else each.shown_phase,
-        _position(each),
-        expires if each.family is BACKUPS else _backup_name(each),
-        _age(each, at),
-        why(each, in_full=False),
+        DELETING if request.is_terminating else request.shown_phase,
+        _position(request),
+        expires if request.family is BACKUPS else _backup_name(request),
+        _age(request, at),
+        why(request, in_full=False),
     )
 
 
-def _wide_cells(each: TenantRequest, at: datetime) -> tuple[str, ...]:
-    velero = each.velero
+def _wide_cells(request: TenantRequest, at: datetime) -> tuple[str, ...]:
+    velero = request.velero
     return (
-        each.phase or "New",
+        request.phase or "New",
         velero.phase or "<none>",
-        _position(each),
-        until(velero.expiration, at) if each.family is BACKUPS else _backup_name(each),
-        _age(each, at),
+        _position(request),
+        until(velero.expiration, at) if request.family is BACKUPS else _backup_name(request),
+        _age(request, at),
         str(velero.errors),
         str(velero.warnings),
         until(velero.start_timestamp, at),
         until(velero.completion_timestamp, at),
-        each.made.name or "<none>",
-        why(each, in_full=True),
+        request.made.name or "<none>",
+        why(request, in_full=True),
     )
 
 
-def _position(each: TenantRequest) -> str:
-    return str(each.position) if each.position else ""
+def _position(request: TenantRequest) -> str:
+    return str(request.position) if request.position else ""
 
 
-def _backup_name(each: TenantRequest) -> str:
-    return str(each.spec.get("backupName") or "<none>")
+def _backup_name(request: TenantRequest) -> str:
+    return str(request.spec.get("backupName") or "<none>")
 
 
-def _age(each: TenantRequest, at: datetime) -> str:
+def _age(request: TenantRequest, at: datetime) -> str:
     """Return the age of the data of a backup; before it has any, and of a restore, that of the request."""
-    started = instant(each.velero.start_timestamp or "") if each.family is BACKUPS else None
-    since = started or each.request.metadata.creation_timestamp
+    started = instant(request.velero.start_timestamp or "") if request.family is BACKUPS else None
+    since = started or request.request.metadata.creation_timestamp
     return short(at - since) if since else "n/a"
 
 
 def _deleted_rows(deleted: Sequence[TenantRequest], *, wide: bool) -> list[tuple[str, ...]]:
     empty = ("",) * (10 if wide else 4)
-    return [(each.key.namespace, each.key.name, "Deleted", *empty) for each in deleted]
+    return [(request.key.namespace, request.key.name, "Deleted", *empty) for request in deleted]
 
 
 def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
     return "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def why(each: TenantRequest, *, in_full: bool) -> str:
+def why(request: TenantRequest, *, in_full: bool) -> str:
     """Return when a backup goes, why there is no complete one yet, what it lacks, or what a restore left."""
-    mark = each.mark
-    if mark.is_marked and not each.is_terminating:
+    mark = request.mark
+    if mark.is_marked and not request.is_terminating:
         after = f"deleted after {stamp(mark.delete_after)}" if mark.delete_after is not None else "waits for approval"
         return f"{after}: {mark.why}" if in_full else after
-    blocking = each.blocking or each.incomplete
-    if blocking is None and each.restored is not None:
+    blocking = request.blocking or request.incomplete
+    if blocking is None and request.restored is not None:
         from foresail.selfservice.results.restored import short_text, summary  # noqa: PLC0415 - for restores alone
 
-        return summary(each.restored) if in_full else short_text(each.restored)
+        return summary(request.restored) if in_full else short_text(request.restored)
     if blocking is None:
         return ""
     return f"{blocking.reason}: {blocking.message}" if in_full else in_words(blocking.reason.removeprefix("Velero"))

@@ -58,15 +58,15 @@ def held_kinds(namespace: str, resources: bytes) -> list[HeldKind] | None:
     lists = named_lists(resources)
     if lists is None or len(lists) > MOST_KINDS:
         return None
-    found = (_held(namespace, title, names) for title, names in lists.items())
-    return sorted(each for each in found if each.names)
+    kinds = (_held(namespace, title, names) for title, names in lists.items())
+    return sorted(kind for kind in kinds if kind.names)
 
 
 def _held(namespace: str, title: str, names: list[str]) -> HeldKind:
     """Return a kind that Velero writes as `apps/v1/Deployment` or `v1/Pod`; a namespaced object as namespace/name."""
     group, _, rest = title.rpartition("/")[0].rpartition("/")
-    is_namespaced = any("/" in each for each in names)
-    own = [each.removeprefix(f"{namespace}/") for each in names if each.startswith(f"{namespace}/")]
+    is_namespaced = any("/" in name for name in names)
+    own = [name.removeprefix(f"{namespace}/") for name in names if name.startswith(f"{namespace}/")]
     shown = tuple(sorted(own if is_namespaced else names))
     return HeldKind(title.rpartition("/")[2], group, rest, shown, is_namespaced)
 
@@ -75,7 +75,7 @@ def is_compared(resource: ApiResource, held: Iterable[HeldKind], spec: Mapping[s
     """Whether objects of a resource would be in a backup with this spec that is made now."""
     if (resource.group, resource.kind) in _NOT_COMPARED or not resource.is_namespaced:
         return False
-    if any((each.group, each.kind) == (resource.group, resource.kind) for each in held):
+    if any((kind.group, kind.kind) == (resource.group, resource.kind) for kind in held):
         return True
     included = [name for field in _INCLUDED for name in spec.get(field) or ()]
     excluded = [name for field in _EXCLUDED for name in spec.get(field) or ()]
@@ -85,24 +85,27 @@ def is_compared(resource: ApiResource, held: Iterable[HeldKind], spec: Mapping[s
 
 def is_selected(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
     """Whether a backup with this spec takes an object with these labels."""
-    one, several = spec.get("labelSelector"), spec.get("orLabelSelectors")
+    one = spec.get("labelSelector")
+    several = spec.get("orLabelSelectors")
     selectors = [one] if one else several or []
-    return not selectors or any(selects(msgspec.convert(each, LabelSelector), labels) for each in selectors)
+    return not selectors or any(selects(msgspec.convert(selector, LabelSelector), labels) for selector in selectors)
 
 
 def changes(
     held: Iterable[HeldKind], live: Mapping[ApiResource, Iterable[LiveObject]], spec: Mapping[str, Any]
 ) -> list[Change]:
     """Return what is gone since the backup, and what is new; only kinds that could be listed are compared."""
-    names = {(each.group, each.kind): (each.title, set(each.names)) for each in held if each.is_namespaced}
+    names = {(kind.group, kind.kind): (kind.title, set(kind.names)) for kind in held if kind.is_namespaced}
     found: list[Change] = []
     for resource, objects in live.items():
         rest = tuple(objects)
         title = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
         _, before = names.get((resource.group, resource.kind), (title, set()))
-        now = {each.name for each in rest}
+        now = {live_object.name for live_object in rest}
         found += [Change(GONE, title, name) for name in before - now]
         found += [
-            Change(NEW, title, each.name) for each in rest if each.name not in before and is_selected(each.labels, spec)
+            Change(NEW, title, live_object.name)
+            for live_object in rest
+            if live_object.name not in before and is_selected(live_object.labels, spec)
         ]
     return sorted(found)

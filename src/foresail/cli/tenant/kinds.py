@@ -33,7 +33,8 @@ async def check_kinds(cluster: Cluster, family: Family, body: dict[str, Any]) ->
 def judge(family: Family, spec: dict[str, Any], served: Collection[ApiResource]) -> None:
     """Raise or print what is wrong with the names of kinds in a spec."""
     included = _names(spec, _INCLUDED)
-    unknown, clusters = unserved_names(included, served), cluster_scoped_names(included, served)
+    unknown = unserved_names(included, served)
+    clusters = cluster_scoped_names(included, served)
     if unknown and len(unknown) == len(included):
         text = f"the cluster serves none of the kinds to include: {not_served(unknown, served)}"
         raise CommandError(text, "list the kinds that it serves with kubectl api-resources --namespaced")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from foresail.api.authorization import Discovery
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Named
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.tenant.held import LiveObject
 from foresail.kube.failures import Cause, Failure
@@ -18,21 +18,17 @@ from foresail.selfservice.access.discovery import CORE, ApiResource, api_resourc
 _AT_ONCE = 8
 
 
-class _Object(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
 class _Page(msgspec.Struct, frozen=True):
     metadata: ListMetadata = ListMetadata()
-    items: tuple[_Object, ...] | None = None
+    items: tuple[Named, ...] | None = None
 
 
 def listable(discovery: Discovery) -> dict[ApiResource, Kind]:
     """Return the namespaced resources that can be listed, each with its address in the first version that has it."""
     found = {
-        each: Kind("", "v1", each.plural, each.kind)
-        for each in CORE
-        if each.is_namespaced and each.plural != "bindings"
+        api_resource: Kind("", "v1", api_resource.plural, api_resource.kind)
+        for api_resource in CORE
+        if api_resource.is_namespaced and api_resource.plural != "bindings"
     }
     addresses = _addresses(discovery)
     for resource in api_resources(discovery):
@@ -47,9 +43,9 @@ def _addresses(discovery: Discovery) -> dict[tuple[str, str], Kind]:
     addresses: dict[tuple[str, str], Kind] = {}
     for group in discovery.items or ():
         for version in group.versions or ():
-            for each in version.resources or ():
-                if "list" in (each.verbs or ()) and each.response_kind is not None:
-                    kind = Kind(group.metadata.name, version.version, each.resource, each.response_kind.kind)
+            for resource in version.resources or ():
+                if "list" in (resource.verbs or ()) and resource.response_kind is not None:
+                    kind = Kind(group.metadata.name, version.version, resource.resource, resource.response_kind.kind)
                     addresses.setdefault((kind.group, kind.plural), kind)
     return addresses
 
@@ -77,12 +73,12 @@ async def list_objects(
 
 
 async def _list(cluster: Cluster, namespace: str, kind: Kind) -> tuple[LiveObject, ...] | Failure:
-    found: list[LiveObject] = []
+    live_objects: list[LiveObject] = []
     async for page in read_pages(cluster.client, kind, namespace, _Page, metadata_only=True):
         if isinstance(page, Failure):
             return page
-        found += [LiveObject(each.metadata.name, each.metadata.labels or {}) for each in page.items or ()]
-    return tuple(found)
+        live_objects += [LiveObject(item.metadata.name, item.metadata.labels or {}) for item in page.items or ()]
+    return tuple(live_objects)
 
 
 def _cause(failure: Failure, resource: ApiResource, namespace: str) -> str:

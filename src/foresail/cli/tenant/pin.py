@@ -30,7 +30,7 @@ def unpin(args: argparse.Namespace) -> int:
 
 async def _set_pinned(cluster: Cluster, args: argparse.Namespace, value: str | None) -> int:
     word = "unpinned" if value is None else "pinned"
-    keys = [Key(args.namespace, each) for each in dict.fromkeys(args.names)]
+    keys = [Key(args.namespace, fromkey) for fromkey in dict.fromkeys(args.names)]
     backups = [await cluster.read(velero.BACKUP, key, velero.Backup) for key in keys]  # all exist, or none is changed
     requests = []
     for key, backup in zip(keys, backups, strict=True):

@@ -57,7 +57,7 @@ async def read_inputs(cluster: Cluster, namespace: str, asked: Mapping[str, Any]
     check_has_files(await read_request(cluster, BACKUPS, about), "contents")  # if it does not exist, that is the error
     spec = restore_spec_of(tenant_fields(asked, namespace))
     files = (File(BACKUPS, about, "BackupContents", "contents"), File(BACKUPS, about, "BackupVolumeInfos", "volumes"))
-    archive, volumes = await together(*(read_file(cluster, each, access, most) for each in files))
+    archive, volumes = await together(*(read_file(cluster, file, access, most) for file in files))
     return Inputs(backup, archive, volumes, Settings(spec), Modifiers(), ignored_fields(spec))
 
 
@@ -86,7 +86,7 @@ def tenant_fields(asked: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     """
     fields = {name: value for name, value in asked.items() if name not in ("namespaceMapping", "excludedNamespaces")}
     spec = restore_spec_of(fields)
-    named = {each.lower() for each in spec.included_resources or ()}
+    named = {resource.lower() for resource in spec.included_resources or ()}
     refused = tuple(each for each in REFUSED_KINDS if each not in named)
     try:
         included, excluded = kinds.restored(

@@ -44,10 +44,12 @@ def restored_text(items: RestoredItems, new: RestoredGroup | None = None) -> str
     return "\n".join(line.rstrip() for line in aligned(rows).splitlines())
 
 
-def follow_up(each: TenantRequest) -> str:
+def follow_up(request: TenantRequest) -> str:
     """Return how to change back what a restore left as it is; empty if it left nothing."""
-    items, backup, namespace = each.restored, str(each.spec.get("backupName") or "BACKUP"), each.key.namespace
-    if items is None or not items.left.count or each.spec.get("existingResourcePolicy") == "update":
+    items = request.restored
+    backup = str(request.spec.get("backupName") or "BACKUP")
+    namespace = request.key.namespace
+    if items is None or not items.left.count or request.spec.get("existingResourcePolicy") == "update":
         return ""
     number = items.left.count
     what, them = ("object exists and differs", "it") if number == 1 else ("objects exist and differ", "them")
@@ -55,9 +57,9 @@ def follow_up(each: TenantRequest) -> str:
     return f"{number} {what} from the backup. To change {them} back, if the policy allows it: {command}"
 
 
-async def new_objects(cluster: Cluster, each: TenantRequest) -> RestoredGroup | None:
+async def new_objects(cluster: Cluster, request: TenantRequest) -> RestoredGroup | None:
     """Return the objects of the namespace that are not in the backup; None if they cannot be told within seconds."""
-    about = Key(each.key.namespace, str(each.spec.get("backupName") or ""))
+    about = Key(request.key.namespace, str(request.spec.get("backupName") or ""))
     try:
         async with asyncio.timeout(_PATIENCE.total_seconds()):
             backup = await read_request(cluster, BACKUPS, about)

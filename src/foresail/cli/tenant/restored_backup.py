@@ -24,10 +24,10 @@ async def check_backup(cluster: Cluster, family: Family, body: dict[str, Any], n
         listed = await cluster.listed(BACKUPS.kind, namespace)
     except CommandError:  # without the right to read backups, the operator alone checks it
         return
-    metadata = [_any.decode(each)["metadata"] for each in listed]
-    newest = sorted(metadata, key=lambda each: str(each.get("creationTimestamp") or ""), reverse=True)
+    metadata = [_any.decode(raw)["metadata"] for raw in listed]
+    newest = sorted(metadata, key=lambda item: str(item.get("creationTimestamp") or ""), reverse=True)
     problem = f"{BACKUPS.kind.name} {name} does not exist in namespace {namespace}"
-    raise CommandError(problem, _what_exists([str(each["name"]) for each in newest], namespace))
+    raise CommandError(problem, _what_exists([str(item["name"]) for item in newest], namespace))
 
 
 def _what_exists(names: list[str], namespace: str) -> str:

@@ -21,4 +21,4 @@ def _rows(level: str, part: Part | None) -> Iterator[tuple[str, str, str]]:
         return
     places = [*(part.namespaces or {}).items(), ("cluster", part.cluster), ("velero", part.velero)]
     for place, lines in places:
-        yield from ((level, tidy(place), tidy(each)) for each in lines or ())
+        yield from ((level, tidy(place), tidy(line)) for line in lines or ())

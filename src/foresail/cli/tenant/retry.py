@@ -31,14 +31,16 @@ def retry(args: argparse.Namespace) -> int:
 
 
 async def _retry(cluster: Cluster, family: Family, args: argparse.Namespace, until: datetime | None) -> int:
-    found = [await read_request(cluster, family, Key(args.namespace, name)) for name in dict.fromkeys(args.names)]
-    for restore in found:  # all can be retried, or none is changed
+    tenant_requests = [
+        await read_request(cluster, family, Key(args.namespace, name)) for name in dict.fromkeys(args.names)
+    ]
+    for restore in tenant_requests:  # all can be retried, or none is changed
         check_retry(restore)
-    requests = [Request("PATCH", family.kind, restore.key, retry_body(restore, now())) for restore in found]
+    requests = [Request("PATCH", family.kind, restore.key, retry_body(restore, now())) for restore in tenant_requests]
     if args.dry_run == CLIENT:
         print(shown(requests, args.output))
         return 0
-    for restore, request in zip(found, requests, strict=True):
+    for restore, request in zip(tenant_requests, requests, strict=True):
         body = await stamped(cluster, request.body or {})
         made = await cluster.merge(family.kind, restore.key, body, dry_run=bool(args.dry_run))
         changed = decode_request(family, made)
@@ -52,14 +54,15 @@ async def _retry(cluster: Cluster, family: Family, args: argparse.Namespace, unt
             print(as_text([changed.content], args.output), flush=True)
     if not args.wait or args.dry_run:
         return 0
-    for restore in found:
+    for restore in tenant_requests:
         await wait_for(cluster, family, restore.key, until)
     return 0
 
 
 def check_retry(restore: TenantRequest) -> None:
     """Raise why a restore cannot be retried."""
-    name, key = f"{restore.family.kind.name} {restore.key}", restore.key
+    name = f"{restore.family.kind.name} {restore.key}"
+    key = restore.key
     if restore.is_terminating:
         raise CommandError(f"{name} is being deleted", "create another restore")
     if restore.phase == CREATED:

@@ -46,11 +46,11 @@ async def selected_requests(
     if args.names:
         return await all_of(read_request(cluster, family, Key(args.namespace, name)) for name in args.names)
     listed = await cluster.listed(family.kind, args.namespace, args.selector or "")
-    found = sorted((decode_request(family, each) for each in listed), key=lambda each: each.key)
-    if not found and not is_quiet:
+    requests = sorted((decode_request(family, raw) for raw in listed), key=lambda request: request.key)
+    if not requests and not is_quiet:
         where = f"namespace {args.namespace}" if args.namespace else "any namespace"
         print(f"No {family.word}s found in {where}", file=sys.stderr)
-    return found
+    return requests
 
 
 def read_selected(args: argparse.Namespace) -> list[TenantRequest]:

@@ -30,7 +30,8 @@ def request_object(family: Family, args: argparse.Namespace) -> dict[str, Any]:
 
 def backup_spec(args: argparse.Namespace) -> dict[str, Any]:
     """Return what is to be backed up."""
-    policy, files = args.resource_policies_configmap, args.parallel_files_upload
+    policy = args.resource_policies_configmap
+    files = args.parallel_files_upload
     return {
         **_selectors(args),
         **_lists(args, options.BACKUP_LISTS),
@@ -67,7 +68,7 @@ def _selectors(args: argparse.Namespace) -> dict[str, Any]:
     if args.selector:
         return {"labelSelector": read_selector(args.selector)}
     if args.or_selector:
-        return {"orLabelSelectors": [read_selector(each) for each in args.or_selector.split(" or ")]}
+        return {"orLabelSelectors": [read_selector(item) for item in args.or_selector.split(" or ")]}
     return {}
 
 

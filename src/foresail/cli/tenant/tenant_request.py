@@ -143,7 +143,8 @@ class TenantRequest:
     @property
     def is_terminating(self) -> bool:
         """Whether it is being deleted, by the API or by a field of its spec."""
-        spec, deletion = self.request.spec, self.condition(IN_DELETION)
+        spec = self.request.spec
+        deletion = self.condition(IN_DELETION)
         is_reported = self.phase == DELETING or (deletion is not None and deletion.status == TRUE)
         is_requested = spec.delete_backup or spec.force_delete_backup
         return bool(is_reported or is_requested or self.request.metadata.deletion_timestamp)
@@ -158,7 +159,8 @@ class TenantRequest:
 
         A deletion takes precedence over a refusal, a refusal over what Velero reports.
         """
-        deletion, accepted = self.condition(IN_DELETION), self.condition(ACCEPTED)
+        deletion = self.condition(IN_DELETION)
+        accepted = self.condition(ACCEPTED)
         if deletion is not None and deletion.status == TRUE:
             return deletion
         if accepted is not None and accepted.status == FALSE:
@@ -215,5 +217,5 @@ def decode_request(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest:
 
 def decode_if_open(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest | None:
     """Decode a request that has not ended; None for others."""
-    found = decode_request(family, raw)
-    return found if found.is_open else None
+    request = decode_request(family, raw)
+    return request if request.is_open else None

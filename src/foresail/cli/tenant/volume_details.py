@@ -15,24 +15,24 @@ from foresail.selfservice.families import BACKUPS
 _NONE = "<none>"
 
 
-async def read_volumes(cluster: Cluster, found: Iterable[TenantRequest], args: argparse.Namespace) -> list[str]:
+async def read_volumes(cluster: Cluster, requests: Iterable[TenantRequest], args: argparse.Namespace) -> list[str]:
     """Return the text about the volumes of each request."""
     access = access_of(args)
-    return [await _volumes(cluster, each, access) for each in found]
+    return [await _volumes(cluster, request, access) for request in requests]
 
 
-async def _volumes(cluster: Cluster, each: TenantRequest, access: Access) -> str:
+async def _volumes(cluster: Cluster, request: TenantRequest, access: Access) -> str:
     """Return the volumes by claim; if they cannot be read, why, for the rest is worth reading all the same."""
-    if each.velero.phase not in HAS_FILES:
-        return f"Volumes:  {_NONE}; the {each.family.word} has not finished"
-    kind = "BackupVolumeInfos" if each.family is BACKUPS else "RestoreVolumeInfo"
-    file = File(each.family, each.key, kind, "list of volumes")
+    if request.velero.phase not in HAS_FILES:
+        return f"Volumes:  {_NONE}; the {request.family.word} has not finished"
+    kind = "BackupVolumeInfos" if request.family is BACKUPS else "RestoreVolumeInfo"
+    file = File(request.family, request.key, kind, "list of volumes")
     try:
-        infos = volume_infos(each.key.namespace, await read_file(cluster, file, access, MOST_BYTES))
+        infos = volume_infos(request.key.namespace, await read_file(cluster, file, access, MOST_BYTES))
     except UnreachableError:
         raise
     except CommandError as error:
         return f"Volumes:  unknown: {error.problem}"
     if infos is None:
         return "Volumes:  unknown: the list of volumes is not in Velero's format"
-    return volumes_text(infos, has_results=each.family is BACKUPS)
+    return volumes_text(infos, has_results=request.family is BACKUPS)

@@ -54,7 +54,7 @@ class VolumeInfo(msgspec.Struct, frozen=True, rename="camel"):
     def size(self) -> str:
         """The size of the data; n/a if Velero does not know it."""
         infos = (self.snapshot_data_movement_info, self.csi_snapshot_info, self.pod_volume)
-        return _bytes(next((each.size for each in infos if each is not None and each.size), 0))
+        return _bytes(next((info.size for info in infos if info is not None and info.size), 0))
 
     @property
     def method(self) -> str:
@@ -78,15 +78,15 @@ def volume_infos(namespace: str, file: bytes) -> list[VolumeInfo] | None:
     infos = velero_files.volume_infos(file, _infos)
     if infos is None:
         return None
-    own = [each for each in infos if namespace in (each.pvc_namespace, each.pod_volume.pod_namespace)]
-    return sorted(own, key=lambda each: each.claim)
+    own = [info for info in infos if namespace in (info.pvc_namespace, info.pod_volume.pod_namespace)]
+    return sorted(own, key=lambda volume_info: volume_info.claim)
 
 
 def volumes_text(infos: list[VolumeInfo], *, has_results: bool) -> str:
     """Return a row for each volume; a restore's file does not say whether it succeeded."""
     if not infos:
         return "Volumes:  <none>"
-    rows = [(f"  {each.claim}", each.size, each.method, *((each.outcome,) if has_results else ())) for each in infos]
+    rows = [(f"  {info.claim}", info.size, info.method, *((info.outcome,) if has_results else ())) for info in infos]
     header = ("  CLAIM", "SIZE", "METHOD", *(("RESULT",) if has_results else ()))
     return "Volumes:\n" + table(header, rows)
 
@@ -94,7 +94,9 @@ def volumes_text(infos: list[VolumeInfo], *, has_results: bool) -> str:
 def _bytes(count: int) -> str:
     if not count:
         return "n/a"
-    size, unit = float(count), 0
+    size = float(count)
+    unit = 0
     while size >= _STEP and unit < len(_UNITS) - 1:
-        size, unit = size / _STEP, unit + 1
+        size = size / _STEP
+        unit = unit + 1
     return f"{size:.3g} {_UNITS[unit]}"

@@ -41,7 +41,8 @@ def wait(args: argparse.Namespace) -> int:
 
 
 async def _wait(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
-    until, problems = deadline(args.timeout), 0
+    until = deadline(args.timeout)
+    problems = 0
     for name in args.names:
         try:
             await wait_for(cluster, family, Key(args.namespace, name), until, args.fail_on)
@@ -58,7 +59,9 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
 
     With `fail_on`, a complete backup that lacks data or kinds is a problem.
     """
-    progress, began, shown = Bar(), now(), ""
+    progress = Bar()
+    began = now()
+    shown = ""
     over: datetime | None = None
     try:
         while True:
@@ -93,27 +96,30 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     return 0
 
 
-async def _tell_what_it_did(cluster: Cluster, each: TenantRequest, items: RestoredItems) -> None:
+async def _tell_what_it_did(cluster: Cluster, request: TenantRequest, items: RestoredItems) -> None:
     """Print what a complete restore did, and what would change more."""
     from foresail.cli.tenant.restored import follow_up, new_objects, restored_text  # noqa: PLC0415 - it reads files
 
-    print(f"{each.family.kind.name} {each.key}: Restore completed", file=sys.stderr)
-    new = await new_objects(cluster, each)
+    print(f"{request.family.kind.name} {request.key}: Restore completed", file=sys.stderr)
+    new = await new_objects(cluster, request)
     print(restored_text(items, new), file=sys.stderr)
-    further = follow_up(each)
+    further = follow_up(request)
     if further:
         hint(further)
     if new is None:
-        backup, namespace = each.spec.get("backupName"), each.key.namespace
+        backup = request.spec.get("backupName")
+        namespace = request.key.namespace
         hint(f"see what is not in the backup with foresail backup contents {backup} --diff -n {namespace}")
 
 
-async def wait_until_deleted(cluster: Cluster, each: TenantRequest, until: datetime | None) -> None:
+async def wait_until_deleted(cluster: Cluster, request: TenantRequest, until: datetime | None) -> None:
     """Wait until a request is deleted and print what blocks that; a new one of the same name does not count."""
-    family, key, shown = each.family, each.key, ""
+    family = request.family
+    key = request.key
+    shown = ""
     while (raw := await cluster.if_there(family.kind, key, msgspec.Raw)) is not None:
         latest = decode_request(family, raw)
-        if latest.request.metadata.uid != each.request.metadata.uid:
+        if latest.request.metadata.uid != request.request.metadata.uid:
             return
         deletion = latest.condition(IN_DELETION)
         if deletion is not None and deletion.message != shown:
@@ -122,79 +128,81 @@ async def wait_until_deleted(cluster: Cluster, each: TenantRequest, until: datet
         await _pause(latest, until)
 
 
-def verdict(each: TenantRequest, fail_on: str = "") -> CommandError | str | None:
+def verdict(request: TenantRequest, fail_on: str = "") -> CommandError | str | None:
     """Return the outcome: a text if the request is complete, an error if it never will be, None if it continues."""
-    name = f"{each.family.kind.name} {each.key}"
-    if each.is_terminating:
-        return CommandError(f"{name} is being deleted", _next(each, each.condition(IN_DELETION)))
-    incomplete = each.incomplete
+    name = f"{request.family.kind.name} {request.key}"
+    if request.is_terminating:
+        return CommandError(f"{name} is being deleted", _next(request, request.condition(IN_DELETION)))
+    incomplete = request.incomplete
     if incomplete is not None and (fail_on == FAIL_ON_INCOMPLETE or incomplete.reason == Reason.NOTHING_BACKED_UP):
-        return CommandError(f"{name}: {incomplete.message}", _next(each, incomplete))
-    if each.done:
-        return each.done.message
-    blocking = each.blocking
-    verb = _verb(each, blocking) if blocking is not None else None
+        return CommandError(f"{name}: {incomplete.message}", _next(request, incomplete))
+    if request.done:
+        return request.done.message
+    blocking = request.blocking
+    verb = _verb(request, blocking) if blocking is not None else None
     if blocking is None or verb is None:
         return None
-    return CommandError(f"{name}{verb}: {blocking.message}", _next(each, blocking))
+    return CommandError(f"{name}{verb}: {blocking.message}", _next(request, blocking))
 
 
-def _verb(each: TenantRequest, blocking: Condition) -> str | None:
+def _verb(request: TenantRequest, blocking: Condition) -> str | None:
     """Return what to say of a request before the message about its end; None if it continues."""
     if blocking.type == SUCCEEDED and blocking.status == FALSE:
         return ""  # the message begins with it
     if blocking.reason in _NOT_BY_ITSELF:
         return " does not start"
-    return " was refused" if each.is_refused else None
+    return " was refused" if request.is_refused else None
 
 
-def is_explained(each: TenantRequest) -> bool:
+def is_explained(request: TenantRequest) -> bool:
     """Whether the outcome is fully reported: the cause of a failure follows a moment later."""
-    succeeded = each.condition(SUCCEEDED)
-    if succeeded is None or each.is_terminating:
+    succeeded = request.condition(SUCCEEDED)
+    if succeeded is None or request.is_terminating:
         return True
-    if succeeded.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) and not _is_just_restored(each):
+    if succeeded.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) and not _is_just_restored(request):
         return True
-    reported = outcome(each.family, bytes(each.made.status).decode())
+    reported = outcome(request.family, bytes(request.made.status).decode())
     return reported is None or not has_files(reported) or kept(succeeded, reported) is not reported
 
 
-def _is_just_restored(each: TenantRequest) -> bool:
+def _is_just_restored(request: TenantRequest) -> bool:
     """Whether a restore has completed a moment ago, so that the operator reads what it did."""
-    ended = instant(each.velero.completion_timestamp or "")
-    return each.family is RESTORES and ended is not None and now() - ended < _JUST
+    ended = instant(request.velero.completion_timestamp or "")
+    return request.family is RESTORES and ended is not None and now() - ended < _JUST
 
 
-def remark(each: TenantRequest, waited: timedelta) -> str:
+def remark(request: TenantRequest, waited: timedelta) -> str:
     """Return a hint for someone who waits; empty if there is none."""
-    if not each.phase and waited > PATIENCE:
-        return sentence(UNSEEN, each.family, each.key)
-    blocking = each.blocking
+    if not request.phase and waited > PATIENCE:
+        return sentence(UNSEEN, request.family, request.key)
+    blocking = request.blocking
     return blocking.message if blocking is not None and blocking.status == FALSE else ""
 
 
-def progress_of(each: TenantRequest) -> Status:
+def progress_of(request: TenantRequest) -> Status:
     """Return the progress of a request for the bar."""
-    velero, blocking = each.velero, each.blocking
+    velero = request.velero
+    blocking = request.blocking
     is_refused = blocking is not None and blocking.type == ACCEPTED and blocking.status == FALSE
-    if is_refused or not each.made.name:
+    if is_refused or not request.made.name:
         reason = f", {in_words(blocking.reason)}" if blocking is not None else ""
-        return Status(phase=f"{each.phase or 'New'}{reason}")
-    if each.position > 1 or (each.position and velero.phase in WAITING):
-        return Status(phase="Queued", queue_position=each.position)
+        return Status(phase=f"{request.phase or 'New'}{reason}")
+    if request.position > 1 or (request.position and velero.phase in WAITING):
+        return Status(phase="Queued", queue_position=request.position)
     done = velero.progress
     items = Progress(done.total_items, done.items_backed_up or done.items_restored) if done else None
     return Status(phase=velero.phase, progress=items)
 
 
-def _next(each: TenantRequest, blocking: Condition | None) -> str:
+def _next(request: TenantRequest, blocking: Condition | None) -> str:
     reason, message = (blocking.reason, blocking.message) if blocking else (Reason.DELETION_PENDING.value, "")
-    return next_step(advice_for(reason, message), each.family, each.key)
+    return next_step(advice_for(reason, message), request.family, request.key)
 
 
-async def _pause(each: TenantRequest, until: datetime | None) -> None:
+async def _pause(request: TenantRequest, until: datetime | None) -> None:
     if until is not None and now() >= until:
-        problem = f"{each.family.kind.name} {each.key}: timed out; it is {each.phase or 'New'}"
-        word, key = each.family.word, each.key
+        problem = f"{request.family.kind.name} {request.key}: timed out; it is {request.phase or 'New'}"
+        word = request.family.word
+        key = request.key
         raise CommandError(problem, f"see what blocks it with foresail {word} explain {key.name} -n {key.namespace}")
     await asyncio.sleep(_PAUSE)

@@ -25,7 +25,7 @@ def text(content: str) -> Html:
 
 def joined(children: Iterable[Child]) -> Html:
     """Return children one after the other; what is not markup yet is escaped."""
-    return Html("".join(each if isinstance(each, Html) else text(each) for each in children if each is not None))
+    return Html("".join(child if isinstance(child, Html) else text(child) for child in children if child is not None))
 
 
 def element(tag: str, *children: Child, **attributes: Attribute) -> Html:

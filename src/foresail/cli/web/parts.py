@@ -18,8 +18,8 @@ def data_table(label: str, header: Sequence[str], rows: Iterable[Sequence[Child]
     if not lines:
         return element("p", empty, class_="empty")
     head = element("thead", element("tr", *(element("th", each, scope="col") for each in header)))
-    found = element("table", element("caption", label, class_="unseen"), head, element("tbody", *lines))
-    return element("div", found, class_="scroll", role="region", aria_label=label, tabindex=0)
+    html = element("table", element("caption", label, class_="unseen"), head, element("tbody", *lines))
+    return element("div", html, class_="scroll", role="region", aria_label=label, tabindex=0)
 
 
 def _cell(cell: Child, *, is_name: bool) -> Html:
@@ -51,11 +51,11 @@ def badge(word: str, mood: str = "") -> Html:
     return element("span", word, class_=f"badge {mood}".strip())
 
 
-def words(found: Iterable[Child]) -> Html:
+def words(childs: Iterable[Child]) -> Html:
     """Return parts with spaces between them."""
     parts: list[Child] = []
-    for each in found:
-        parts += [" ", each] if parts else [each]
+    for child in childs:
+        parts += [" ", child] if parts else [child]
     return joined(parts)
 
 
@@ -116,4 +116,4 @@ def pile_list(load: Load) -> Html | None:
     more = len(load.piles) - SHOWN
     rest = [f"and {more} more; foresail schedule spread proposes other minutes"] if more > 0 else []
     lines = [*map(pile_line, load.piles[:SHOWN]), *rest]
-    return joined((element("h3", "In the same minute"), element("ul", *(element("li", each) for each in lines))))
+    return joined((element("h3", "In the same minute"), element("ul", *(element("li", line) for line in lines))))

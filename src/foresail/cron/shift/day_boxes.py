@@ -33,17 +33,17 @@ def split_into_boxes(rows: dict[int, int]) -> BoxSplit:
     """Split the wanted days of each month (by month number) into the fewest boxes that can be found."""
     rows = {month: days for month, days in rows.items() if days}
     lower_bound = _lower_bound(rows)
-    found = min((_group_by_month(rows), _group_by_day(rows)), key=len)
-    is_minimal = len(found) == lower_bound
+    boxes = min((_group_by_month(rows), _group_by_day(rows)), key=len)
+    is_minimal = len(boxes) == lower_bound
     while not is_minimal:
         search = _BoxSearch(rows)
-        better = search.find(len(found) - 1)
+        better = search.find(len(boxes) - 1)
         if better is None:
             is_minimal = not search.gave_up
             break
-        found = better
-        is_minimal = len(found) == lower_bound
-    return BoxSplit(tuple(_widen_to_all_months(box) for box in found), is_minimal)
+        boxes = better
+        is_minimal = len(boxes) == lower_bound
+    return BoxSplit(tuple(_widen_to_all_months(box) for box in boxes), is_minimal)
 
 
 def existing_days(month: int) -> int:

@@ -68,7 +68,8 @@ def day_set(rule: DayRule, dialect: Dialect) -> int:
         case None, int(weekdays):
             return months & _union(weekdays, weekday_bits())
         case days, weekdays:
-            by_date, by_weekday = _union(days or 0, day_bits()), _union(weekdays or 0, weekday_bits())
+            by_date = _union(days or 0, day_bits())
+            by_weekday = _union(weekdays or 0, weekday_bits())
             return months & combine_days(by_date, by_weekday, both=dialect.requires_both_day_fields)
 
 
@@ -101,7 +102,8 @@ def _union(mask: int, bits: tuple[int, ...]) -> int:
 @cache
 def _month_starts() -> tuple[int, ...]:
     """Return the first day of each month of the cycle, and the day after the cycle."""
-    starts, day = [0], 0
+    starts = [0]
+    day = 0
     for year in range(_FIRST_YEAR, _FIRST_YEAR + 400):
         for month in range(1, 13):
             day += month_length(year, month)

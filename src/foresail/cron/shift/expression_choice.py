@@ -174,7 +174,8 @@ def _parts(request: ShiftRequest, zone: OffsetZone) -> Iterator[_Part]:
     borrow = lowest < rest
     minutes = request.minutes << (_HOUR - rest) if borrow else request.minutes >> rest
     days, hours = divmod(whole + borrow, _DAY)
-    stay, wrap = request.hours >> hours, request.hours & ((1 << hours) - 1)
+    stay = request.hours >> hours
+    wrap = request.hours & ((1 << hours) - 1)
     if stay:
         yield _Part(zone, minutes, stay, shift_day_rule(request.rule, days, request.dialect))
     if wrap:

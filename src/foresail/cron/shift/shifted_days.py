@@ -84,7 +84,8 @@ def _cover_requiring_either(wanted: int) -> DayCover:
     by_date = split_into_boxes({m: month.days for m, month in months.items() if not month.weekdays})
     groups: dict[tuple[int, int], int] = {}
     for m in sorted((m for m, month in months.items() if month.weekdays), key=lambda m: -existing_days(m)):
-        days, weekdays = months[m].days, months[m].weekdays
+        days = months[m].days
+        weekdays = months[m].weekdays
         alike = next((k for k in groups if k[1] == weekdays and k[0] & existing_days(m) == days), (days, weekdays))
         groups[alike] = groups.get(alike, 0) | 1 << m
     rules = [_rule(box.months, box.days, None) for box in by_date.boxes]

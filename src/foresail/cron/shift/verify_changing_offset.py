@@ -50,14 +50,18 @@ def _to_instants(bits: int, first: datetime) -> list[datetime]:
 def _fires(schedule: CalendarSchedule, start: datetime, end: datetime) -> int:
     """Return the fires in [start, end) as one bit per minute."""
     midnight = start.replace(hour=0, minute=0)
-    first, last = midnight - 3 * _DAY, midnight + (end - midnight).days * _DAY + 4 * _DAY
+    first = midnight - 3 * _DAY
+    last = midnight + (end - midnight).days * _DAY + 4 * _DAY
     wall = _wall_clock_fires(schedule, first, last)
-    at, offset = start, utc_offset_minutes(schedule.zone, start)
+    at = start
+    offset = utc_offset_minutes(schedule.zone, start)
     fires = 0
     for change in offset_changes(schedule.zone, first, last):
-        opens, closes = min(end, max(start, change.at - _BEFORE)), min(end, change.at + _AFTER)
+        opens = min(end, max(start, change.at - _BEFORE))
+        closes = min(end, change.at + _AFTER)
         fires |= _cut(wall, at - first, opens - at, offset) << ((at - start) // _MINUTE)
-        at, offset = max(at, closes), change.after
+        at = max(at, closes)
+        offset = change.after
         if opens < closes:
             near_change = sum(1 << ((fire - opens) // _MINUTE) for fire in schedule.between(opens, closes))
             fires |= near_change << ((opens - start) // _MINUTE)
@@ -78,7 +82,8 @@ def _wall_clock_fires(schedule: CalendarSchedule, first: datetime, last: datetim
     if rule is None:
         return 0
     hours = sum(fields.minutes << (60 * hour) for hour in range(24) if fields.hours >> hour & 1)
-    fires, idle = hours.to_bytes(_DAY // _MINUTE // 8, "little"), bytes(_DAY // _MINUTE // 8)
+    fires = hours.to_bytes(_DAY // _MINUTE // 8, "little")
+    idle = bytes(_DAY // _MINUTE // 8)
     span = (last - first).days
     days = shift_day_set(day_set(rule, schedule.dialect), (first - CYCLE_STARTS).days) & ((1 << span) - 1)
     return int.from_bytes(b"".join([fires if days >> day & 1 else idle for day in range(span)]), "little")

@@ -40,10 +40,14 @@ class FireDiff:
 def diff_fires(wanted: OffsetFields, fired: Iterable[OffsetFields], dialect: Dialect) -> FireDiff:
     """Compare the fires of expressions with the wanted ones over all 400 years."""
     target = _layout(wanted, dialect)
-    others = [part for each in fired for part in _layout(each, dialect)]
-    lost, spurious, doubled = [], [], []
+    others = [part for fields in fired for part in _layout(fields, dialect)]
+    lost = []
+    spurious = []
+    doubled = []
     for minutes in _partition([mask for mask, _ in (*target, *others)]):
-        want, fire, twice = _days(target, minutes), 0, 0
+        want = _days(target, minutes)
+        fire = 0
+        twice = 0
         for mask, days in others:
             if mask & minutes:
                 twice |= fire & days
@@ -90,10 +94,10 @@ def instants(layout: Layout, start: datetime, end: datetime) -> list[datetime]:
     """Return the instants of a layout in [start, end), in order."""
     first = (start - CYCLE_STARTS).days
     span = (1 << ((end - start).days + 2)) - 1
-    found = [
+    moments = [
         CYCLE_STARTS + timedelta(days=first + day, minutes=minute)
         for minutes, days in layout
         for day in values_of(shift_day_set(days, first) & span)
         for minute in values_of(minutes)
     ]
-    return sorted(at for at in found if start <= at < end)
+    return sorted(at for at in moments if start <= at < end)

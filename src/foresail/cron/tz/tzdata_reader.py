@@ -17,7 +17,8 @@ def read_zone_file(name: str) -> tuple[int, list[tuple[int, int]], str]:
     _, _, *counts = _HEADER.unpack_from(data)
     at = _HEADER.size + _block_size(counts, 4)
     _, _, *counts = _HEADER.unpack_from(data, at)
-    n_times, n_kinds = counts[3], counts[4]
+    n_times = counts[3]
+    n_kinds = counts[4]
     at += _HEADER.size
     times = struct.unpack_from(f">{n_times}q", data, at)
     kind_of = data[at + 8 * n_times : at + 9 * n_times]

@@ -69,7 +69,9 @@ class OffsetTable:
     def _days_without_midnight(self, reach: dict[int, int]) -> list[int]:
         midnight_gaps: set[int] = set()
         for i in range(1, len(self.starts)):
-            start, before, after = self.starts[i], self.offsets[i - 1], self.offsets[i]
+            start = self.starts[i]
+            before = self.offsets[i - 1]
+            after = self.offsets[i]
             midnight_gaps.update(range(-(-(start + before) // DAY), -(-(start + after) // DAY)))
         for start in reach:
             for day in range(start // DAY - 2, start // DAY + 4):

@@ -20,7 +20,8 @@ class Ages:
 
     def learn(self, namespace: str, old: CheckRow | None, new: CheckRow | None) -> None:
         """Note a check that came, changed or is deleted."""
-        before, after = _counted(old), _counted(new)
+        before = _counted(old)
+        after = _counted(new)
         if before == after:
             return
         ordered = self._ordered.setdefault(namespace, [])

@@ -15,7 +15,7 @@ from foresail.proof.checks.contents import included_resources
 from foresail.proof.checks.kinds import left_out
 from foresail.proof.checks.kinds import restored as restored_kinds
 from foresail.proof.checks.labels import EXCLUDED, labels_in_sandbox, own_labels
-from foresail.proof.checks.observe import CheckRow, DownloadTarget, OwnedObject
+from foresail.proof.checks.observe import CheckRow, OwnedObject
 from foresail.proof.checks.settings import DataSettings
 
 FENCE = "foresail-fence"
@@ -65,7 +65,8 @@ def sandbox(
 
     The quota comes last: the restore waits for it, and then the rest of the fence exists too.
     """
-    name, mark = sandbox_name(run, source), marks(check, run)
+    name = sandbox_name(run, source)
+    mark = marks(check, run)
     labels = {**own_labels(check), "pod-security.kubernetes.io/enforce": "restricted"}
     fence = fence_key(run, source)
     source_mark = {**mark, CHECK_SOURCE: source}
@@ -96,7 +97,7 @@ def quota(objects: int) -> dict[str, str]:
     return {
         "pods": "0",
         "persistentvolumeclaims": "0",
-        **{f"count/{each}": most for each in restored_kinds(has_data=False).values()},
+        **{f"count/{kind}": most for kind in restored_kinds(has_data=False).values()},
     }
 
 
@@ -125,7 +126,7 @@ def restore(
     If snapshot data was moved, restorePVs lets Velero fill new volumes with it, which it then gives to the claims.
     """
     has_data = run.depth == "Data"
-    mapping = {each: sandbox_name(run.id, each) for each in sources}
+    mapping = {source: sandbox_name(run.id, source) for source in sources}
     spec = {
         "backupName": run.backup,
         "includedNamespaces": sorted(mapping),
@@ -148,11 +149,11 @@ def _rules(claims: Iterable[data_build.ClaimRule] | None) -> Iterable[dict[str, 
     labelled = {"metadata": {"labels": EXCLUDED}}  # controllers copy them to what they create from a template
     yield _rule("**", {"metadata": {"finalizers": None, "ownerReferences": None, "labels": EXCLUDED}})
     yield _rule("secrets", {"type": "Opaque"}, {"/type": _TOKEN})  # it would need an annotation, and get a token
-    for each in sorted(restored_kinds(has_data=has_data).values()):
-        yield _rule(each, {"metadata": {"annotations": None}})  # controllers of all namespaces act on annotations
+    for kind in sorted(restored_kinds(has_data=has_data).values()):
+        yield _rule(kind, {"metadata": {"annotations": None}})  # controllers of all namespaces act on annotations
     if claims is not None:
-        yield from (_rule(*each) for each in data_build.patches())
-        yield from (_rule("persistentvolumeclaims", each.patch, on=each.conditions) for each in claims)
+        yield from (_rule(*patch) for patch in data_build.patches())
+        yield from (_rule("persistentvolumeclaims", claim.patch, on=claim.conditions) for claim in claims)
     else:
         for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
             yield _rule(each, {"spec": {"replicas": 0, "template": labelled}})
@@ -191,11 +192,11 @@ def _rule(
 # Files and evidence
 
 
-def target(run: CheckRun, file: str) -> DownloadTarget:
+def target(run: CheckRun, file: str) -> velero.DownloadTarget:
     """Return the file that Velero is asked for."""
     kinds = {CONTENTS: "BackupResourceList", RESTORED: "RestoreResourceList", RESULTS: "RestoreResults"}
     kinds |= {VOLUMES: "BackupVolumeInfos"}
-    return DownloadTarget(kinds[file], run.backup if file in (CONTENTS, VOLUMES) else f"check-{run.id}")
+    return velero.DownloadTarget(kinds[file], run.backup if file in (CONTENTS, VOLUMES) else f"check-{run.id}")
 
 
 def download(check: CheckRow, run: CheckRun, file: str) -> Create:
@@ -229,7 +230,7 @@ def start(check: CheckRow, run: str) -> Create:
 
 def started(check: CheckRow, actions: Iterable[Action], now: datetime) -> OwnedObject:
     """Return the start among the actions of a Plan, as the store will have it."""
-    start = next(each for each in actions if isinstance(each, Create) and each.key.name.endswith(START))
+    start = next(action for action in actions if isinstance(action, Create) and action.key.name.endswith(START))
     whose = check.key
     return OwnedObject(
         start.key, "", whose.name, check.uid, start.mark[CHECK_RUN], "", now, check_namespace=whose.namespace

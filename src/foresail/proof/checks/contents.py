@@ -192,9 +192,10 @@ def _in_one_version(lists: Lists, served: Served) -> Lists:
     taken: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     found: Lists = {}
     for gvk in sorted(lists, key=lambda each: (not served.has(each), each)):
-        kind, names = kind_of(gvk), lists[gvk]
+        kind = kind_of(gvk)
+        names = lists[gvk]
         if versions[kind] > 1:
-            names = [each for each in names if each not in taken[kind]]
+            names = [name for name in names if name not in taken[kind]]
             taken[kind].update(names)
         if names:
             found[gvk] = names
@@ -237,7 +238,7 @@ def _missing_classes(lists: Lists, wanted: Wanted, classes: Sequence[str]) -> li
     The list does not say which class a claim uses: while one of them exists, it may be that one.
     """
     claims = [_item(_CLAIMS, each) for each in lists.get(_CLAIMS, ())]
-    if not any(not wanted.namespaces or each.namespace in wanted.namespaces for each in claims):
+    if not any(not wanted.namespaces or claim.namespace in wanted.namespaces for claim in claims):
         return []
     listed = {name for gvk, names in lists.items() if kind_of(gvk) == _STORAGE_CLASS for name in names}
     if not listed or listed.intersection(classes):
@@ -247,6 +248,6 @@ def _missing_classes(lists: Lists, wanted: Wanted, classes: Sequence[str]) -> li
 
 
 def _not_served(gvk: str, items: Sequence[Item]) -> Problem:
-    shown = ", ".join(f"{each.namespace}/{each.name}" for each in items[:_SHOWN])
+    shown = ", ".join(f"{item.namespace}/{item.name}" for item in items[:_SHOWN])
     more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
     return Problem(Reason.KIND_NOT_SERVED, f"this cluster does not serve {gvk}, which the backup has: {shown}{more}")

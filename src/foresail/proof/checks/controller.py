@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import CHECK_LABEL
+from foresail.api.metadata import Named
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.policy import SELF_SERVICE_POLICY, RestoreChecksPolicy, SelfServicePolicy
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
@@ -45,7 +46,7 @@ from foresail.proof.checks.reader import ReadFiles
 from foresail.proof.checks.sandbox_reader import ReadPods
 from foresail.proof.checks.settings import DataSettings
 from foresail.proof.checks.starts import Starts
-from foresail.proof.checks.tenant_rows import RequestRow, RequestWire, request_row, schedule_row
+from foresail.proof.checks.tenant_rows import RequestRow, request_row, schedule_row
 from foresail.proof.checks.tenants import Turn
 from foresail.proof.checks.turns import Turns
 from foresail.proof.checks.volumes import VolumeRow, VolumeWire, decide_volume, volume_row
@@ -127,18 +128,19 @@ class RestoreChecks:
     @property
     def informers(self) -> tuple[Informer, ...]:
         """RestoreChecks, Backups, locations, storage classes, Velero, tenants, and everything made for a check."""
-        here, ours = self.velero_namespace, CHECK_LABEL
+        here = self.velero_namespace
+        ours = CHECK_LABEL
         row = partial(observe.check_row, velero_namespace=here)
         checks = WatchSpec(RESTORE_CHECK, observe.CheckWire, row, "" if self.serves_tenants else here)
-        backups = WatchSpec(velero.BACKUP, observe.BackupWire, observe.backup_row, here)
+        backups = WatchSpec(velero.BACKUP, velero.Backup, observe.backup_row, here)
         locations = WatchSpec(velero.LOCATION, mirrored.Location, _location_row, here)
-        classes = WatchSpec(core.STORAGE_CLASS, observe.NamedWire, observe.named_row)
+        classes = WatchSpec(core.STORAGE_CLASS, Named, observe.named_row)
         servers = WatchSpec(DEPLOYMENT, Deployment, observe.server_row, here)
-        sandboxes = WatchSpec(core.NAMESPACE, observe.OwnedObjectWire, observe.owned_object_row, labels=ours)
+        sandboxes = WatchSpec(core.NAMESPACE, Named, observe.owned_object_row, labels=ours)
         quotas = WatchSpec(RESOURCE_QUOTA, observe.QuotaWire, observe.quota_row, labels=ours)
-        restores = WatchSpec(velero.RESTORE, observe.RestoreWire, observe.restore_row, here, labels=ours)
-        maps = WatchSpec(core.CONFIG_MAP, observe.OwnedObjectWire, observe.owned_object_row, here, labels=ours)
-        downloads = WatchSpec(velero.DOWNLOAD_REQUEST, observe.DownloadWire, observe.download_row, here, labels=ours)
+        restores = WatchSpec(velero.RESTORE, velero.Restore, observe.restore_row, here, labels=ours)
+        maps = WatchSpec(core.CONFIG_MAP, Named, observe.owned_object_row, here, labels=ours)
+        downloads = WatchSpec(velero.DOWNLOAD_REQUEST, velero.Download, observe.download_row, here, labels=ours)
         volumes = WatchSpec(core.VOLUME, VolumeWire, volume_row)
         return (
             Informer(checks, self.checks, self._for_check, self._learn_check),
@@ -158,8 +160,8 @@ class RestoreChecks:
     def _tenant_informers(self) -> Iterator[Informer]:
         spaces = WatchSpec(core.NAMESPACE, core.Namespace, namespace_row)
         policies = WatchSpec(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row)
-        requests = WatchSpec(NON_ADMIN_BACKUP, RequestWire, request_row)
-        schedules = WatchSpec(NON_ADMIN_SCHEDULE, RequestWire, schedule_row)
+        requests = WatchSpec(NON_ADMIN_BACKUP, Named, request_row)
+        schedules = WatchSpec(NON_ADMIN_SCHEDULE, Named, schedule_row)
         yield Informer(spaces, self.namespaces, self._for_namespace)
         yield Informer(policies, self.policies, self._for_policy)
         yield Informer(requests, self.requests, self._for_request)
@@ -194,9 +196,9 @@ class RestoreChecks:
         if not rows or change.old == change.new:
             return
         for check in self.checks.by("namespace", self.velero_namespace):
-            if any(self._selects(check, each) for each in rows):
+            if any(self._selects(check, row) for row in rows):
                 yield check.key
-        for namespace in {each.owner.namespace for each in rows if each.owner is not None}:
+        for namespace in {row.owner.namespace for row in rows if row.owner is not None}:
             yield from self._served_keys(namespace)
 
     def _for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
@@ -205,8 +207,8 @@ class RestoreChecks:
         No check reads a tenant's own one, and tenants create and delete them as they like.
         """
         rows = [each for each in (change.old, change.new) if each is not None]
-        if change.old != change.new and any(each.is_default or not each.is_tenants for each in rows):
-            yield from (each.key for each in self.checks.rows())
+        if change.old != change.new and any(row.is_default or not row.is_tenants for row in rows):
+            yield from (row.key for row in self.checks.rows())
 
     def _for_owned_object(self, change: Change[OwnedObject]) -> Iterator[Key]:
         row = change.new or change.old
@@ -221,22 +223,22 @@ class RestoreChecks:
 
     def _for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         if change.old != change.new:
-            yield from (each.key for each in self.checks.by("namespace", change.key.name) if each.is_tenants)
+            yield from (check.key for check in self.checks.by("namespace", change.key.name) if check.is_tenants)
 
     def _for_policy(self, change: Change[PolicyRow]) -> Iterator[Key]:
         """Return every tenant's check if a policy changed, and what was made for deleted ones."""
         if change.old != change.new:
-            yield from (each.key for each in self.checks.rows() if each.is_tenants)
+            yield from (check.key for check in self.checks.rows() if check.is_tenants)
             yield from {Key(row.check_namespace, row.check) for row in self.config_maps.rows() if row.check_namespace}
 
     def _for_request(self, change: Change[RequestRow]) -> Iterator[Key]:
         """Return the served checks that select a NonAdminBackup, or did; without a Backup, none can check it."""
         rows = [each for each in (change.old, change.new) if each is not None and change.old != change.new]
-        if not any(Key(self.velero_namespace, nacuuid(each)) in self.backups for each in rows):
+        if not any(Key(self.velero_namespace, nacuuid(row)) in self.backups for row in rows):
             return
         for key in self._served_keys(change.key.namespace):
             check = self.checks.get(key)
-            if check is not None and any(tenants.is_chosen(check, each, self._schedule(check)) for each in rows):
+            if check is not None and any(tenants.is_chosen(check, row, self._schedule(check)) for row in rows):
                 yield key
 
     def _for_schedule(self, change: Change[RequestRow]) -> Iterator[Key]:
@@ -317,12 +319,13 @@ class RestoreChecks:
     def _selected_backups(self, check: CheckRow) -> Iterator[BackupRow]:
         """Return the Backups that the check of an administrator selects."""
         completed = self.backups.by("phase", velero.COMPLETED)
-        return (each for each in completed if self._selects(check, each))
+        return (backup for backup in completed if self._selects(check, backup))
 
     def _own_backups(self, check: CheckRow) -> Iterator[BackupRow]:
         """Return the Backups that a tenant's check selects: of its own NonAdminBackups, by their records."""
         here = check.key.namespace
-        namespace, schedule = self.namespaces.get(Key("", here)), self._schedule(check)
+        namespace = self.namespaces.get(Key("", here))
+        schedule = self._schedule(check)
         for backup in self.backups.by("completed of", here) if namespace is not None else ():
             request = self.requests.get(backup.owner) if backup.owner is not None else None
             if request is None or namespace is None or not is_owned(request, namespace, backup):
@@ -337,8 +340,8 @@ class RestoreChecks:
 
     def _tenant(self, key: Key, check: CheckRow | None, now: datetime) -> Tenant:
         """Return what holds for a check in the namespace of a tenant."""
-        others = (each for each in self.checks.by("running for", "tenants") if each.key != key)
-        ends = [until for each in others if (until := tenants.busy_until(each)) is not None and until > now]
+        others = (row for row in self.checks.by("running for", "tenants") if row.key != key)
+        ends = [until for row in others if (until := tenants.busy_until(row)) is not None and until > now]
         return Tenant(
             namespace=self.namespaces.get(Key("", key.namespace)),
             policy=self._policy(key.namespace),
@@ -351,8 +354,8 @@ class RestoreChecks:
 
     def _policy(self, namespace: str) -> RestoreChecksPolicy | None:
         row = self.namespaces.get(Key("", namespace))
-        found = policy_for(namespace, row.labels, self.policies.rows(), self.never) if row is not None else None
-        return found.spec.restore_checks if found is not None else None
+        policy = policy_for(namespace, row.labels, self.policies.rows(), self.never) if row is not None else None
+        return policy.spec.restore_checks if policy is not None else None
 
     async def _read(self, query: Query) -> Found:
         if isinstance(query, Files):
@@ -419,7 +422,7 @@ class RestoreChecks:
     def _environment(self, backup: BackupRow | None, location: LocationRow | None) -> Environment:
         """Return what the evidence says about Velero and the bucket; credentials are not read."""
         return Environment(
-            velero_image=next((each.image for each in self.servers.rows() if each.image), ""),
+            velero_image=next((row.image for row in self.servers.rows() if row.image), ""),
             backup_kubernetes=backup.kubernetes if backup is not None else "",
             location=location.key.name if location is not None else "",
             bucket=location.bucket if location is not None else "",
@@ -430,7 +433,7 @@ class RestoreChecks:
         return rules.is_selected(check, backup) and rules.is_of_administrator(self._location(backup))
 
     def _location(self, backup: BackupRow) -> LocationRow | None:
-        defaults = (each.key.name for each in self.locations.by("role", "default"))
+        defaults = (location.key.name for location in self.locations.by("role", "default"))
         name = velero.resolve_location(backup.location, defaults)
         return self.locations.get(Key(self.velero_namespace, name))
 

@@ -60,7 +60,7 @@ def verdict_before(
     if len(sources) > MOST_DATA_NAMESPACES:
         text = f"the backup has {len(sources)} namespaces; depth Data takes {MOST_DATA_NAMESPACES}: set spec.namespaces"
         return failed(Reason.TOO_MANY_NAMESPACES, text)
-    if not any(kind_of(each.gvk) == POD for each in contents.optional):
+    if not any(kind_of(item.gvk) == POD for item in contents.optional):
         return failed(Reason.BACKUP_EMPTY, "the backup has no pods to start: use depth Objects")
     missing = _missing_data(contents, spec, claims)
     if missing:
@@ -77,7 +77,8 @@ def _foreign_volume(contents: Contents, free_volumes: Mapping[str, str]) -> Verd
 
 
 def _misplaced_assertion(contents: Contents, spec: RestoreCheckSpec) -> Verdict | None:
-    sources, wanted = contents.namespaces, spec.assertion
+    sources = contents.namespaces
+    wanted = spec.assertion
     if wanted is not None and wanted.namespace is None and len(sources) > 1:
         text = f"set spec.assertion.namespace: the backup has {len(sources)} namespaces"
         return failed(Reason.ASSERTION_FAILED, text)
@@ -113,16 +114,16 @@ def _claims_without_data(contents: Contents, claims: SavedClaims | None) -> list
 
 def claims_of(contents: Contents) -> list[Place]:
     """Return the claims of a backup."""
-    return [(each.namespace, each.name) for each in contents.expected if kind_of(each.gvk) == CLAIM]
+    return [(item.namespace, item.name) for item in contents.expected if kind_of(item.gvk) == CLAIM]
 
 
 # The fence
 
 
-def canary_query(run: CheckRun, sources: tuple[str, ...], found: FilesFound) -> Pods:
+def canary_query(run: CheckRun, sources: tuple[str, ...], files_found: FilesFound) -> Pods:
     """Return what to read to see the canaries."""
-    sandboxes = tuple((each, build.sandbox_name(run.id, each)) for each in sources)
-    return Pods(run.id, sandboxes, found.outside, kubernetes=found.kubernetes)
+    sandboxes = tuple((source, build.sandbox_name(run.id, source)) for source in sources)
+    return Pods(run.id, sandboxes, files_found.outside, kubernetes=files_found.kubernetes)
 
 
 def prove_fence(
@@ -194,7 +195,9 @@ def check_pods(
     """Wait until the pods are ready, run the assertion, and return the final verdict."""
     result = view.pods_result
     if result is None or result.query.run != run.id or result.query.verdict is None:
-        sandboxes = tuple(sorted((each.source, each.key.name) for each in view.sandboxes if each.run == run.id))
+        sandboxes = tuple(
+            sorted((sandbox.source, sandbox.key.name) for sandbox in view.sandboxes if sandbox.run == run.id)
+        )
         files = view.files_result
         version = files.found.kubernetes if files is not None else ""
         return Plan(reads=(Pods(run.id, sandboxes, verdict=verdict, kubernetes=version),))
@@ -206,7 +209,7 @@ def check_pods(
         return msgspec.structs.replace(verdict, problems=why.problems, count=why.count)
     pods = pods_of_backup(run, result.found)
     if run.ready_seconds is None:
-        if not pods or not all(each.is_ready for each in pods):
+        if not pods or not all(pod.is_ready for pod in pods):
             return _again(result, now)
         since = restore.started or run.started
         return Recorded(msgspec.structs.replace(run, ready_seconds=int((whole(now) - since).total_seconds())))
@@ -214,11 +217,11 @@ def check_pods(
     return passed if check.spec.assertion is None else _assert(check, run, passed, result, now)
 
 
-def pods_of_backup(run: CheckRun, found: PodsFound) -> list[PodRow]:
+def pods_of_backup(run: CheckRun, pods_found: PodsFound) -> list[PodRow]:
     """Return the pods that must become ready: neither completed, nor being deleted, nor ours."""
     ours = (data_build.canary_name(run.id), data_build.assertion_name(run.id))
     return [
-        each for each in found.pods if each.key.name not in ours and each.phase != SUCCEEDED and not each.is_terminating
+        pod for pod in pods_found.pods if pod.key.name not in ours and pod.phase != SUCCEEDED and not pod.is_terminating
     ]
 
 
@@ -231,10 +234,11 @@ def _assert(
     if wanted is None or source not in sandboxes:
         return failed(Reason.ASSERTION_FAILED, f"there is no sandbox of namespace {source}")
     key = Key(sandboxes[source], data_build.assertion_name(run.id))
-    row = next((each for each in result.found.pods if each.key == key), None)
+    row = next((pod for pod in result.found.pods if pod.key == key), None)
     if row is None:
         left = rules.seconds_left(check, run, now)
-        labels, mark = labels_in_sandbox(check), build.marks(check, run.id)
+        labels = labels_in_sandbox(check)
+        mark = build.marks(check, run.id)
         return _created([data_build.assertion(wanted, labels, key, mark, left)], result, now)
     if not row.has_ended:
         return _again(result, now)
@@ -252,9 +256,9 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
         return None
     within = f"within {check.spec.deadline}"
     result = view.pods_result
-    found = result.found if result is not None and result.query.run == run.id else None
-    if run.fence is None and found is not None:
-        return _overdue_canary(found, within)
+    pods_found = result.found if result is not None and result.query.run == run.id else None
+    if run.fence is None and pods_found is not None:
+        return _overdue_canary(pods_found, within)
     restore = rules.restore_of(view, run)
     if restore is not None and restore.phase in _FILLS_VOLUMES:
         text = f"pods of the backup were not ready {within}: Velero was still restoring their volumes"
@@ -264,21 +268,21 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
     verdict = kept_verdict(view, run) or Verdict()
     if run.ready_seconds is None:
         sandboxes = result.query.sandboxes if result is not None else ()
-        return _overdue_pods(run, found, sandboxes, verdict, within)
-    why = failed(Reason.ASSERTION_FAILED, _overdue_assertion(run, found, within))
+        return _overdue_pods(run, pods_found, sandboxes, verdict, within)
+    why = failed(Reason.ASSERTION_FAILED, _overdue_assertion(run, pods_found, within))
     return msgspec.structs.replace(verdict, problems=why.problems, count=why.count)
 
 
-def _overdue_canary(found: PodsFound, within: str) -> Verdict:
-    waits = next((row.waits for row in found.pods if row.waits), "") or found.problem
+def _overdue_canary(pods_found: PodsFound, within: str) -> Verdict:
+    waits = next((row.waits for row in pods_found.pods if row.waits), "") or pods_found.problem
     return failed(Reason.CANARY_FAILED, f"the canary pod did not end {within}{_colon(waits)}")
 
 
 def _overdue_pods(
-    run: CheckRun, found: PodsFound | None, sandboxes: Iterable[tuple[str, str]], verdict: Verdict, within: str
+    run: CheckRun, pods_found: PodsFound | None, sandboxes: Iterable[tuple[str, str]], verdict: Verdict, within: str
 ) -> Verdict:
     """Return which pods of the backup were not ready at the deadline, by their namespaces in the backup."""
-    pods = pods_of_backup(run, found) if found is not None else []
+    pods = pods_of_backup(run, pods_found) if pods_found is not None else []
     late = [row for row in pods if not row.is_ready]
     sources = {sandbox: source for source, sandbox in sandboxes}
     shown = [f"{sources.get(row.key.namespace, '')}/{row.key.name}{_waits(row)}" for row in late[:_SHOWN]]
@@ -288,9 +292,9 @@ def _overdue_pods(
     return msgspec.structs.replace(verdict, problems=why.problems, count=why.count, pods_ready=len(pods) - len(late))
 
 
-def _overdue_assertion(run: CheckRun, found: PodsFound | None, within: str) -> str:
+def _overdue_assertion(run: CheckRun, pods_found: PodsFound | None, within: str) -> str:
     name = data_build.assertion_name(run.id)
-    if found is None or any(each.key.name == name for each in found.pods):
+    if pods_found is None or any(pod.key.name == name for pod in pods_found.pods):
         return f"the assertion did not end {within}"
     return (
         f"the pod of the assertion was not created {within}: a ResourceQuota or LimitRange of the backup may refuse it"

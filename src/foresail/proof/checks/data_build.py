@@ -86,7 +86,7 @@ def canary(
 ) -> Create:
     """Return the pod that tries to get out of a sandbox before anything of the backup is in it."""
     targets = [f"bucket={outside}"] if outside else []
-    targets += [f"{each}={each}" for each in settings.targets]
+    targets += [f"{target}={target}" for target in settings.targets]
     container = {"name": "canary", "image": settings.canary_image, "args": ["canary", *targets]}
     body = _pod(labels, container, _CANARY_SECONDS)
     return Create(POD, key, body, mark)
@@ -150,12 +150,12 @@ def claim_rules(claims: Iterable[Place], moved: Collection[Place]) -> list[Claim
     for namespace, name in claims:
         if (namespace, name) not in moved:
             others[namespace].append(name)
-    found = [ClaimRule({"spec": _NEW_VOLUME})]
+    rules = [ClaimRule({"spec": _NEW_VOLUME})]
     for namespace, names in sorted(others.items()):
         pattern = f"^({'|'.join(map(re.escape, sorted(names)))})$"
         conditions = {"namespaces": [namespace], "resourceNameRegex": pattern}
-        found.append(ClaimRule({"spec": {"selector": None}}, conditions))
-    return found
+        rules.append(ClaimRule({"spec": {"selector": None}}, conditions))
+    return rules
 
 
 def patches() -> Iterable[tuple[str, object]]:

@@ -48,7 +48,8 @@ def decide(view: CheckView, now: datetime) -> Plan:
     """Return what to do about a check now, and when to reconcile next."""
     refused = tenants.refusal(view.check, view.tenant) if view.check is not None and view.tenant is not None else None
     view = tenants.bounded(view)
-    removed, check = rules.leftovers(view, now), view.check
+    removed = rules.leftovers(view, now)
+    check = view.check
     if check is None:
         return Plan(removed, wake_at=rules.starts_until(view, now))
     run = check.status.run
@@ -71,30 +72,32 @@ def refuse(check: CheckRow, refused: tuple[Reason, str], now: datetime) -> Plan:
 
 def start(view: CheckView, check: CheckRow, now: datetime) -> Plan:
     """Record a run, if one is due; nothing is made before it is recorded."""
-    status, newest = check.status, rules.newest_good(view)
+    status = check.status
+    newest = rules.newest_good(view)
     if check.spec.depth == "Data" and view.data is None:
         text = "spec.depth is Data, which is off: set proof.data.enabled in the chart's values"
         return _report(check, msgspec.structs.replace(status, next_run=None), (False, Reason.DATA_DISABLED, text), now)
-    found = rules.due(check, newest, now)
+    due = rules.due(check, newest, now)
     since = rules.waiting_since(check, view.backups)
-    status = msgspec.structs.replace(status, next_run=found.upcoming, waiting_since=since)
+    status = msgspec.structs.replace(status, next_run=due.upcoming, waiting_since=since)
     if check.spec.suspend:
         suspended = msgspec.structs.replace(status, next_run=None)
         return _report(check, suspended, (True, Reason.SUSPENDED, "No check starts: spec.suspend is true"), now)
-    if found.is_due and newest is not None:
+    if due.is_due and newest is not None:
         return begin(view, check, status, newest, now)
-    if found.problem:
-        return _report(check, status, (False, Reason.INVALID_SCHEDULE, found.problem), now)
+    if due.problem:
+        return _report(check, status, (False, Reason.INVALID_SCHEDULE, due.problem), now)
     if newest is None:
         text = "No Completed Backup is selected; check spec.backups"
         idle = msgspec.structs.replace(status, next_run=None)  # a Backup wakes it, not the schedule
         return _report(check, idle, (False, Reason.NO_BACKUP, text), now)
-    return _report(check, status, (True, Reason.WAITING, "Waiting for the next run"), now, found.upcoming)
+    return _report(check, status, (True, Reason.WAITING, "Waiting for the next run"), now, due.upcoming)
 
 
 def begin(view: CheckView, check: CheckRow, status: RestoreCheckStatus, backup: BackupRow, now: datetime) -> Plan:
     """Record that this backup is being checked, unless it must wait; the start of a tenant's check is counted first."""
-    tenant, blocking = view.tenant, rules.blocking_sandbox(view, now)
+    tenant = view.tenant
+    blocking = rules.blocking_sandbox(view, now)
     if blocking is not None:
         whose = "remove what its conditions name" if tenant is None else "ask a cluster administrator"
         text = f"Namespace {blocking.key.name} of an earlier run is still being deleted; if it stays, {whose}"
@@ -140,7 +143,8 @@ def prepare(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> P
 
     With depth Data, a canary proves the fence before there is a Restore.
     """
-    settings, canaries = _data_settings(view, run), view.pods_result
+    settings = _data_settings(view, run)
+    canaries = view.pods_result
     if settings is not None and run.fence is None and canaries is not None and canaries.query.run == run.id:
         return follow(view, check, run, data.prove_fence(check, run, settings, canaries, now), now)
     found = read(view, check, run, None, now)
@@ -156,36 +160,40 @@ def prepare(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> P
     return restore_into_sandboxes(view, check, run, contents, found, now)
 
 
-def refusal(view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, found: FilesFound) -> Verdict | None:
+def refusal(
+    view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, files_found: FilesFound
+) -> Verdict | None:
     """Return the verdict on a backup that is not restored at all; None if it is."""
     if run.depth == "Data" and view.data is None:
         return failed(Reason.DATA_DISABLED, "depth Data was switched off meanwhile")
     verdict = verdict_without_restore(contents, check.most_objects)
     if verdict is None and run.depth == "Data":
-        return data.verdict_before(contents, check.spec, found.claims, view.free_volumes)
+        return data.verdict_before(contents, check.spec, files_found.claims, view.free_volumes)
     return verdict
 
 
 def restore_into_sandboxes(
-    view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, found: FilesFound, now: datetime
+    view: CheckView, check: CheckRow, run: CheckRun, contents: Contents, files_found: FilesFound, now: datetime
 ) -> Plan:
     """Fence a sandbox for each namespace, and restore into them once all their quotas count."""
-    sources, objects, settings = contents.namespaces, contents.objects, _data_settings(view, run)
-    moved = found.claims.moved if found.claims is not None else ()
+    sources = contents.namespaces
+    objects = contents.objects
+    settings = _data_settings(view, run)
+    moved = files_found.claims.moved if files_found.claims is not None else ()
     fences = rules.fences(view, run, sources)
     unfenced = [each for each, quota in fences.items() if quota is None]
     if unfenced:
         made = [
-            each
+            create
             for source in unfenced
-            for each in build.sandbox(check, run.id, source, objects[source], settings, sorted(view.free_volumes))
+            for create in build.sandbox(check, run.id, source, objects[source], settings, sorted(view.free_volumes))
         ]
         claims = data_build.claim_rules(data.claims_of(contents), moved) if settings is not None else None
         return Plan((build.modifiers(check, run.id, claims), *made))
     if not all(quota.is_counted for quota in fences.values() if quota is not None):
         return Plan()
     if settings is not None and run.fence is None:
-        return Plan(reads=(data.canary_query(run, sources, found),))
+        return Plan(reads=(data.canary_query(run, sources, files_found),))
     seconds = rules.seconds_left(check, run, now)
     return Plan((build.restore(check, run, sources, contents.custom, seconds, has_moved=bool(moved)),))
 
@@ -307,7 +315,8 @@ def data_spec(check: CheckRow) -> dict[str, object]:
 
 
 def _kubernetes(view: CheckView) -> str:
-    files, pods = view.files_result, view.pods_result
+    files = view.files_result
+    pods = view.pods_result
     if files is not None:
         return files.found.kubernetes
     return pods.query.kubernetes if pods is not None else ""
@@ -367,12 +376,13 @@ def _download_rows(view: CheckView, run: CheckRun, names: Iterable[str]) -> dict
 def _files(
     view: CheckView, check: CheckRow, run: CheckRun, restore: RestoreRow | None, rows: dict[str, DownloadRow]
 ) -> Files:
-    listed, has_data = tuple(check.spec.custom_resources or ()), run.depth == "Data"
+    listed = tuple(check.spec.custom_resources or ())
+    has_data = run.depth == "Data"
     wanted = Wanted(tuple(check.spec.namespaces or ()), listed, has_data)
     if restore is None:
         volumes = rows[VOLUMES].url if VOLUMES in rows else ""
         return Files(run.id, rows[CONTENTS].url, wanted, view.authority, classes=view.classes, volumes=volumes)
-    sandboxes = tuple(sorted((each.source, each.key.name) for each in view.sandboxes if each.run == run.id))
+    sandboxes = tuple(sorted((sandbox.source, sandbox.key.name) for sandbox in view.sandboxes if sandbox.run == run.id))
     return Files(
         run.id,
         rows[CONTENTS].url,
@@ -388,7 +398,7 @@ def _files(
 
 def _is_stale(row: DownloadRow, run: CheckRun, names: Sequence[str], now: datetime) -> bool:
     """Whether a DownloadRequest is of no use: silent, about to expire, or of another file."""
-    if row.target not in [build.target(run, each) for each in names]:
+    if row.target not in [build.target(run, name) for name in names]:
         return True
     if not row.url:
         return row.created is not None and row.created + SILENCE <= now
@@ -396,7 +406,7 @@ def _is_stale(row: DownloadRow, run: CheckRun, names: Sequence[str], now: dateti
 
 
 def _replaced(rows: Iterable[DownloadRow]) -> tuple[Action, ...]:
-    return tuple(build.delete(DOWNLOAD_REQUEST, each) for each in rows)
+    return tuple(build.delete(DOWNLOAD_REQUEST, row) for row in rows)
 
 
 def _report(
@@ -418,7 +428,7 @@ def _kept_until(check: CheckRow, now: datetime) -> datetime | None:
 
 
 def _earliest(*instants: datetime | None) -> datetime | None:
-    return min((each for each in instants if each is not None), default=None)
+    return min((instant for instant in instants if instant is not None), default=None)
 
 
 def _subject(check: CheckRow) -> Subject:

@@ -77,7 +77,7 @@ _OBJECT_IN_SANDBOX = (
 
 
 def _named(kind: str, *suffixes: str) -> Condition:
-    endings = f"({'|'.join(f'-{each}' if each else '' for each in suffixes)})"
+    endings = f"({'|'.join(f'-{suffix}' if suffix else '' for suffix in suffixes)})"
     return Condition(matches("request.name", f"check-{_RUN}{endings}"), f"its {kind} are named check-...")
 
 

@@ -43,7 +43,7 @@ class _Part(msgspec.Struct):
     namespaces: dict[str, list[str] | None] | None = None
 
     def lines(self) -> list[str]:
-        own = [line for each in (self.namespaces or {}).values() for line in each or ()]
+        own = [line for namespace in (self.namespaces or {}).values() for line in namespace or ()]
         found = [*own, *(self.velero or ()), *(self.cluster or ())]
         return [each[:_LONGEST_LINE] for each in found[:_MOST_LINES]]
 
@@ -79,7 +79,7 @@ class Verdict(msgspec.Struct, frozen=True):
         if not self.problems:
             return f"The sandbox took all {self.expected} objects"
         more = f"; and {self.count - _SHOWN} more" if self.count > _SHOWN else ""
-        return "; ".join(each.message for each in self.problems[:_SHOWN]) + more
+        return "; ".join(problem.message for problem in self.problems[:_SHOWN]) + more
 
 
 def verdict_without_restore(contents: Contents, most_objects: int = MOST_OBJECTS) -> Verdict | None:
@@ -114,7 +114,8 @@ def judge(
     lines = _lines(results)
     if lists is None or lines is None:
         return None
-    errors, warnings = _RestoreMessages(lines[0]), _RestoreMessages(lines[1])
+    errors = _RestoreMessages(lines[0])
+    warnings = _RestoreMessages(lines[1])
     compared = _compare(contents, sandboxes, _actions(lists), errors, warnings)
     problems = [*contents.problems, *compared.refused]
     has_problems = bool(problems or compared.missing)
@@ -204,7 +205,8 @@ def _actions(lists: Lists) -> dict[tuple[str, str, str, str], str]:
     found: dict[tuple[str, str, str, str], str] = {}
     for gvk, entries in lists.items():
         for entry in entries:
-            key, action = (*kind_of(gvk), *_place(entry)), entry.rpartition("(")[2].removesuffix(")")
+            key = (*kind_of(gvk), *_place(entry))
+            action = entry.rpartition("(")[2].removesuffix(")")
             if found.get(key) not in _ARRIVED:
                 found[key] = action
     return found
@@ -229,9 +231,10 @@ class _RestoreMessages:
 
     def about(self, item: Item, sandbox: str) -> str:
         """Return the first line about an item; empty if there is none."""
-        kind, name = item.gvk.rpartition("/")[2], item.name
+        kind = item.gvk.rpartition("/")[2]
+        name = item.name
         places = (f"/{sandbox}/{name}:", f"/{item.namespace}/{name}:", f"{kind}:{name}", f'"{name}"')
-        return next((self._by_name[each] for each in places if each in self._by_name), "")
+        return next((self._by_name[place] for place in places if place in self._by_name), "")
 
 
 def _is_made_by_cluster(item: Item, sandbox: str, said: str, warnings: _RestoreMessages) -> bool:

@@ -89,9 +89,9 @@ def served_kinds(discovery: Discovery) -> Served:
         for version in group.versions or ():
             if version.freshness == "Stale":
                 unknown.add(name)
-            for each in version.resources or ():
-                if each.response_kind is not None:
-                    found[f"{name}/{version.version}/{each.response_kind.kind}"] = f"{each.resource}.{name}"
+            for resource in version.resources or ():
+                if resource.response_kind is not None:
+                    found[f"{name}/{version.version}/{resource.response_kind.kind}"] = f"{resource.resource}.{name}"
     return Served(found, frozenset(unknown))
 
 

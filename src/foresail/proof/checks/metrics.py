@@ -44,11 +44,12 @@ class CheckMetrics(Collector):
             )
         }
         rows = self._checks.rows()
-        for row in [each for each in rows if not each.is_tenants]:
+        for row in [check for check in rows if not check.is_tenants]:
             due = self._pass_due.get(row.key)
             if due is not None:
                 named["pass_due_timestamp_seconds"].add_metric([row.key.name], due.timestamp())
-            last, passed = row.status.last, row.status.last_passed
+            last = row.status.last
+            passed = row.status.last_passed
             if last is None:
                 continue
             figures = {
@@ -66,15 +67,15 @@ class CheckMetrics(Collector):
                     named[name].add_metric([row.key.name], value)
         sandboxes = GaugeMetricFamily("foresail_restore_check_sandboxes", "Sandboxes that exist.")
         sandboxes.add_metric([], float(len(self._sandboxes)))
-        yield from (*named.values(), sandboxes, _counted(each for each in rows if each.is_tenants))
+        yield from (*named.values(), sandboxes, _counted(check for check in rows if check.is_tenants))
 
 
 def _counted(rows: Iterable[CheckRow]) -> Metric:
     """Return how many checks have which last result: a tenant may have as many checks as they like."""
     results = Counter(row.status.last.result if row.status.last is not None else Reason.NOT_CHECKED for row in rows)
-    found = GaugeMetricFamily(
+    family = GaugeMetricFamily(
         "foresail_restore_check_tenant_checks", "RestoreChecks of all tenants by their last result.", labels=["result"]
     )
     for result in (*get_args(Result), Reason.NOT_CHECKED):
-        found.add_metric([result], float(results[result]))
-    return found
+        family.add_metric([result], float(results[result]))
+    return family

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from foresail.api import velero
 from foresail.api.apps import Deployment, is_server
 from foresail.api.marks import (
     CHECK,
@@ -17,7 +18,7 @@ from foresail.api.marks import (
     NAMESPACE_UID,
     REQUEST_UID,
 )
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Named
 from foresail.api.policy import RestoreChecksPolicy
 from foresail.api.restore_check import (
     MOST_OBJECTS,
@@ -26,7 +27,6 @@ from foresail.api.restore_check import (
     RestoreCheckSpec,
     RestoreCheckStatus,
 )
-from foresail.api.velero import BackupSpec, BackupStatus
 from foresail.plan import Key, Keyed, ReadResult
 from foresail.proof.checks.contents import Contents, Wanted
 from foresail.proof.checks.judge import Verdict
@@ -108,14 +108,6 @@ def _is_oversized(spec: RestoreCheckSpec) -> bool:
     return len(written) > LARGEST_SPEC or written.count(b",") > MOST_VALUES
 
 
-class BackupWire(msgspec.Struct, frozen=True):
-    """A Velero Backup."""
-
-    metadata: Metadata
-    spec: BackupSpec = BackupSpec()
-    status: BackupStatus = BackupStatus()
-
-
 class BackupRow(Keyed, frozen=True):
     """A Velero Backup."""
 
@@ -142,9 +134,11 @@ class BackupRow(Keyed, frozen=True):
         return self.completed
 
 
-def backup_row(wire: BackupWire) -> BackupRow:
+def backup_row(wire: velero.Backup) -> BackupRow:
     """Return what is kept of a Backup; one that is being deleted is not Completed any more."""
-    meta, status, annotations = wire.metadata, wire.status, wire.metadata.annotations or {}
+    meta = wire.metadata
+    status = wire.status
+    annotations = wire.metadata.annotations or {}
     return BackupRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
@@ -174,13 +168,7 @@ class OwnedObject(Keyed, frozen=True):
     check_namespace: str = ""  # of a tenant's RestoreCheck
 
 
-class OwnedObjectWire(msgspec.Struct, frozen=True):
-    """A namespace or a ConfigMap."""
-
-    metadata: Metadata
-
-
-def owned_object_row(wire: OwnedObjectWire) -> OwnedObject:
+def owned_object_row(wire: Named) -> OwnedObject:
     """Return what is kept of a namespace or a ConfigMap."""
     return OwnedObject(**_marks(wire.metadata))
 
@@ -220,23 +208,6 @@ def quota_row(wire: QuotaWire) -> QuotaRow:
     return QuotaRow(**_marks(meta), is_counted=is_counted)
 
 
-class RestoreStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How a Restore went."""
-
-    phase: str = ""
-    failure_reason: str = ""
-    validation_errors: list[str] | None = None
-    start_timestamp: datetime | None = None
-    completion_timestamp: datetime | None = None
-
-
-class RestoreWire(msgspec.Struct, frozen=True):
-    """A Velero Restore."""
-
-    metadata: Metadata
-    status: RestoreStatus = RestoreStatus()
-
-
 class RestoreRow(OwnedObject, frozen=True):
     """The Velero Restore of a run."""
 
@@ -246,7 +217,7 @@ class RestoreRow(OwnedObject, frozen=True):
     started: datetime | None = None
 
 
-def restore_row(wire: RestoreWire) -> RestoreRow:
+def restore_row(wire: velero.Restore) -> RestoreRow:
     """Return what is kept of a Restore."""
     status = wire.status
     seconds = None
@@ -258,43 +229,15 @@ def restore_row(wire: RestoreWire) -> RestoreRow:
     return RestoreRow(**marks, phase=status.phase, problem=problem[:1024], seconds=seconds, started=began)
 
 
-class DownloadTarget(msgspec.Struct, frozen=True):
-    """Which file, and of what."""
-
-    kind: str = ""
-    name: str = ""
-
-
-class DownloadSpec(msgspec.Struct, frozen=True):
-    """What is asked for."""
-
-    target: DownloadTarget = DownloadTarget()
-
-
-class DownloadStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What Velero answered."""
-
-    download_url: str = msgspec.field(default="", name="downloadURL")
-    expiration: datetime | None = None
-
-
-class DownloadWire(msgspec.Struct, frozen=True):
-    """A DownloadRequest."""
-
-    metadata: Metadata
-    spec: DownloadSpec = DownloadSpec()
-    status: DownloadStatus = DownloadStatus()
-
-
 class DownloadRow(OwnedObject, frozen=True):
     """A DownloadRequest of a run."""
 
-    target: DownloadTarget = DownloadTarget()
+    target: velero.DownloadTarget = velero.DownloadTarget()
     url: str = ""
     expires: datetime | None = None
 
 
-def download_row(wire: DownloadWire) -> DownloadRow:
+def download_row(wire: velero.Download) -> DownloadRow:
     """Return what is kept of a DownloadRequest."""
     status = wire.status
     marks = _marks(wire.metadata)
@@ -320,7 +263,7 @@ class ServerRow(Keyed, frozen=True):
 def server_row(wire: Deployment) -> ServerRow:
     """Return what is kept of a Deployment."""
     containers = wire.spec.template.spec.containers
-    image = next((each.image for each in containers if is_server(each)), "")
+    image = next((container.image for container in containers if is_server(container)), "")
     return ServerRow(Key(wire.metadata.namespace, wire.metadata.name), image[:_LONGEST_VERSION])
 
 
@@ -334,17 +277,11 @@ class Environment(msgspec.Struct, frozen=True, rename="camel"):
     prefix: str = ""
 
 
-class NamedWire(msgspec.Struct, frozen=True):
-    """A StorageClass: only its name counts."""
-
-    metadata: Metadata
-
-
 class NamedRow(Keyed, frozen=True):
     """A StorageClass."""
 
 
-def named_row(wire: NamedWire) -> NamedRow:
+def named_row(wire: Named) -> NamedRow:
     """Return what is kept of a StorageClass."""
     return NamedRow(key=Key("", wire.metadata.name))
 

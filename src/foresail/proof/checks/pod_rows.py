@@ -31,8 +31,13 @@ class PodRow(Keyed, frozen=True):
 
 def pod_row(wire: ObservedPod) -> PodRow:
     """Return what is kept of a pod; what its containers wrote is cut and made printable."""
-    meta, status = wire.metadata, wire.status
-    ended = [each.state.terminated for each in status.container_statuses or () if each.state.terminated is not None]
+    meta = wire.metadata
+    status = wire.status
+    ended = [
+        container_status.state.terminated
+        for container_status in status.container_statuses or ()
+        if container_status.state.terminated is not None
+    ]
     return PodRow(
         key=Key(meta.namespace, meta.name),
         phase=status.phase,

@@ -49,7 +49,7 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
 async def fetch(url: str, authority: str) -> bytes:
     """Read a file from the bucket."""
     pieces = download(url, most=MOST_BYTES, seconds=_SECONDS, tls=trusting(authority))
-    return b"".join([each async for each in pieces])
+    return b"".join([piece async for piece in pieces])
 
 
 async def address(url: str) -> str:
@@ -79,9 +79,9 @@ class FileReader:
             return FilesFound(problem=f"the API server did not list its resources: {discovery.cause.value}")
         urls = (query.contents, query.restored, query.results, query.volumes)
         try:
-            *files, volumes = [await self._fetch(each, query.authority) if each else None for each in urls]
-            found = await asyncio.to_thread(compared, query, served_kinds(discovery), *files)
-            found = with_volumes(found, volumes)
+            *files, volumes = [await self._fetch(url, query.authority) if url else None for url in urls]
+            files_found = await asyncio.to_thread(compared, query, served_kinds(discovery), *files)
+            files_found = with_volumes(files_found, volumes)
         except (MissingFileError, TooLargeError) as error:
             return FilesFound(problem=str(error), is_final=True)
         except DownloadError as error:
@@ -90,19 +90,19 @@ class FileReader:
             _log.warning("reading the files of run %s failed: %s", query.run, type(error).__name__)
             return FilesFound(problem="internal error, see the operator's log", is_final=True)
         if query.wanted.has_data:
-            found = replace(found, outside=await address(query.contents))
+            files_found = replace(files_found, outside=await address(query.contents))
         version = await self._server.version(_Version)  # of the evidence only: a check does not fail without it
-        return found if isinstance(version, Failure) else replace(found, kubernetes=version.git_version)
+        return files_found if isinstance(version, Failure) else replace(files_found, kubernetes=version.git_version)
 
 
-def with_volumes(found: FilesFound, volumes: bytes | None) -> FilesFound:
+def with_volumes(files_found: FilesFound, volumes: bytes | None) -> FilesFound:
     """Add which claims have their data in the backup, if that was asked for."""
-    if volumes is None or found.problem:
-        return found
+    if volumes is None or files_found.problem:
+        return files_found
     claims = saved_claims(volumes)
     if claims is None:
         return FilesFound(problem="its list of volumes is not in Velero's format", is_final=True)
-    return replace(found, claims=claims)
+    return replace(files_found, claims=claims)
 
 
 def compared(

@@ -70,7 +70,8 @@ def due(check: CheckRow, newest: BackupRow | None, now: datetime) -> Due:
 
 def pass_due(check: CheckRow, backups: Iterable[BackupRow]) -> datetime | None:
     """Return when a check must have passed again at the latest; None if nothing asks for one."""
-    spec, passed = check.spec, check.status.last_passed
+    spec = check.spec
+    passed = check.status.last_passed
     since = check.created if passed is None else max(check.created, passed)
     if spec.suspend:
         return None
@@ -84,13 +85,14 @@ def pass_due(check: CheckRow, backups: Iterable[BackupRow]) -> datetime | None:
 
 def waiting_since(check: CheckRow, backups: Iterable[BackupRow]) -> datetime | None:
     """Return when the first backup since the last pass completed, as recorded: it may be deleted by now."""
-    passed, recorded = check.status.last_passed, check.status.waiting_since
+    passed = check.status.last_passed
+    recorded = check.status.waiting_since
     if check.spec.schedule is not None:
         return None
     if recorded is not None and (passed is None or recorded > passed):
         return recorded
-    completed = [each.completed for each in good_backups(in_order(backups)) if each.completed]
-    first = min((each for each in completed if passed is None or each > passed), default=None)
+    completed = [backup.completed for backup in good_backups(in_order(backups)) if backup.completed]
+    first = min((instant for instant in completed if passed is None or instant > passed), default=None)
     return None if first is None else max(first, check.created)
 
 
@@ -116,18 +118,18 @@ def seconds_left(check: CheckRow, run: CheckRun, now: datetime) -> int:
 
 def restore_of(view: CheckView, run: CheckRun) -> RestoreRow | None:
     """Return the Velero Restore of a run."""
-    return next((each for each in view.restores if each.run == run.id), None)
+    return next((restore for restore in view.restores if restore.run == run.id), None)
 
 
 def backup_of(view: CheckView, run: CheckRun) -> BackupRow | None:
     """Return the Backup of a run, unless it is deleted or being deleted."""
-    return next((each for each in view.backups if each.uid == run.backup_uid and each.phase == COMPLETED), None)
+    return next((backup for backup in view.backups if backup.uid == run.backup_uid and backup.phase == COMPLETED), None)
 
 
 def fences(view: CheckView, run: CheckRun, sources: Iterable[str]) -> dict[str, QuotaRow | None]:
     """Return the quota of each sandbox; None if it does not exist yet. Anyone may write one elsewhere."""
-    rows = {each.key: each for each in view.quotas if each.run == run.id}
-    return {each: rows.get(build.fence_key(run.id, each)) for each in sources}
+    rows = {quota.key: quota for quota in view.quotas if quota.run == run.id}
+    return {source: rows.get(build.fence_key(run.id, source)) for source in sources}
 
 
 def leftovers(view: CheckView, now: datetime) -> tuple[Delete, ...]:
@@ -139,15 +141,20 @@ def _leftovers(view: CheckView, now: datetime) -> Iterator[Delete]:
     kept = kept_runs(view, now)
     families: tuple[tuple[Kind, tuple[OwnedObject, ...]], ...] = (
         (velero.RESTORE, view.restores),
-        (core.NAMESPACE, tuple(each for each in view.sandboxes if build.is_sandbox(each))),
+        (core.NAMESPACE, tuple(sandbox for sandbox in view.sandboxes if build.is_sandbox(sandbox))),
         (velero.DOWNLOAD_REQUEST, view.downloads),
-        (core.CONFIG_MAP, tuple(each for each in view.config_maps if not build.outlives_its_run(each))),
+        (
+            core.CONFIG_MAP,
+            tuple(owned_object for owned_object in view.config_maps if not build.outlives_its_run(owned_object)),
+        ),
     )
     for kind, owned in families:
-        for each in owned:
-            if (each.check_uid, each.run) not in kept and not each.is_terminating:
-                yield build.delete(kind, each)
-    yield from (build.delete(core.CONFIG_MAP, each) for each in (*_old_evidence(view), *_old_starts(view, now)))
+        for owned_object in owned:
+            if (owned_object.check_uid, owned_object.run) not in kept and not owned_object.is_terminating:
+                yield build.delete(kind, owned_object)
+    yield from (
+        build.delete(core.CONFIG_MAP, owned_object) for owned_object in (*_old_evidence(view), *_old_starts(view, now))
+    )
 
 
 def kept_runs(view: CheckView, now: datetime) -> set[tuple[str, str]]:
@@ -155,7 +162,8 @@ def kept_runs(view: CheckView, now: datetime) -> set[tuple[str, str]]:
     check = view.check
     if check is None:
         return set()
-    run, last = check.status.run, check.status.last
+    run = check.status.run
+    last = check.status.last
     kept = {(check.uid, run.id)} if run is not None else set()
     if last is not None and last.kept_until is not None and now < last.kept_until:
         kept.add((check.uid, last.id))
@@ -168,30 +176,45 @@ def blocking_sandbox(view: CheckView, now: datetime) -> OwnedObject | None:
     Of a tenant, any check of the namespace may have left it: a check is soon deleted, and another one created.
     """
     kept = kept_runs(view, now)
-    own = [each for each in view.sandboxes if (each.check_uid, each.run) not in kept]
-    others = [each for each in view.tenant.sandboxes if each.is_terminating] if view.tenant is not None else []
-    return next((each for each in (*own, *others) if build.is_sandbox(each)), None)
+    own = [sandbox for sandbox in view.sandboxes if (sandbox.check_uid, sandbox.run) not in kept]
+    others = [sandbox for sandbox in view.tenant.sandboxes if sandbox.is_terminating] if view.tenant is not None else []
+    return next((owned_object for owned_object in (*own, *others) if build.is_sandbox(owned_object)), None)
 
 
 def starts_until(view: CheckView, now: datetime) -> datetime | None:
     """Return when the next start of a tenant's check counts no more; None if none does."""
     lasts = tenants.interval(view.tenant)
-    ends = [each.created + lasts for each in view.config_maps if build.is_start(each) and each.created is not None]
-    return min((each for each in ends if each > now), default=None)
+    ends = [
+        owned_object.created + lasts
+        for owned_object in view.config_maps
+        if build.is_start(owned_object) and owned_object.created is not None
+    ]
+    return min((end for end in ends if end > now), default=None)
 
 
 def _old_starts(view: CheckView, now: datetime) -> list[OwnedObject]:
     """Return the starts of a tenant's check that count no more, whether it still exists or not."""
     lasts = tenants.interval(view.tenant)
-    starts = [each for each in view.config_maps if build.is_start(each) and not each.is_terminating]
-    return [each for each in starts if each.created is None or each.created + lasts <= now]
+    starts = [
+        owned_object
+        for owned_object in view.config_maps
+        if build.is_start(owned_object) and not owned_object.is_terminating
+    ]
+    return [start for start in starts if start.created is None or start.created + lasts <= now]
 
 
 def _old_evidence(view: CheckView) -> list[OwnedObject]:
-    own = [each for each in view.config_maps if build.is_evidence(each) and not each.is_terminating]
+    own = [
+        owned_object
+        for owned_object in view.config_maps
+        if build.is_evidence(owned_object) and not owned_object.is_terminating
+    ]
     check = view.check
     if check is None:
         return own
-    mine = [each for each in own if each.check_uid == check.uid]
+    mine = [owned_object for owned_object in own if owned_object.check_uid == check.uid]
     mine.sort(key=lambda each: (each.created or check.created, each.key.name), reverse=True)
-    return [*mine[check.spec.evidence :], *(each for each in own if each.check_uid != check.uid)]
+    return [
+        *mine[check.spec.evidence :],
+        *(owned_object for owned_object in own if owned_object.check_uid != check.uid),
+    ]

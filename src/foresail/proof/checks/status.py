@@ -1,8 +1,7 @@
 """The status of a RestoreCheck: conditions, and the smallest patch from one status to the next."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -11,9 +10,9 @@ from foresail.api.requests import Condition
 from foresail.api.restore_check import CheckResult, RestoreCheckStatus
 from foresail.proof.checks.observe import CheckRow
 from foresail.proof.checks.reasons import Reason
+from foresail.reporting import LONGEST_MESSAGE, dated, merge_patch
 
 READY, PASSED = "Ready", "Passed"
-_LONGEST_MESSAGE = 2048
 _Truth = Literal["True", "False", "Unknown"]
 
 
@@ -36,24 +35,10 @@ def _passed(check: CheckRow, last: CheckResult | None, now: datetime) -> Conditi
 
 
 def _condition(check: CheckRow, kind: str, truth: _Truth, reason: str, message: str, now: datetime) -> Condition:
-    old = next((each for each in check.status.conditions if each.type == kind), None)
-    since = old.last_transition_time if old is not None and old.status == truth else whole(now)
-    return Condition(kind, truth, reason, message[:_LONGEST_MESSAGE], since, check.generation)
+    new = Condition(kind, truth, reason, message[:LONGEST_MESSAGE], whole(now), check.generation)
+    return dated(check.status.conditions, new)
 
 
 def patch_body(before: RestoreCheckStatus, after: RestoreCheckStatus) -> dict[str, object]:
     """Return the merge patch from one status to the other; empty if nothing differs."""
-    return _difference(msgspec.to_builtins(before), msgspec.to_builtins(after))
-
-
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, object]:
-    found: dict[str, object] = {name: None for name in before if name not in after}
-    for name, value in after.items():
-        old = before.get(name)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            changed = _difference(old, value)
-            if changed:
-                found[name] = changed
-        elif old != value:
-            found[name] = value
-    return found
+    return merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after))

@@ -1,9 +1,7 @@
 """Rows of NonAdminBackups and NonAdminSchedules: only what says whose a backup is."""
 
-import msgspec
-
 from foresail.api.marks import SCHEDULE_UID
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Named
 from foresail.api.nonadmin import SYNCED_FROM
 from foresail.plan import Key, Keyed
 
@@ -16,12 +14,6 @@ A tenant chooses them, and they stay in memory.
 _LONGEST_UID = 64
 
 
-class RequestWire(msgspec.Struct, frozen=True):
-    """A NonAdminBackup or a NonAdminSchedule: only who it is counts."""
-
-    metadata: Metadata
-
-
 class RequestRow(Keyed, frozen=True, gc=False):
     """A NonAdminBackup or a NonAdminSchedule."""
 
@@ -32,7 +24,7 @@ class RequestRow(Keyed, frozen=True, gc=False):
     is_terminating: bool = False
 
 
-def request_row(wire: RequestWire) -> RequestRow:
+def request_row(wire: Named) -> RequestRow:
     """Return what is kept of a NonAdminBackup."""
     meta = wire.metadata
     labels = meta.labels or {}
@@ -48,7 +40,7 @@ def request_row(wire: RequestWire) -> RequestRow:
     )
 
 
-def schedule_row(wire: RequestWire) -> RequestRow:
+def schedule_row(wire: Named) -> RequestRow:
     """Return what is kept of a NonAdminSchedule; nothing selects one by its labels."""
     meta = wire.metadata
     return RequestRow(Key(meta.namespace, meta.name), meta.uid, {}, is_terminating=meta.deletion_timestamp is not None)

@@ -53,7 +53,8 @@ def bounded(view: CheckView) -> CheckView:
 
 def limited(check: CheckRow, policy: RestoreChecksPolicy | None) -> CheckRow:
     """Return a check within the bounds of tenants; `refusal` reports what a spec must not have at all."""
-    spec, rules = check.spec, policy or _NO_POLICY
+    spec = check.spec
+    rules = policy or _NO_POLICY
     within = msgspec.structs.replace(
         spec,
         namespaces=(check.key.namespace,),
@@ -65,7 +66,8 @@ def limited(check: CheckRow, policy: RestoreChecksPolicy | None) -> CheckRow:
 
 def refusal(check: CheckRow, tenant: Tenant) -> tuple[Reason, str] | None:
     """Return why a check is not served; None if it is."""
-    namespace, policy = check.key.namespace, tenant.policy
+    namespace = check.key.namespace
+    policy = tenant.policy
     if tenant.namespace is None or tenant.namespace.is_terminating:
         return Reason.NOT_ALLOWED, f"Namespace {namespace} is being deleted"
     if policy is None or not policy.maximum:
@@ -82,7 +84,8 @@ def refusal(check: CheckRow, tenant: Tenant) -> tuple[Reason, str] | None:
 
 def _not_for_tenants(check: CheckRow, policy: RestoreChecksPolicy) -> str:
     """Return what a tenant's spec must not have, and what to do; empty if it is in order."""
-    spec, here = check.spec, check.key.namespace
+    spec = check.spec
+    here = check.key.namespace
     others = sorted(set(spec.custom_resources or ()) - set(policy.custom_resources))
     wrong = (
         (
@@ -95,7 +98,7 @@ def _not_for_tenants(check: CheckRow, policy: RestoreChecksPolicy) -> str:
         ),
         (spec.depth != "Objects", f"spec.depth: {spec.depth} is for administrators; use Objects"),
         (
-            any(each != here for each in spec.namespaces or ()),
+            any(namespace != here for namespace in spec.namespaces or ()),
             f"spec.namespaces: a check here restores namespace {here} only; remove the field",
         ),
         (
@@ -145,7 +148,7 @@ def may_start_at(check: CheckRow, tenant: Tenant, run: str) -> datetime | None:
     A start of this very run was counted before a crash, and nothing has run for it.
     """
     rules = tenant.policy or _NO_POLICY
-    starts = [(each.created, each.check) for each in tenant.starts if each.created is not None and each.run != run]
+    starts = [(start.created, start.check) for start in tenant.starts if start.created is not None and start.run != run]
     times = sorted(created for created, _ in starts)
     own = [created for created, name in starts if name == check.key.name]
     blocking = [max(own)] if own else []

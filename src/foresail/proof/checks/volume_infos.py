@@ -38,8 +38,8 @@ def saved_claims(file: bytes) -> SavedClaims | None:
     infos = volume_infos(file, _infos)
     if infos is None:
         return None
-    good = [each for each in infos if not each.skipped and each.result in _GOOD]
+    good = [info for info in infos if not info.skipped and info.result in _GOOD]
     return SavedClaims(
-        tuple(sorted(each.place for each in good if each.method == _FILES)),
-        tuple(sorted(each.place for each in good if each.method == _SNAPSHOT and each.is_moved)),
+        tuple(sorted(item.place for item in good if item.method == _FILES)),
+        tuple(sorted(item.place for item in good if item.method == _SNAPSHOT and item.is_moved)),
     )

@@ -63,8 +63,10 @@ class VolumeRow(Keyed, frozen=True):
 
 def volume_row(wire: VolumeWire) -> VolumeRow:
     """Return what is kept of a volume."""
-    spec, meta = wire.spec, wire.metadata
-    key, claim = Key("", meta.name), spec.claim_ref
+    spec = wire.spec
+    meta = wire.metadata
+    key = Key("", meta.name)
+    claim = spec.claim_ref
     if claim is None and wire.status.phase == _AVAILABLE:
         return VolumeRow(key, free_class=spec.storage_class_name)
     if claim is None or SANDBOX_NAME.fullmatch(claim.namespace) is None:

@@ -72,8 +72,8 @@ def new_storage_classes(resource: str, body: Document, settings: Settings) -> tu
     """Return the storage classes that an item gets in place of others: Velero fails it if one does not exist."""
     if _storage_class not in _ACTIONS.get(resource, ()):
         return ()
-    names = [str(mapping(each.get("spec")).get("storageClassName")) for each in _with_storage_class(body)]
-    return tuple(settings.storage_classes[each] for each in names if each in settings.storage_classes)
+    names = [str(mapping(item.get("spec")).get("storageClassName")) for item in _with_storage_class(body)]
+    return tuple(settings.storage_classes[name] for name in names if name in settings.storage_classes)
 
 
 def is_rewritten(resource: str, body: Document, settings: Settings) -> bool:
@@ -105,10 +105,10 @@ def _asked_ports(body: Document) -> Callable[[Document], bool]:
     """Return which ports have a node port that somebody asked for."""
     applied = _last_applied(body)
     if applied is not None:
-        ports = [each for each in sequence(at(applied, "spec", "ports")) if isinstance(each, dict)]
-        asked = [each for each in ports if _number(each.get("nodePort")) > 0]
-        names = {each["name"] for each in asked if isinstance(each.get("name"), str)}
-        numbers = {_number(each["nodePort"]) for each in asked if "name" not in each}
+        ports = [item for item in sequence(at(applied, "spec", "ports")) if isinstance(item, dict)]
+        asked = [item for item in ports if _number(item.get("nodePort")) > 0]
+        names = {item["name"] for item in asked if isinstance(item.get("name"), str)}
+        numbers = {_number(item["nodePort"]) for item in asked if "name" not in item}
         return lambda port: port["name"] in names if port.get("name") else _number(port.get("nodePort")) in numbers
     owned = {
         name
@@ -124,7 +124,7 @@ def _asked_health_port(body: Document) -> bool:
     if applied is not None and _number(at(applied, "spec", "healthCheckNodePort")) > 0:
         return True
     entries = sequence(metadata(body).get("managedFields"))
-    return any(at(mapping(each), "fieldsV1", "f:spec", "f:healthCheckNodePort") is not None for each in entries)
+    return any(at(mapping(entry), "fieldsV1", "f:spec", "f:healthCheckNodePort") is not None for entry in entries)
 
 
 def _last_applied(body: Document) -> Document | None:
@@ -132,10 +132,10 @@ def _last_applied(body: Document) -> Document | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return mapping(found)
+    return mapping(document)
 
 
 def _number(value: object) -> int:
@@ -159,12 +159,12 @@ def _pod(body: Document, _: Settings) -> None:
     prefix = f"{spec.get('serviceAccountName', '')}-token-"
     lists = [(spec, "volumes")]
     for field_name in ("containers", "initContainers"):
-        lists += [(each, "volumeMounts") for each in sequence(spec.get(field_name)) if isinstance(each, dict)]
+        lists += [(item, "volumeMounts") for item in sequence(spec.get(field_name)) if isinstance(item, dict)]
     for owner, name in lists:
         if name in owner:
-            kept = [each for each in sequence(owner[name]) if not str(mapping(each).get("name", "")).startswith(prefix)]
+            kept = [item for item in sequence(owner[name]) if not str(mapping(item).get("name", "")).startswith(prefix)]
             owner[name] = kept
-    starting = [each for each in sequence(spec.get("initContainers")) if mapping(each).get("name") not in _WAITING]
+    starting = [item for item in sequence(spec.get("initContainers")) if mapping(item).get("name") not in _WAITING]
     if starting != sequence(spec.get("initContainers")):
         spec["initContainers"] = starting
 
@@ -172,7 +172,7 @@ def _pod(body: Document, _: Settings) -> None:
 def _service_account(body: Document, _: Settings) -> None:
     prefix = f"{metadata(body).get('name', '')}-token-"
     secrets = sequence(body.get("secrets"))
-    tokens = [each for each in secrets if str(mapping(each).get("name", "")).startswith(prefix)]
+    tokens = [secret for secret in secrets if str(mapping(secret).get("name", "")).startswith(prefix)]
     if tokens:
         secrets.remove(tokens[-1])
 
@@ -190,20 +190,20 @@ def _claim(body: Document, _: Settings) -> None:
 
 
 def _binding(body: Document, settings: Settings) -> None:
-    for each in sequence(body.get("subjects")):
-        if isinstance(each, dict) and each.get("namespace") in settings.namespaces:
-            each["namespace"] = settings.namespaces[each["namespace"]]
+    for item in sequence(body.get("subjects")):
+        if isinstance(item, dict) and item.get("namespace") in settings.namespaces:
+            item["namespace"] = settings.namespaces[item["namespace"]]
 
 
 def _storage_class(body: Document, settings: Settings) -> None:
-    for each in _with_storage_class(body):
-        spec = mapping(each.get("spec"))
+    for item in _with_storage_class(body):
+        spec = mapping(item.get("spec"))
         if spec.get("storageClassName") in settings.storage_classes:
             spec["storageClassName"] = settings.storage_classes[spec["storageClassName"]]
 
 
 def _with_storage_class(body: Document) -> list[Document]:
-    templates = [mapping(each) for each in sequence(at(body, "spec", "volumeClaimTemplates"))]
+    templates = [mapping(item) for item in sequence(at(body, "spec", "volumeClaimTemplates"))]
     return templates if body.get("kind") == "StatefulSet" else [body]
 
 
@@ -211,9 +211,9 @@ def _images(body: Document, settings: Settings) -> None:
     path = {"Pod": ("spec",), "CronJob": ("spec", "jobTemplate", "spec", "template", "spec")}
     pod = mapping(at(body, *path.get(str(body.get("kind")), ("spec", "template", "spec"))))
     for name in ("containers", "initContainers"):
-        for each in sequence(pod.get(name)):
-            if isinstance(each, dict) and isinstance(each.get("image"), str):
-                each["image"] = _renamed_image(each["image"], settings.image_names)
+        for item in sequence(pod.get(name)):
+            if isinstance(item, dict) and isinstance(item.get("image"), str):
+                item["image"] = _renamed_image(item["image"], settings.image_names)
 
 
 def _renamed_image(image: str, rules: tuple[str, ...]) -> str:
@@ -225,9 +225,9 @@ def _renamed_image(image: str, rules: tuple[str, ...]) -> str:
 
 
 def _webhooks(body: Document, _: Settings) -> None:
-    for each in sequence(body.get("webhooks")):
-        if isinstance(each, dict) and each.get("sideEffects") not in _DRY_RUN_SAFE:
-            each["sideEffects"] = "None"
+    for item in sequence(body.get("webhooks")):
+        if isinstance(item, dict) and item.get("sideEffects") not in _DRY_RUN_SAFE:
+            item["sideEffects"] = "None"
 
 
 def _definition(body: Document, _: Settings) -> None:

@@ -53,7 +53,8 @@ def _items(tar: tarfile.TarFile, most_values: int | None) -> Iterator[tuple[Item
         named = _key_of_member(member)
         if named is None:
             continue
-        key, problem = _printable(named), ""
+        key = _printable(named)
+        problem = ""
         if key != named:
             problem = "its name has control characters, so it was not checked"
         elif member.issparse():  # its size is not bounded by that of the archive

@@ -7,6 +7,7 @@ from typing import Any
 from foresail.api.differences import ABSENT, differences
 from foresail.api.velero import BACKUP_NAME_LABEL, RESTORE_NAME_LABEL
 from foresail.proof.restore_plan.items import Document, mapping, metadata, sequence
+from foresail.reporting import merge_patch
 
 _CLUSTERS_OWN = (
     "generateName",
@@ -35,9 +36,9 @@ class Change:
 
 def stripped(body: Document) -> Document:
     """Return an object without the metadata that the cluster sets, and without its status."""
-    found = {name: value for name, value in body.items() if name != "status"}
-    found["metadata"] = {name: value for name, value in metadata(body).items() if name not in _CLUSTERS_OWN}
-    return found
+    document = {name: value for name, value in body.items() if name != "status"}
+    document["metadata"] = {name: value for name, value in metadata(body).items() if name not in _CLUSTERS_OWN}
+    return document
 
 
 def labelled(body: Document, backup: str, restore: str) -> Document:
@@ -63,8 +64,8 @@ def account_patch(prepared: Document, live: Document) -> Document:
     current = _unlabelled(stripped(live))
     desired = copy.deepcopy(current)
     for name in ("secrets", "imagePullSecrets"):
-        known = {mapping(each).get("name") for each in sequence(current.get(name))}
-        added = [each for each in sequence(prepared.get(name)) if mapping(each).get("name") not in known]
+        known = {mapping(item).get("name") for item in sequence(current.get(name))}
+        added = [item for item in sequence(prepared.get(name)) if mapping(item).get("name") not in known]
         if added:
             desired[name] = [*sequence(current.get(name)), *added]
     source = metadata(_unlabelled(prepared))
@@ -73,21 +74,6 @@ def account_patch(prepared: Document, live: Document) -> Document:
         if both:
             desired["metadata"][name] = both
     return mapping(merge_patch(current, desired))
-
-
-def merge_patch(before: Document, after: Document) -> Document:
-    """Return the merge patch that leads from one object to the other."""
-    patch: Document = {name: None for name in before if name not in after}
-    for name, value in after.items():
-        if name not in before:
-            patch[name] = value
-        elif isinstance(value, dict) and isinstance(before[name], dict):
-            inner = merge_patch(before[name], value)
-            if inner:
-                patch[name] = inner
-        elif value != before[name]:
-            patch[name] = value
-    return patch
 
 
 def changes(prepared: Document, live: Document) -> tuple[Change, ...]:
@@ -111,9 +97,9 @@ def _text(value: Any, *, is_hidden: bool) -> str | None:  # noqa: ANN401
 
 
 def _shown(body: Document) -> Document:
-    found = _unlabelled(body)
-    metadata(found).pop("managedFields", None)
-    return found
+    document = _unlabelled(body)
+    metadata(document).pop("managedFields", None)
+    return document
 
 
 def _unlabelled(body: Document) -> Document:

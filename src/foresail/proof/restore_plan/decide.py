@@ -118,11 +118,14 @@ def question(step: Step, live: Document | None, policy: str) -> Question | None:
 
 def question_again(step: Step, asked: Question, answer: Answer, planned: Collection[ItemKey]) -> Question | None:
     """Return the dry run of a pod without what it was refused for, if the restore creates that first; else None."""
-    account, priority = missing_account(answer), missing_priority_class(answer)
+    account = missing_account(answer)
+    priority = missing_priority_class(answer)
     if account:
-        missing, fields = ItemKey(ACCOUNTS, step.target.namespace, account), ("serviceAccount", "serviceAccountName")
+        missing = ItemKey(ACCOUNTS, step.target.namespace, account)
+        fields = ("serviceAccount", "serviceAccountName")
     else:
-        missing, fields = ItemKey(PRIORITY_CLASSES, "", priority), ("priorityClassName", "preemptionPolicy")
+        missing = ItemKey(PRIORITY_CLASSES, "", priority)
+        fields = ("priorityClassName", "preemptionPolicy")
     if missing not in planned:
         return None
     before = mapping(asked.body.get("spec"))
@@ -220,12 +223,12 @@ class _Judge:
 
     def _sent(self, step: Step, observed: Observed) -> Verdict:
         if observed.live is not None:
-            found = self._existing(step, observed.live, observed.answer)
+            verdict = self._existing(step, observed.live, observed.answer)
         else:
-            found = self._new(step, observed.answer or Answer(), observed.assumed)
-        if step.warning and found.outcome is Outcome.UNCHANGED:
+            verdict = self._new(step, observed.answer or Answer(), observed.assumed)
+        if step.warning and verdict.outcome is Outcome.UNCHANGED:
             return Verdict(step.target, Outcome.REFUSED, step.warning, By.MODIFIER)
-        return replace(found, warning=step.warning or found.warning)
+        return replace(verdict, warning=step.warning or verdict.warning)
 
     def _unpredictable(self, step: Step, live: Document | None) -> Verdict:
         if live is not None and step.is_rewritten and self._policy != "update":
@@ -264,9 +267,11 @@ class _Judge:
 
     def _same(self, step: Step) -> Verdict:
         """Return the verdict of an item that is the same now, before the items that come earlier are restored."""
-        target, service = step.target, at(step.body, "metadata", "labels", _SERVICE_NAME)
+        target = step.target
+        service = at(step.body, "metadata", "labels", _SERVICE_NAME)
         scaled = mapping(at(step.body, "spec", "scaleTargetRef"))
-        kind, name = str(scaled.get("kind", "")), str(scaled.get("name", ""))
+        kind = str(scaled.get("kind", ""))
+        name = str(scaled.get("name", ""))
         if target.resource == SCALERS and (kind, target.namespace, name) in self._created:
             reason = f"Kubernetes writes its status within 15 s after the restore creates {kind} {name}"
             return Verdict(target, Outcome.UNPREDICTABLE, reason)
@@ -298,8 +303,8 @@ class _Judge:
 
     def _without(self, target: ItemKey, assumed: Collection[ItemKey], outcome: Outcome) -> Verdict | None:
         """Return the verdict of a pod if one of the items that it needs has this outcome."""
-        found = [each for each in sorted(assumed) if self._outcomes.get(each) is outcome]
-        missing = next((each for each in found if not self._cluster_made(each)), None)
+        keys = [key for key in sorted(assumed) if self._outcomes.get(key) is outcome]
+        missing = next((item_key for item_key in keys if not self._cluster_made(item_key)), None)
         if missing is None:
             return None
         kind, by = _NEEDED[missing.resource]

@@ -67,11 +67,11 @@ class Served:
     """Every resource of the cluster, found by any of its names as Velero's discovery finds it."""
 
     def __init__(self, kinds: Iterable[ServedKind]) -> None:
-        self._kinds = {each.resource: each for each in kinds}
+        self._kinds = {kind.resource: kind for kind in kinds}
         self._by_word: dict[str, list[ServedKind]] = {}
-        for each in self._kinds.values():
-            for word in {each.plural, each.kind.lower(), *each.aliases}:
-                self._by_word.setdefault(word, []).append(each)
+        for kind in self._kinds.values():
+            for word in {kind.plural, kind.kind.lower(), *kind.aliases}:
+                self._by_word.setdefault(word, []).append(kind)
 
     def kind(self, resource: str) -> ServedKind | None:
         """Return a resource by its full name."""
@@ -80,9 +80,9 @@ class Served:
     def full_name(self, name: str) -> str:
         """Return the full name of the resource that a name means, or the name itself if it means none."""
         first, _, group = name.lower().partition(".")
-        found = [each for each in self._by_word.get(first, ()) if each.group.startswith(group)]
-        core = [each for each in found if not each.group]
-        return (core or found)[0].resource if found else name
+        kinds = [kind for kind in self._by_word.get(first, ()) if kind.group.startswith(group)]
+        core = [kind for kind in kinds if not kind.group]
+        return (core or kinds)[0].resource if kinds else name
 
 
 def metadata(body: Document) -> Document:

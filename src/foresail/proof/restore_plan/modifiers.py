@@ -80,23 +80,25 @@ class Modifiers:
 
     def applied(self, resource: str, body: Document) -> Modified:
         """Return an item as the rules change it; every rule is matched against the item as it was."""
-        found, problem, is_unpredictable = body, "", False
+        document = body
+        problem = ""
+        is_unpredictable = False
         for rule in self._rules:
             try:
                 if not _is_match(rule.conditions, resource, body):
                     continue
                 if rule.patches:
-                    found = _patched(found, rule.patches)
+                    document = _patched(document, rule.patches)
                 elif rule.merge_patches:
-                    for each in rule.merge_patches:
-                        found = merged(found, _yaml_object(each.patch_data))
+                    for patch in rule.merge_patches:
+                        document = merged(document, _yaml_object(patch.patch_data))
                 elif rule.strategic_patches:
                     is_unpredictable = True
                 else:
                     problem = problem or "a resource modifier has no patches"
             except (ModifierError, re.error) as error:
                 problem = problem or f"a resource modifier cannot be applied: {error}"
-        return Modified(found, problem, is_unpredictable)
+        return Modified(document, problem, is_unpredictable)
 
 
 def read_modifiers(rules: Mapping[str, Any]) -> Modifiers:
@@ -127,7 +129,8 @@ def _validate(rule: _Rule) -> None:
 def modified_target(target: ItemKey, before: Document, after: Document) -> ItemKey:
     """Return the key of an item after modifiers, which may change its name and its API group."""
     name = metadata(after).get("name")
-    resource, groups = target.resource, [str(each.get("apiVersion", "")).rpartition("/")[0] for each in (before, after)]
+    resource = target.resource
+    groups = [str(item.get("apiVersion", "")).rpartition("/")[0] for item in (before, after)]
     if groups[0] != groups[1]:
         resource = ".".join(filter(None, (resource.partition(".")[0], groups[1])))
     return ItemKey(resource, target.namespace, name if isinstance(name, str) else target.name)
@@ -137,18 +140,19 @@ def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON is any
     """Return a JSON value after a merge patch."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
-    found = dict(target) if isinstance(target, dict) else {}
+    item = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
         if value is None:
-            found.pop(name, None)
+            item.pop(name, None)
         else:
-            found[name] = merged(found.get(name), value)
-    return found
+            item[name] = merged(item.get(name), value)
+    return item
 
 
 def _is_match(conditions: _Conditions, resource: str, body: Document) -> bool:
     about = metadata(body)
-    namespace, name = str(about.get("namespace", "")), str(about.get("name", ""))
+    namespace = str(about.get("namespace", ""))
+    name = str(about.get("name", ""))
     namespaces = conditions.namespaces if namespace else []
     if namespaces and not any(_is_glob_match(each, namespace) for each in namespaces):
         return False
@@ -174,8 +178,8 @@ def _is_glob_match(pattern: str, name: str, separator: str = "") -> bool:
 def _is_equal(body: Document, path: str, value: _Scalar) -> bool:
     """Whether a field has a value; an absent field of an object has the value null."""
     parent, last = _parent(body, path)
-    found = parent.get(last) if isinstance(parent, dict) else _child(parent, last, path)
-    return json.dumps(found, sort_keys=True) == json.dumps(_value(value), sort_keys=True)
+    document = parent.get(last) if isinstance(parent, dict) else _child(parent, last, path)
+    return json.dumps(document, sort_keys=True) == json.dumps(_value(value), sort_keys=True)
 
 
 class _TestFailedError(Exception):
@@ -185,8 +189,8 @@ class _TestFailedError(Exception):
 def _patched(body: Document, patches: Sequence[_Patch]) -> Document:
     found: Any = copy.deepcopy(body)
     try:
-        for each in patches:
-            _apply(found, each)
+        for patch in patches:
+            _apply(found, patch)
     except _TestFailedError:
         return body
     return found if isinstance(found, dict) else body

@@ -201,7 +201,8 @@ class _Walk:
         )
 
     def _not_restored(self, item: Item) -> str:
-        resource, body = item.key.resource, item.body
+        resource = item.key.resource
+        body = item.body
         if resource == "persistentvolumes":
             return self._volume_not_restored(item)
         phase = at(body, "status", "phase")
@@ -236,7 +237,7 @@ class _Walk:
         )
 
     def _brought_along(self, item: Item) -> list[Item]:
-        found = [each for each in dependencies(item) if each.key in self._items]
+        found = [dependency for dependency in dependencies(item) if dependency.key in self._items]
         return [self._items[each.key] for each in found if not self._is_filtered(each)]
 
     def _is_filtered(self, dependency: Dependency) -> bool:
@@ -259,7 +260,11 @@ class _Walk:
             return ""
         if place in self._backup.pods_with_data:
             return "velero.io/pod-volume-restore"
-        has_hook = any(each.init is not None for hook in self._hooks() for each in hook.post_hooks or ())
+        has_hook = any(
+            restore_resource_hook.init is not None
+            for hook in self._hooks()
+            for restore_resource_hook in hook.post_hooks or ()
+        )
         return "velero.io/init-restore-hook" if has_hook or _INIT_HOOK in item.annotations else ""
 
     def _hooks(self) -> tuple[RestoreHookRule, ...]:

@@ -24,12 +24,13 @@ class QuotaLedger:
 
     def __init__(self, quotas: Iterable[Document]) -> None:
         self._left: dict[str, dict[str, dict[str, Fraction]]] = {}
-        for each in quotas:
-            if sequence(at(each, "spec", "scopes")) or at(each, "spec", "scopeSelector"):
+        for quota in quotas:
+            if sequence(at(quota, "spec", "scopes")) or at(quota, "spec", "scopeSelector"):
                 continue  # counts a part of the pods only: the dry run knows which
-            used, hard = mapping(at(each, "status", "used")), mapping(at(each, "status", "hard"))
+            used = mapping(at(quota, "status", "used"))
+            hard = mapping(at(quota, "status", "hard"))
             left = {name: _amount(text) - _amount(used.get(name)) for name, text in hard.items()}
-            about = metadata(each)
+            about = metadata(quota)
             self._left.setdefault(str(about.get("namespace")), {})[str(about.get("name"))] = left
 
     def take(self, target: ItemKey, body: Document) -> str:
@@ -75,12 +76,15 @@ def usage(resource: str, body: Document) -> dict[str, Fraction]:
 def _pod_usage(body: Document) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
     for part in ("requests", "limits"):
-        names = {name for each in _containers(body, "containers", "initContainers") for name in _asked(each, part)}
+        names = {
+            name for container in _containers(body, "containers", "initContainers") for name in _asked(container, part)
+        }
         for name in names:
             running = sum(
-                (_amount(_asked(each, part).get(name)) for each in _containers(body, "containers")), Fraction(0)
+                (_amount(_asked(container, part).get(name)) for container in _containers(body, "containers")),
+                Fraction(0),
             )
-            starting = [_amount(_asked(each, part).get(name)) for each in _containers(body, "initContainers")]
+            starting = [_amount(_asked(container, part).get(name)) for container in _containers(body, "initContainers")]
             amount = max([running, *starting])
             found[f"{part}.{name}"] = amount
             if part == "requests":
@@ -89,7 +93,7 @@ def _pod_usage(body: Document) -> dict[str, Fraction]:
 
 
 def _containers(body: Document, *fields: str) -> list[Document]:
-    return [mapping(each) for name in fields for each in sequence(at(body, "spec", name))]
+    return [mapping(item) for name in fields for item in sequence(at(body, "spec", name))]
 
 
 def _asked(container: Document, part: str) -> Document:

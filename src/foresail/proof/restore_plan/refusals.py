@@ -86,17 +86,17 @@ def is_unanswered(answer: Answer) -> bool:
 
 def missing_account(answer: Answer) -> str:
     """Return the ServiceAccount that a pod was refused for; empty if that is not why."""
-    found = _ACCOUNT.search(answer.message)
-    return found.group(2) if found else ""
+    match = _ACCOUNT.search(answer.message)
+    return match.group(2) if match else ""
 
 
 def missing_priority_class(answer: Answer) -> str:
     """Return the PriorityClass that a pod was refused for; empty if that is not why."""
-    found = _PRIORITY_CLASS.search(answer.message)
-    return found.group(1) if found else ""
+    match = _PRIORITY_CLASS.search(answer.message)
+    return match.group(1) if match else ""
 
 
 def webhook_without_dry_run(answer: Answer) -> str:
     """Return the webhook that takes no dry runs; empty if none is to blame."""
-    found = _NO_DRY_RUN.search(answer.message)
-    return found.group(1) if found else ""
+    match = _NO_DRY_RUN.search(answer.message)
+    return match.group(1) if match else ""

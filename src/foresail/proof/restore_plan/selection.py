@@ -108,10 +108,11 @@ class Filters:
         """Return why the labels of an item keep it out; empty if they do not."""
         if item.key.resource in ALWAYS_RESTORED:
             return ""
-        one, several = self._spec.label_selector, self._spec.or_label_selectors
+        one = self._spec.label_selector
+        several = self._spec.or_label_selectors
         if one is not None and not selects(one, item.labels):
             return "its labels do not match the selector"
-        if several and not any(selects(each, item.labels) for each in several):
+        if several and not any(selects(selector, item.labels) for selector in several):
             return "its labels match none of the selectors"
         return ""
 

@@ -37,9 +37,9 @@ def read_volumes(file: bytes) -> Volumes | None:
     infos = volume_infos(file, _infos)
     if infos is None:
         return None
-    pods = [each.pvb_info for each in infos if each.pvb_info is not None]
+    pods = [info.pvb_info for info in infos if info.pvb_info is not None]
     return Volumes(
-        {each.pv_name: each.backup_method for each in infos if each.pv_name},
-        frozenset((each.pod_namespace, each.pod_name) for each in pods),
-        frozenset((each.pvc_namespace, each.pvc_name) for each in infos if each.backup_method == "CSISnapshot"),
+        {info.pv_name: info.backup_method for info in infos if info.pv_name},
+        frozenset((pod.pod_namespace, pod.pod_name) for pod in pods),
+        frozenset((info.pvc_namespace, info.pvc_name) for info in infos if info.backup_method == "CSISnapshot"),
     )

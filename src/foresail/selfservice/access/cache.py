@@ -22,10 +22,10 @@ class ContentsCache:
 
     def get(self, backup_uid: str) -> Contents | None:
         """Return the contents of a backup, which count as just used; None if they are not cached."""
-        found = self._contents.get(backup_uid)
-        if found is not None:
+        contents = self._contents.get(backup_uid)
+        if contents is not None:
             self._contents.move_to_end(backup_uid)
-        return found
+        return contents
 
     def add(self, backup_uid: str, contents: Contents) -> None:
         """Cache the contents of a backup; the last ones are cached whatever their size."""
@@ -39,8 +39,8 @@ class ContentsCache:
 
     def discard(self, backup_uid: str) -> None:
         """Forget the contents of one backup."""
-        found = self._contents.pop(backup_uid, None)
-        self._characters -= found.characters if found is not None else 0
+        contents = self._contents.pop(backup_uid, None)
+        self._characters -= contents.characters if contents is not None else 0
 
     def clear(self) -> None:
         """Forget the contents of every backup."""

@@ -54,7 +54,7 @@ class Contents(msgspec.Struct, frozen=True):
         """How much memory they need, about, counted in characters."""
         kinds = sum(len(each.group) + len(each.kind) + _PER_NAME for each in (*self.kinds, *self.cluster_kinds))
         copied = sum(len(claim) + _PER_NAME for claim in self.copied)
-        return kinds + copied + sum(len(each.name) + len(each.claim) + _PER_NAME for each in self.volumes)
+        return kinds + copied + sum(len(volume.name) + len(volume.claim) + _PER_NAME for volume in self.volumes)
 
     def objects(self, kinds: Collection[ContentKind]) -> int:
         """Return how many objects the namespace has of some kinds."""
@@ -87,7 +87,8 @@ def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Cont
     names = names_in(lists[_VOLUMES], MOST_VOLUMES) if _VOLUMES in lists else []
     if names is None or _is_too_long(lists, names, infos):
         return None
-    here, elsewhere = f'"{namespace}/'.encode(), b"/"
+    here = f'"{namespace}/'.encode()
+    elsewhere = b"/"
     objects = {_kind(name): bytes(raw) for name, raw in lists.items()}
     own = sorted((kind, count) for kind, raw in objects.items() if (count := raw.count(here)))
     return Contents(
@@ -116,16 +117,16 @@ def _longest(names: Iterable[str]) -> int:
 
 def _as_they_were(names: list[str], infos: list[_VolumeInfo]) -> list[VolumeRow]:
     """Return the volumes that Velero does not provision again; one without information counts among them."""
-    known = {each.pv_name: each for each in infos if each.pv_name}
-    found: list[VolumeRow] = []
+    known = {volume_info.pv_name: volume_info for volume_info in infos if volume_info.pv_name}
+    volumes: list[VolumeRow] = []
     for name in names:
         info = known.get(name, _VolumeInfo())
         is_native = info.backup_method == _NATIVE and info.result != "failed"
         is_deleted = info.pv_info is not None and info.pv_info.reclaim_policy == "Delete"
         if info.backup_method in _SAFE or (is_deleted and info.backup_method != _NATIVE):
             continue
-        found.append(VolumeRow(name, info.pvc_name, has_snapshot=is_native))
-    return found
+        volumes.append(VolumeRow(name, info.pvc_name, has_snapshot=is_native))
+    return volumes
 
 
 def _kind(name: str) -> ContentKind:

@@ -76,11 +76,12 @@ def api_resources(discovery: Discovery) -> tuple[ApiResource, ...]:
     found: dict[tuple[str, str, str], ApiResource] = {}
     for group in discovery.items or ():
         for version in group.versions or ():
-            for each in version.resources or ():
-                name, kind = group.metadata.name, each.response_kind.kind if each.response_kind is not None else ""
-                names = tuple(filter(None, (each.singular_resource, *(each.short_names or ()))))
-                row = ApiResource(name, each.resource, kind, each.scope == "Namespaced", names)
-                found.setdefault((name, each.resource, kind), row)
+            for resource in version.resources or ():
+                name = group.metadata.name
+                kind = resource.response_kind.kind if resource.response_kind is not None else ""
+                names = tuple(filter(None, (resource.singular_resource, *(resource.short_names or ()))))
+                row = ApiResource(name, resource.resource, kind, resource.scope == "Namespaced", names)
+                found.setdefault((name, resource.resource, kind), row)
     return tuple(found.values())
 
 
@@ -105,30 +106,32 @@ def cluster_scoped_names(names: Iterable[str], served: Iterable[ApiResource]) ->
     """Return the names that mean cluster-scoped resources alone."""
     by_word = _by_word(served)
     meant = {name: _meant(name, by_word) for name in names if "*" not in name}
-    return tuple(name for name, found in meant.items() if found and not any(each.is_namespaced for each in found))
+    return tuple(
+        name for name, found in meant.items() if found and not any(resource.is_namespaced for resource in found)
+    )
 
 
 def _by_word(served: Iterable[ApiResource]) -> dict[str, list[ApiResource]]:
     by_word: dict[str, list[ApiResource]] = {}
-    for each in (*CORE, *served):
-        for word in (each.plural, each.kind.lower(), *each.aliases):
-            by_word.setdefault(word, []).append(each)
+    for resource in (*CORE, *served):
+        for word in (resource.plural, resource.kind.lower(), *resource.aliases):
+            by_word.setdefault(word, []).append(resource)
     return by_word
 
 
 def _meant(name: str, by_word: Mapping[str, list[ApiResource]]) -> list[ApiResource]:
     text = name.lower()
-    return [each for each in by_word.get(text.partition(".")[0], ()) if is_name_of(text, each)]
+    return [resource for resource in by_word.get(text.partition(".")[0], ()) if is_name_of(text, resource)]
 
 
 def closest(name: str, served: Collection[ApiResource]) -> str:
     """Return the resource that a misspelt name probably means; empty if none is close."""
     first, _, group = name.lower().partition(".")
     by_name = {
-        word: each.name
-        for each in (*served, *CORE)
-        if each.is_namespaced and each.group.startswith(group)
-        for word in (*each.aliases, each.kind.lower(), each.plural)
+        word: resource.name
+        for resource in (*served, *CORE)
+        if resource.is_namespaced and resource.group.startswith(group)
+        for word in (*resource.aliases, resource.kind.lower(), resource.plural)
     }
     found = get_close_matches(first, by_name, n=1, cutoff=0.75)
     return by_name[found[0]] if found else ""

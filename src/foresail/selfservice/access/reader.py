@@ -10,7 +10,7 @@ import msgspec
 
 from foresail.api.authorization import SUBJECT_ACCESS_REVIEW, Discovery, Review
 from foresail.api.core import CONFIG_MAP, ConfigMap
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Named
 from foresail.api.pods import POD
 from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
@@ -67,11 +67,7 @@ class ApiServer(PageReader, Protocol):
         """Read which resources are served outside the core group."""
 
 
-class _Pod(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
-_pod = msgspec.json.Decoder(_Pod)
+_pod = msgspec.json.Decoder(Named)
 Read = Callable[[Check], Awaitable[Contents]]
 
 
@@ -135,7 +131,7 @@ class AccessReader:
             case PodCheck():
                 checked = await self._refused_pod(check) if check.checks_pods else PodsChecked()
                 unserved, cluster_scoped = await self._named(check.kinds)
-                readers = frozenset([each for each in check.secrets if await self._may_read_secrets(each)])
+                readers = frozenset([secret for secret in check.secrets if await self._may_read_secrets(secret)])
                 return msgspec.structs.replace(
                     checked,
                     unserved=unserved,
@@ -163,7 +159,7 @@ class AccessReader:
         served = await self._serves() if access.needs_discovery(contents) else BUILT_IN
         asked, unserved = access.candidates(contents, served, options)
         along = access.brought_along(asked, contents, served)
-        names = [each.name for each in asked]
+        names = [resource.name for resource in asked]
         if not options.is_by_requester:
             risky = access.volumes_at_risk(contents, names, options)
             return Verdict(
@@ -188,12 +184,12 @@ class AccessReader:
 
         async def ask(resource: ApiResource) -> bool:
             async with limit:
-                for each in access.questions(resource, options):
-                    if not await self._may(each, options):
+                for question in access.questions(resource, options):
+                    if not await self._may(question, options):
                         return False
             return True
 
-        answers = await asyncio.gather(*(ask(each) for each in resources))
+        answers = await asyncio.gather(*(ask(api_resource) for api_resource in resources))
         return {each.name: answer for each, answer in zip(resources, answers, strict=True)}
 
     async def _may_read_secrets(self, check: SecretsCheck) -> bool:
@@ -236,7 +232,8 @@ class AccessReader:
 
     async def _refused_pod(self, check: PodCheck) -> PodsChecked:
         """Return the first pod that Velero must not back up; tenants choose how large and how many pods are."""
-        left, server = MOST_POD_BYTES, self._connected()
+        left = MOST_POD_BYTES
+        server = self._connected()
         async for page in read_pages(server, POD, check.namespace, Page, metadata_only=True, size=_PODS):
             if isinstance(page, Failure) and page.cause is Cause.TOO_LARGE:
                 return PodsChecked(is_too_large=True)
@@ -290,10 +287,10 @@ async def read_contents(check: Check) -> Contents:
         volumes = await _file(check.volumes_url, check.authority)
     except MissingFileError:
         volumes = None
-    found = await asyncio.to_thread(contents_of, check.options.namespace, resources, volumes)
-    if found is None:
+    contents = await asyncio.to_thread(contents_of, check.options.namespace, resources, volumes)
+    if contents is None:
         raise NotAnsweredError(_NOT_VELEROS)
-    return found
+    return contents
 
 
 async def _file(url: str, authority: str) -> bytes:

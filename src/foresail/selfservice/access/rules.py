@@ -105,21 +105,21 @@ def candidates(
 ) -> tuple[list[ApiResource], list[str]]:
     """Return the resources that the restore would bring back, and the kinds that the API server does not serve."""
     by_kind: dict[ContentKind, list[ApiResource]] = {}
-    for each in (*CORE, *served):
-        by_kind.setdefault(ContentKind(each.group, each.kind), []).append(each)
+    for resource in (*CORE, *served):
+        by_kind.setdefault(ContentKind(resource.group, resource.kind), []).append(resource)
     found: dict[str, ApiResource] = {}
     unserved: list[str] = []
     for kind in contents.kinds:
-        meant = [each for each in by_kind.get(kind, ()) if each.is_namespaced]
+        meant = [resource for resource in by_kind.get(kind, ()) if resource.is_namespaced]
         if not meant:
             unserved.append(str(kind))
-        found |= {each.name: each for each in meant if _is_asked_for(each, options)}
+        found |= {resource.name: resource for resource in meant if _is_asked_for(resource, options)}
     return [found[name] for name in sorted(found)], unserved
 
 
 def needs_discovery(contents: Contents) -> bool:
     """Whether a backup contains a kind that differs between clusters."""
-    known = {ContentKind(each.group, each.kind) for each in (*CORE, *BUILT_IN)}
+    known = {ContentKind(resource.group, resource.kind) for resource in (*CORE, *BUILT_IN)}
     return not known.issuperset((*contents.kinds, *contents.cluster_kinds))
 
 
@@ -131,7 +131,9 @@ def handed_over(names: Iterable[str]) -> tuple[ApiResource, ...]:
 
 def questions(resource: ApiResource, options: Options) -> list[Question]:
     """Return the access reviews for a resource, in order; the first denial ends them."""
-    group, plural, namespace = resource.group, resource.plural, options.namespace
+    group = resource.group
+    plural = resource.plural
+    namespace = options.namespace
     verbs = ["create"]
     if options.is_update or resource.name == _ACCOUNTS:  # Velero merges into ServiceAccounts that exist
         verbs.append("update")
@@ -148,11 +150,11 @@ def brought_along(
 ) -> dict[str, tuple[ApiResource, ...]]:
     """Return for each resource what else it may bring back from this backup."""
     held = {*contents.kinds, *contents.cluster_kinds}
-    known = {each.name: each for each in (*CORE, *served)}
+    known = {api_resource.name: api_resource for api_resource in (*CORE, *served)}
     found: dict[str, tuple[ApiResource, ...]] = {}
-    for each in asked:
-        rest = [known[name] for name in BRINGS.get(each.name, ()) if name in known]
-        found[each.name] = tuple(one for one in rest if ContentKind(one.group, one.kind) in held)
+    for resource in asked:
+        rest = [known[name] for name in BRINGS.get(resource.name, ()) if name in known]
+        found[resource.name] = tuple(one for one in rest if ContentKind(one.group, one.kind) in held)
     return found
 
 
@@ -162,11 +164,11 @@ def allowed_resources(
     """Return the resources that come back and those that do not, by what the requester may create."""
     allowed: list[str] = []
     denied: list[str] = []
-    with_claims = {_SNAPSHOTS} if any(each.name == CLAIMS and may.get(CLAIMS) for each in asked) else set()
-    for each in asked:
-        rest = all(may.get(one.name, False) for one in along.get(each.name, ()))
-        is_allowed = (may.get(each.name, False) and rest) or each.name in with_claims
-        (allowed if is_allowed else denied).append(each.name)
+    with_claims = {_SNAPSHOTS} if any(resource.name == CLAIMS and may.get(CLAIMS) for resource in asked) else set()
+    for resource in asked:
+        rest = all(may.get(one.name, False) for one in along.get(resource.name, ()))
+        is_allowed = (may.get(resource.name, False) and rest) or resource.name in with_claims
+        (allowed if is_allowed else denied).append(resource.name)
     return allowed, denied
 
 
@@ -174,7 +176,7 @@ def volumes_at_risk(contents: Contents, names: Collection[str], options: Options
     """Return the volumes that would be re-created as they were; pods bring their claims along."""
     if not options.checks_volumes or not {CLAIMS, PODS} & set(names):
         return ()
-    return tuple(each for each in contents.volumes if not each.has_snapshot or not options.restores_volumes)
+    return tuple(volume for volume in contents.volumes if not volume.has_snapshot or not options.restores_volumes)
 
 
 def copied(contents: Contents, names: Collection[str]) -> tuple[str, ...]:
@@ -184,7 +186,7 @@ def copied(contents: Contents, names: Collection[str]) -> tuple[str, ...]:
 
 def may_restore_pods(options: Options) -> bool:
     """Whether a restore may bring back pods, by its spec alone."""
-    return _is_asked_for(next(each for each in CORE if each.name == PODS), options)
+    return _is_asked_for(next(resource for resource in CORE if resource.name == PODS), options)
 
 
 def _is_asked_for(resource: ApiResource, options: Options) -> bool:
@@ -193,7 +195,7 @@ def _is_asked_for(resource: ApiResource, options: Options) -> bool:
 
 
 def _is_named(resource: ApiResource, names: Iterable[str]) -> bool:
-    return any(is_name_of(each, resource) for each in names)
+    return any(is_name_of(name, resource) for name in names)
 
 
 # What it comes to
@@ -235,7 +237,7 @@ def _nothing_left(verdict: Verdict, options: Options) -> Refused:
 
 
 def _not_backed_up(volumes: tuple[VolumeRow, ...]) -> Refused:
-    names = listed([f"{each.name} of claim {each.claim}" if each.claim else each.name for each in volumes])
+    names = listed([f"{volume.name} of claim {volume.claim}" if volume.claim else volume.name for volume in volumes])
     text = f"The backup has no data for volume {names}, so Velero would re-create it unchanged"
     more = "exclude persistentvolumeclaims and pods, or ask a cluster administrator to set restore.volumes: AsIs"
     return Refused(Reason.VOLUME_NOT_BACKED_UP, f"{text}; {more}")
@@ -263,14 +265,14 @@ def holds_pods(spec: dict[str, Any]) -> bool:
 def _holds(spec: dict[str, Any], plural: str, is_name: Callable[[str], bool]) -> bool:
     included = spec.get("includedNamespaceScopedResources") or ()
     excluded = spec.get("excludedNamespaceScopedResources") or ()
-    is_included = not included or any("*" in each or is_name(each) for each in included)
+    is_included = not included or any("*" in item or is_name(item) for item in included)
     return is_included and plural not in excluded
 
 
 def without_secrets(spec: dict[str, Any], who: str, unserved: Collection[str]) -> Authorized | Refused:
     """Return a backup without Secrets, which someone may not read who could read them in the bucket."""
     included = spec.get("includedNamespaceScopedResources") or ()
-    left = [each for each in included if not is_secrets(each)]
+    left = [item for item in included if not is_secrets(item)]
     if included and not left:
         text = f"The bucket of this backup would show Secrets, which {who} may not read; include other kinds"
         return Refused(Reason.INVALID_BACKUP_SPEC, f"{text}, or use another storage location")

@@ -28,20 +28,22 @@ def tenant_spec(spec: str) -> dict[str, Any]:
     """Return the spec of a Velero Backup as its tenant sees it: without names of objects in Velero's namespace."""
     if len(spec) > LARGEST_SPEC:
         return {}
-    found = msgspec.json.decode(spec, type=dict[str, Any])
-    return {name: value for name, value in found.items() if name not in _OF_VELEROS_NAMESPACE}
+    document = msgspec.json.decode(spec, type=dict[str, Any])
+    return {name: value for name, value in document.items() if name not in _OF_VELEROS_NAMESPACE}
 
 
 def mark_request(view: AdoptionView, request: RequestRow) -> Patch:
     """Return the write that ties a NonAdminBackup of the existing controller to its Velero Backup."""
-    labels, annotations = {nonadmin.SYNCED_FROM: view.backup.key.name}, {ADOPTED: view.backup.uid}
+    labels = {nonadmin.SYNCED_FROM: view.backup.key.name}
+    annotations = {ADOPTED: view.backup.uid}
     body = {"metadata": {"uid": request.uid, "labels": labels, "annotations": annotations}}
     return Patch(BACKUPS.kind, request.key, body, request.version)
 
 
 def new_record(view: AdoptionView, request: RequestRow, namespace: NamespaceRow) -> Patch:
     """Return the write that records the new owner; the old signature would no longer fit."""
-    row, key = view.backup, request.key
+    row = view.backup
+    key = request.key
     signed = Record(row.key.name, view.storage, key.namespace, namespace.uid, key.name, request.uid)
     annotations: dict[str, str | None] = {
         **record(BACKUPS, request, namespace),

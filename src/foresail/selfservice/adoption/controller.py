@@ -48,13 +48,15 @@ class Adoption:
 
     def keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[LowPriority]:
         """Return the Velero Backups of a namespace that is created, or whose policy may be another one now."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         if old is None or new is None or (old.uid, old.labels) != (new.uid, new.labels):
             yield from self._keys(self._cluster.backups.velero.by("adoptable", change.key.name))
 
     def keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[LowPriority]:
         """Return every Velero Backup that may be adopted, if a policy says something else about that."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         if old is None or new is None or _where(old) != _where(new):
             yield from self._every(change)
 
@@ -64,7 +66,8 @@ class Adoption:
 
     def keys_for_location(self, change: Change[LocationRow]) -> Iterator[LowPriority]:
         """Return every Velero Backup that may be adopted, if a location is another bucket now."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         if old is None or new is None or old.storage != new.storage:
             yield from self._every(change)
 
@@ -80,11 +83,13 @@ class Adoption:
 
     def observe(self, name: str) -> AdoptionView | None:
         """Collect what is known about a Velero Backup, its NonAdminBackup and its namespace."""
-        cluster, backups = self._cluster, self._cluster.backups
+        cluster = self._cluster
+        backups = self._cluster.backups
         row = backups.velero.get(backups.velero_key(name))
         if row is None or row.owner is None or not row.may_be_adopted or row.owner in backups.requests.unread:
             return None
-        owner, location = row.owner, cluster.locations.get(Key(cluster.velero_namespace, location_of(row)))
+        owner = row.owner
+        location = cluster.locations.get(Key(cluster.velero_namespace, location_of(row)))
         namespace = cluster.namespace(owner.namespace)
         return AdoptionView(
             backup=row,
@@ -109,7 +114,7 @@ class Adoption:
 
     def counts(self) -> dict[str, int]:
         """Return how many Velero Backups wait for an administrator, by what their records are."""
-        verified = sum(each.is_verified for each in self.offers.values())
+        verified = sum(offer.is_verified for offer in self.offers.values())
         return {"verified": verified, "unverified": len(self.offers) - verified}
 
 

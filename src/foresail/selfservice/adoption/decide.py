@@ -20,14 +20,14 @@ _NEWS = timedelta(hours=1)  # what came back longer ago was announced then
 
 def decide(view: AdoptionView, now: datetime) -> Plan:
     """Adopt a Velero Backup if that is permitted; else only offer it."""
-    found = rules.offer(view, now)
-    if found is None or view.namespace is None:
+    offer = rules.offer(view, now)
+    if offer is None or view.namespace is None:
         return Plan()
-    if not found.is_permitted or found.is_name_taken:
-        return Plan(notes=announcement(view, view.namespace, found, now), verdict=found)
+    if not offer.is_permitted or offer.is_name_taken:
+        return Plan(notes=announcement(view, view.namespace, offer, now), verdict=offer)
     row = view.backup
     subject = Subject(BACKUPS.velero, row.key, row.uid)
-    return Plan(_writes(view, view.namespace), subject=subject, verdict=found)
+    return Plan(_writes(view, view.namespace), subject=subject, verdict=offer)
 
 
 def _writes(view: AdoptionView, namespace: NamespaceRow) -> tuple[Action, ...]:
@@ -38,9 +38,9 @@ def _writes(view: AdoptionView, namespace: NamespaceRow) -> tuple[Action, ...]:
     return (recorded,) if rules.is_ours(request, view.backup) else (build.mark_request(view, request), recorded)
 
 
-def announcement(view: AdoptionView, namespace: NamespaceRow, found: Offer, now: datetime) -> tuple[Note, ...]:
+def announcement(view: AdoptionView, namespace: NamespaceRow, offer: Offer, now: datetime) -> tuple[Note, ...]:
     """Return one Event for a namespace whose backups have come back and wait for an administrator."""
-    if view.is_announced or found.is_name_taken or now - view.backup.created > _NEWS:
+    if view.is_announced or offer.is_name_taken or now - view.backup.created > _NEWS:
         return ()
     name = view.owner.namespace
     text = (

@@ -28,7 +28,9 @@ class Offer(msgspec.Struct, frozen=True):
 
 def offer(view: AdoptionView, now: datetime) -> Offer | None:
     """Return how a Velero Backup can be adopted; None if there is nothing to adopt."""
-    row, namespace, policy = view.backup, view.namespace, view.policy
+    row = view.backup
+    namespace = view.namespace
+    policy = view.policy
     if namespace is None or namespace.is_terminating or policy is None or policy.spec.adoption == NEVER:
         return None
     if (row.expires is not None and row.expires <= now) or is_adopted_already(view, namespace):
@@ -45,7 +47,8 @@ def is_adopted_already(view: AdoptionView, namespace: NamespaceRow) -> bool:
 
 def is_verified(view: AdoptionView) -> bool:
     """Whether this operator, or one with the same key, signed the record for this Backup in this bucket."""
-    row, owner = view.backup, view.owner
+    row = view.backup
+    owner = view.owner
     if row.claim is None:
         return False
     record = Record(row.key.name, view.storage, owner.namespace, row.namespace_uid, owner.name, row.request_uid)
@@ -72,7 +75,8 @@ def is_automatic(view: AdoptionView, namespace: NamespaceRow) -> bool:
     It is not for a namespace that was created again. Nor for what its tenant may have given up: a Backup that never
     left the cluster, one that was adopted before, and one that was deleted by force.
     """
-    row, policy = view.backup, view.policy
+    row = view.backup
+    policy = view.policy
     is_meant = policy is not None and policy.spec.adoption == AUTOMATIC and row.namespace_uid == namespace.uid
     is_lost = row.claim is not None and row.claim.is_synced and not row.claim.is_adopted
     return is_meant and is_lost and not view.is_force_deleted

@@ -25,7 +25,8 @@ def contents_access(view: DownloadView, request: DownloadRow, now: datetime) -> 
         return problem
     if _is_denied(request):
         return _denied(request)
-    query, result = _query(request), view.read_result
+    query = _query(request)
+    result = view.read_result
     if result is None or result.query != query or result.started + FRESH < now:
         return Plan(reads=(query,))
     if not result.found.problem:

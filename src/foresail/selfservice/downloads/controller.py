@@ -49,14 +49,15 @@ class Downloads:
 
     def keys_for_answer(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
         """Return the request that a DownloadRequest was made for, and those that an answer makes room for."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         row = new or old
         if row is None or row.owner is None:
             return
         yield self.key(row.owner)
         if old is not None and not old.url and (new is None or new.url):
             queued = self.requests.by("queued in", row.owner.namespace)
-            yield from (self.key(each.key) for each in queued[:MOST_UNANSWERED])
+            yield from (self.key(download.key) for download in queued[:MOST_UNANSWERED])
 
     def keys_about(self, family: Family, key: Key) -> Iterator[Key]:
         """Return those that have no URL yet and wait for one of a backup or a restore."""
@@ -74,7 +75,7 @@ class Downloads:
 
     def begin(self, view: DownloadView, plan: Plan, now: datetime) -> None:
         """Count a file as asked for before the request is written."""
-        made = {each.key: now + UNSEEN for each in plan.actions if isinstance(each, Create)}
+        made = {action.key: now + UNSEEN for action in plan.actions if isinstance(action, Create)}
         if view.request is not None and made:
             namespace = view.request.key.namespace
             self._asked[namespace] = {**self._unseen(namespace, now), **made}
@@ -92,25 +93,27 @@ class Downloads:
         if view.request is None:
             return
         namespace = view.request.key.namespace
-        made = [each.key for each in plan.actions if isinstance(each, Create)]
+        made = [action.key for action in plan.actions if isinstance(action, Create)]
         for key in made:
             self._asked.get(namespace, {}).pop(key, None)
         if made:
-            yield from (self.key(each.key) for each in self.requests.by("queued in", namespace)[:1])
+            yield from (self.key(download.key) for download in self.requests.by("queued in", namespace)[:1])
 
     def _unanswered(self, namespace: str, now: datetime) -> int:
         rows = self._cluster.download_requests
         return len(rows.by("unanswered in", namespace)) + len(self._unseen(namespace, now))
 
     def _unseen(self, namespace: str, now: datetime) -> dict[Key, datetime]:
-        asked, rows = self._asked.get(namespace, {}), self._cluster.download_requests
+        asked = self._asked.get(namespace, {})
+        rows = self._cluster.download_requests
         return {key: until for key, until in asked.items() if until > now and key not in rows}
 
     # What a decision sees
 
     def observe(self, key: Key, now: datetime) -> DownloadView | None:
         """Collect what is known about a download; of one that cannot be read, nothing."""
-        cluster, request = self._cluster, self.requests.get(key)
+        cluster = self._cluster
+        request = self.requests.get(key)
         answers = tuple(cluster.download_requests.by("for", key))
         if request is None:
             is_deleted = key not in self.requests.unread

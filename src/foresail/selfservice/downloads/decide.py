@@ -13,7 +13,8 @@ from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
-from foresail.plan import Action, Delete, Key, Level, Note, Patch, Plan, Subject
+from foresail.plan import Action, Delete, Key, Level, Patch, Plan, Subject
+from foresail.reporting import Because, merge_patch, note
 from foresail.selfservice.downloads.contents import PROCESSED, contents_access
 from foresail.selfservice.downloads.observe import NACUUID_LABEL, DownloadRow, DownloadView
 from foresail.selfservice.downloads.targets import TARGETS, Rule, is_contents, rule_of
@@ -39,7 +40,6 @@ from foresail.selfservice.requests.status import (
     TRUE,
     NewCondition,
     changed,
-    difference,
     forward,
     set_condition,
 )
@@ -74,7 +74,8 @@ def family_of(kind: str) -> Family:
 
 def decide(view: DownloadView, now: datetime) -> Plan:
     """Return the Plan for a NonAdminDownloadRequest."""
-    request, namespace = view.request, view.namespace
+    request = view.request
+    namespace = view.namespace
     obsolete = file_requests(view).delete_obsolete()
     if obsolete:
         return Plan(obsolete)
@@ -134,9 +135,9 @@ def expire(request: DownloadRow) -> Plan:
     """Delete a request whose URL has expired."""
     kind = NON_ADMIN_DOWNLOAD_REQUEST.name
     text = f"The download URL has expired; deleting {kind} {request.key.name}. Create a new one to download again"
-    note = _note(request, Reason.DOWNLOAD_EXPIRED, text)
+    report = note(_subject(request), Because(Reason.DOWNLOAD_EXPIRED, text, Level.NORMAL))
     gone = Delete(NON_ADMIN_DOWNLOAD_REQUEST, request.key, request.uid)
-    return Plan((gone,), notes=(note,), subject=_subject(request))
+    return Plan((gone,), notes=(report,), subject=_subject(request))
 
 
 # Whether it is served
@@ -144,10 +145,12 @@ def expire(request: DownloadRow) -> Plan:
 
 def file_of(view: DownloadView, request: DownloadRow, namespace: NamespaceRow) -> File | NewCondition:
     """Return the file to request from Velero, with the name of Velero's object, or why there is none."""
-    kind, name = request.target.kind, request.target.name
+    kind = request.target.kind
+    name = request.target.name
     if rule_of(kind) is not Rule.SERVED and not (is_contents(kind) and view.allows_contents):
         return NewCondition(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, _not_served(kind))
-    family, about = family_of(kind), view.about
+    family = family_of(kind)
+    about = view.about
     if about is None:
         return _missing(family, f"{family.kind.name} {shown(name)} does not exist in namespace {request.key.namespace}")
     row = view.velero
@@ -263,10 +266,14 @@ def _plan(
 ) -> Plan:
     """Return the Plan that ends with this status, and with an Event for what is new in it."""
     before = request.status
-    body = difference(_wire(before), _wire(after)) if before != after else {}
+    body = merge_patch(_wire(before), _wire(after)) if before != after else {}
     patch = Patch(NON_ADMIN_DOWNLOAD_REQUEST, request.key, {"status": body}, request.version, "status")
-    notes = tuple(_note(request, Reason(each.reason), each.message, _level(each)) for each in changed(before, after))
-    return Plan(actions, patch if body else None, notes, wake_at, _subject(request))
+    subject = _subject(request)
+    reports = (
+        Because(Reason(condition.reason), condition.message, _level(condition)) for condition in changed(before, after)
+    )
+    notes = tuple(note(subject, report) for report in reports)
+    return Plan(actions, patch if body else None, notes, wake_at, subject)
 
 
 def _level(condition: nonadmin.Condition) -> Level:
@@ -281,7 +288,7 @@ _WARNED = tuple(
 def _wire(status: Status) -> dict[str, Any]:
     body: dict[str, Any] = {"phase": status.phase} if status.phase else {}
     if status.conditions:
-        body["conditions"] = [msgspec.to_builtins(each) for each in status.conditions]
+        body["conditions"] = [msgspec.to_builtins(condition) for condition in status.conditions]
     if status.velero != Copy():
         body["velero"] = {"status": msgspec.json.decode(status.velero.mirror)}
     return body
@@ -289,7 +296,3 @@ def _wire(status: Status) -> dict[str, Any]:
 
 def _subject(request: DownloadRow) -> Subject:
     return Subject(NON_ADMIN_DOWNLOAD_REQUEST, request.key, request.uid)
-
-
-def _note(request: DownloadRow, reason: Reason, text: str, level: Level = Level.NORMAL) -> Note:
-    return Note(NON_ADMIN_DOWNLOAD_REQUEST, request.key, request.uid, reason.value, text, level)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api import mirrored, nonadmin, velero
+from foresail.api import nonadmin, velero
 from foresail.plan import Key, Keyed, ReadResult
 from foresail.selfservice.access.observe import SecretsCheck, SecretsChecked
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
@@ -16,7 +16,7 @@ from foresail.tenancy.namespaces import NamespaceRow
 
 NACUUID_LABEL = "openshift.io/oadp-nadr-origin-nacuuid"
 
-_glimpse = msgspec.json.Decoder(mirrored.DownloadGlimpse)
+_glimpse = msgspec.json.Decoder(velero.DownloadStatus)
 
 
 class DownloadRow(Keyed, frozen=True):
@@ -54,7 +54,8 @@ class DownloadView(msgspec.Struct, frozen=True):
 
 def download_row(wire: nonadmin.Download) -> DownloadRow:
     """Return the row of a NonAdminDownloadRequest."""
-    meta, status = wire.metadata, wire.status
+    meta = wire.metadata
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     mirror = bytes(status.velero.status).decode() if status.velero is not None else "{}"

@@ -68,7 +68,7 @@ _HOOKS = "hooks need selfService.hooks of the chart, and are for the tenant's na
 
 def _encoded(of: type, fields: tuple[str, ...]) -> list[str]:
     names = dict(zip(of.__struct_fields__, of.__struct_encode_fields__, strict=True))  # type: ignore[attr-defined]
-    return [names[each] for each in fields]
+    return [names[field] for field in fields]
 
 
 def _config_map(field: str, names: str, own: tuple[str, ...]) -> str:
@@ -81,7 +81,7 @@ def _config_map(field: str, names: str, own: tuple[str, ...]) -> str:
 
 
 def _hooks(rule: type, hooks: tuple[str, ...]) -> Condition:
-    keys = [each for each in rule.__struct_encode_fields__ if each != "excludedNamespaces"]  # type: ignore[attr-defined]
+    keys = [field for field in rule.__struct_encode_fields__ if field != "excludedNamespaces"]  # type: ignore[attr-defined]
     commands = " && ".join(f'each[?"{name}"].orValue([]).all(hook, {only("hook", ("exec",))})' for name in hooks)
     of = value(SPEC, "hooks", "{}")
     each = f'{only("each", keys)} && each[?"includedNamespaces"].orValue([]) == [variables.origin] && {commands}'

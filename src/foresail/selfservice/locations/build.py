@@ -81,11 +81,15 @@ def create_location(view: LocationView, namespace: NamespaceRow, spec: BackupSto
     return Create(velero.LOCATION, _key(view), body, record(view, namespace))
 
 
-def copy_credentials(view: LocationView, namespace: NamespaceRow, row: LocationRow, found: Credentials) -> Apply:
+def copy_credentials(view: LocationView, namespace: NamespaceRow, row: LocationRow, credentials: Credentials) -> Apply:
     """Return the write of the one key that Velero needs; the Velero location owns it."""
     owner = {"apiVersion": velero.LOCATION.api_version, "kind": velero.LOCATION.name, "name": row.name, "uid": row.uid}
     metadata = {"labels": _labels(view), "annotations": record(view, namespace), "ownerReferences": [owner]}
-    body = {"metadata": metadata, "type": "Opaque", "data": {CREDENTIALS_KEY: b64encode(found.text.encode()).decode()}}
+    body = {
+        "metadata": metadata,
+        "type": "Opaque",
+        "data": {CREDENTIALS_KEY: b64encode(credentials.text.encode()).decode()},
+    }
     return Apply(core.SECRET, _key(view), body)
 
 

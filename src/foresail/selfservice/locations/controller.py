@@ -38,7 +38,8 @@ class Locations:
 
     def location_changed(self, change: Change[TenantLocationRow]) -> Iterable[Key]:
         """Keep the locations of a namespace in order, and count them by state."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         self._count(old, new)
         if old is None or new is None or old.created != new.created:
             self._by_age.leave(change.key)
@@ -61,7 +62,7 @@ class Locations:
         policy = self._cluster.policy(change.key.namespace) if change.new is None else None
         if policy is not None:
             most = policy.spec.locations.maximum
-            yield from (self.key(each) for each in self._by_age.first(change.key.namespace, most)[most - 1 :])
+            yield from (self.key(key) for key in self._by_age.first(change.key.namespace, most)[most - 1 :])
 
     def keys_for_approval(self, change: Change[ApprovalRow]) -> Iterator[Key]:
         """Return the location that a request for approval is about."""
@@ -75,7 +76,9 @@ class Locations:
         The time of a check alone concerns nobody.
         """
         if _is_administrators(change.old) != _is_administrators(change.new):
-            yield from (self.key(each.key) for each in self._cluster.tenant_locations.by("name", change.key.name))
+            yield from (
+                self.key(location.key) for location in self._cluster.tenant_locations.by("name", change.key.name)
+            )
         row = change.new or change.old
         if row is not None and row.owner is not None and change.old != change.new:
             yield self.key(row.owner)

@@ -126,16 +126,16 @@ def revoke(view: LocationView, now: datetime) -> Plan | None:
 def wait_for_approval(view: LocationView, phase: str, reread: datetime | None, now: datetime) -> Plan:
     """Report that nothing is approved; a location that was approved before becomes read-only."""
     if phase == rules.REJECTED:
-        reason, text = Reason.BSL_SPEC_REJECTED, "approval decision set to Reject"
+        because = Refused(Reason.BSL_SPEC_REJECTED, "approval decision set to Reject")
     else:
-        reason, text = Reason.BSL_SPEC_APPROVAL_PENDING, "approval pending"
+        because = Refused(Reason.BSL_SPEC_APPROVAL_PENDING, "approval pending")
     said: tuple[NewCondition, ...] = (
         _valid(),
-        NewCondition(APPROVED, FALSE, reason, f"NonAdminBackupStorageLocationRequest {text}"),
+        NewCondition(APPROVED, FALSE, because.reason, f"NonAdminBackupStorageLocationRequest {because.message}"),
     )
     said += _readable(view) if reread is not None else ()
     expected = BACKING_OFF if phase == rules.REJECTED else NEW
-    return status_plan(view, expected, said, now, suspended(view, reason), wake_at=reread)
+    return status_plan(view, expected, said, now, suspended(view, because.reason), wake_at=reread)
 
 
 def keep_approved(view: LocationView, wanted: Wanted, now: datetime) -> Plan:
@@ -187,7 +187,7 @@ def delete_location(view: LocationView, now: datetime) -> Plan:
     if not view.location.has_finalizer:
         return Plan()
     if view.holds_backups:
-        waiting = tuple(build.force_delete(each) for each in view.backups if not each.is_to_be_forced)
+        waiting = tuple(build.force_delete(backup) for backup in view.backups if not backup.is_to_be_forced)
         text = "location accepted for deletion; its backups are deleted first, their data stays in the bucket"
         said = NewCondition(IN_DELETION, TRUE, Reason.DELETION_PENDING, text)
         return status_plan(view, DELETING, (said,), now, waiting[:_MOST_DELETED])
@@ -198,7 +198,8 @@ def delete_location(view: LocationView, now: datetime) -> Plan:
 
 def leave_with_namespace(view: LocationView, now: datetime) -> Plan:
     """Release a location with its namespace; while backups are in it, it stays for the administrator, read-only."""
-    location, row = view.location, rules.own_velero(view)
+    location = view.location
+    row = rules.own_velero(view)
     if not location.is_terminating or not location.has_finalizer:
         return Plan()
     if row is None:

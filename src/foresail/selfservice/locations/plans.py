@@ -8,10 +8,11 @@ import msgspec
 
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.plan import Action, Level, Note, Patch, Plan, Subject
+from foresail.reporting import merge_patch
 from foresail.selfservice.locations.observe import LocationView
 from foresail.selfservice.locations.rules import nacuuid, own_velero
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.status import FALSE, NewCondition, changed, difference, forward, set_condition
+from foresail.selfservice.requests.status import FALSE, NewCondition, changed, forward, set_condition
 from foresail.selfservice.rows.requests import Copy, Status
 
 ACCEPTED, APPROVED = "Accepted", "ClusterAdminApproved"
@@ -33,9 +34,9 @@ def status_plan(
     location = view.location
     before = location.status
     after = msgspec.structs.replace(before, phase=forward(before.phase, phase), velero=copy or _mirrored(view))
-    for each in said:
-        after = set_condition(after, each, location.generation, now)
-    body = difference(_wire(before), _wire(after)) if before != after else {}
+    for condition in said:
+        after = set_condition(after, condition, location.generation, now)
+    body = merge_patch(_wire(before), _wire(after)) if before != after else {}
     patch = Patch(NON_ADMIN_LOCATION, location.key, {"status": body}, location.version, "status") if body else None
     notes = tuple(
         Note(NON_ADMIN_LOCATION, location.key, location.uid, each.reason, each.message, _level(each.status))
@@ -56,7 +57,8 @@ def _level(status: str) -> Level:
 
 def _mirrored(view: LocationView) -> Copy:
     """Return what is shown of the Velero location: its phase alone, for its messages name hosts and their answers."""
-    before, row = view.location.status.velero, own_velero(view)
+    before = view.location.status.velero
+    row = own_velero(view)
     if row is None:
         return before
     name = nacuuid(view.location)
@@ -73,7 +75,7 @@ def named(view: LocationView) -> Copy:
 def _wire(status: Status) -> dict[str, Any]:
     body: dict[str, Any] = {"phase": status.phase} if status.phase else {}
     if status.conditions:
-        body["conditions"] = [msgspec.to_builtins(each) for each in status.conditions]
+        body["conditions"] = [msgspec.to_builtins(condition) for condition in status.conditions]
     made = status.velero
     if made != Copy():
         named = {"nacuuid": made.nacuuid, "name": made.name, "namespace": made.namespace}

@@ -57,7 +57,8 @@ def own_approval(view: LocationView) -> ApprovalRow | None:
 
 
 def _is_own(view: LocationView, row: LocationRow | ApprovalRow) -> bool:
-    location, namespace = view.location, view.namespace
+    location = view.location
+    namespace = view.namespace
     is_here = namespace is not None and row.namespace_uid == namespace.uid
     return is_here and row.owner == location.key and row.request_uid == location.uid
 
@@ -67,7 +68,8 @@ def _is_own(view: LocationView, row: LocationRow | ApprovalRow) -> bool:
 
 def wanted_spec(view: LocationView) -> BackupStorageLocationSpec | Refused:
     """Return the spec that a location comes to, or why there is none."""
-    location, policy = view.location, view.policy
+    location = view.location
+    policy = view.policy
     if location.restored_by:
         return _brought_back(location)
     if policy is None:
@@ -156,7 +158,8 @@ def credentials(
     Nobody watches Secrets. One is read when its location is new, its annotation asks for it, Velero begins or ceases
     to reach the bucket, the operator starts, and an hour after the last time.
     """
-    query, result = secret_check(view, spec), view.read_result
+    query = secret_check(view, spec)
+    result = view.read_result
     if result is None or result.query != query or not isinstance(result.found, CredentialsChecked):
         return ReadAgain(query)
     found = result.found
@@ -170,7 +173,9 @@ def credentials(
 
 def secret_check(view: LocationView, spec: BackupStorageLocationSpec) -> CredentialsCheck:
     """Return the question about the Secret of a location."""
-    location, credential, row = view.location, spec.credential, own_velero(view)
+    location = view.location
+    credential = spec.credential
+    row = own_velero(view)
     is_reached = row is not None and row.is_available
     return CredentialsCheck(
         location.key.namespace,
@@ -197,7 +202,8 @@ def withdrawn(view: LocationView) -> str | None:
 
     If a decision is required and there is no request, nothing is decided.
     """
-    approval, rules = own_approval(view), view.policy.spec.locations if view.policy is not None else None
+    approval = own_approval(view)
+    rules = view.policy.spec.locations if view.policy is not None else None
     decision = approval.decision if approval is not None else ""
     if decision == "reject" or rules is None:
         return REJECTED

@@ -31,7 +31,8 @@ def state_of(row: TenantLocationRow) -> str:
         return "Deleting"
     if _condition(row, ACCEPTED)[0] == FALSE:
         return "Refused"
-    approved, secret = _condition(row, APPROVED), _condition(row, SECRET)
+    approved = _condition(row, APPROVED)
+    secret = _condition(row, SECRET)
     if approved[0] == FALSE:
         return "Rejected" if approved[1] == Reason.BSL_SPEC_REJECTED else "WaitingForApproval"
     if secret[0] == FALSE:
@@ -46,5 +47,5 @@ def _availability(row: TenantLocationRow) -> str:
 
 
 def _condition(row: TenantLocationRow, name: str) -> tuple[str, str]:
-    found = row.status.condition(name)
-    return (found.status, found.reason) if found is not None else ("", "")
+    condition = row.status.condition(name)
+    return (condition.status, condition.reason) if condition is not None else ("", "")

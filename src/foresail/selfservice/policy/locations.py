@@ -60,8 +60,8 @@ def own_location(
 
 def owner_of(row: LocationRow, owners: Iterable[TenantLocationRow]) -> TenantLocationRow | None:
     """Return the tenant's location that a Velero location was made for; None if it is deleted or terminating."""
-    found = (each for each in owners if (each.key, each.uid) == (row.owner, row.request_uid))
-    return next((each for each in found if not each.is_terminating), None)
+    locations = (owner for owner in owners if (owner.key, owner.uid) == (row.owner, row.request_uid))
+    return next((location for location in locations if not location.is_terminating), None)
 
 
 def missing(name: str, policy: PolicyRow) -> Refused | None:

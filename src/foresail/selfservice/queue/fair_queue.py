@@ -75,7 +75,7 @@ class FairQueue:
     @property
     def oldest(self) -> datetime | None:
         """The creation time of the oldest request that waits."""
-        return min((each[0][0] for each in self._backlogs.values()), default=None)
+        return min((backlog[0][0] for backlog in self._backlogs.values()), default=None)
 
     # Requests
 
@@ -238,7 +238,8 @@ class FairQueue:
         if not self._past:
             return self._virtual, self._starts
         past = sorted(self._past)
-        begin, end = 0, past[0].at
+        begin = 0
+        end = past[0].at
         for number, each in enumerate(past):
             if (each.at - end).total_seconds() > _PAUSE:
                 begin = number
@@ -246,7 +247,8 @@ class FairQueue:
         oldest = self.oldest or _NEVER
         if end < _NEVER and (oldest - end).total_seconds() > _PAUSE:
             return self._virtual, self._starts  # it had ended before any request waited
-        virtual, starts = self._virtual, dict(self._starts)
+        virtual = self._virtual
+        starts = dict(self._starts)
         for each in past[begin:]:
             virtual = max(virtual, starts.get(each.namespace, 0))
             starts[each.namespace] = virtual + self._cost(each.namespace, each.seconds or self.typical)

@@ -133,7 +133,8 @@ class Window:
         return had
 
     def _observe_new(self, row: VeleroRow, *, initial: bool) -> None:
-        name, namespace = row.key.name, row.owner.namespace if row.owner is not None else ""
+        name = row.key.name
+        namespace = row.owner.namespace if row.owner is not None else ""
         self._last_turn = max(self._last_turn or row.created, row.created)
         self._aside.discard(name)
         self.queue.leave(name)
@@ -146,7 +147,8 @@ class Window:
 
     def _recall(self, row: VeleroRow, namespace: str) -> None:
         status = glimpse(row.mirror)
-        began, end = status.start_timestamp, status.completion_timestamp
+        began = status.start_timestamp
+        end = status.completion_timestamp
         if began is None or end is None:
             if row.is_queued:
                 self.queue.recall(PastHandOver(row.created, row.key.name, namespace))
@@ -165,7 +167,8 @@ class Window:
 
     def _note_end(self, row: VeleroRow) -> None:
         status = glimpse(row.mirror)
-        began, end = status.start_timestamp, status.completion_timestamp
+        began = status.start_timestamp
+        end = status.completion_timestamp
         if row.key.name in self._left:
             self._left.discard(row.key.name)
         elif began is not None and end is not None:
@@ -289,7 +292,8 @@ class Window:
 
     def _is_owed(self, now: datetime) -> bool:
         """Whether a request has waited through a whole scheduled run, or too long, without any hand-over since."""
-        oldest, last = self.queue.oldest, self._last_turn
+        oldest = self.queue.oldest
+        last = self._last_turn
         if oldest is None:
             return False
         if self._last_run is not None and not (

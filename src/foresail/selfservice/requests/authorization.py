@@ -108,7 +108,8 @@ def is_quick(read: object) -> bool:
 
 def is_still_refused(view: RequestView) -> bool:
     """Whether the spec of a backup was refused at its hand-over for a rule that the policy still has."""
-    condition, policy = view.request.status.condition(AUTHORIZED), view.policy
+    condition = view.request.status.condition(AUTHORIZED)
+    policy = view.policy
     if (
         condition is None
         or condition.status != FALSE
@@ -183,9 +184,9 @@ def _checked_backup(
     view: RequestView, spec: dict[str, Any], check: PodCheck, found: PodsChecked
 ) -> Authorized | Refused:
     """Return what a backup comes to when its kinds are known, and who may read Secrets."""
-    denied = next((each for each in check.secrets if not _may_read_secrets(view, each, found)), None)
+    denied = next((secret for secret in check.secrets if not _may_read_secrets(view, secret, found)), None)
     who = _in_words(view, spec, denied) if denied is not None else ""
-    kinds = [each for each in check.kinds if denied is None or not access.is_secrets(each)]
+    kinds = [kind for kind in check.kinds if denied is None or not access.is_secrets(kind)]
     cluster_scoped = [each for each in found.cluster_scoped if each in kinds]
     unserved = [each for each in found.unserved if each in kinds]
     if cluster_scoped and {*cluster_scoped, *unserved}.issuperset(kinds):
@@ -200,10 +201,12 @@ def _secrets_checks(view: RequestView, spec: dict[str, Any]) -> tuple[SecretsChe
 
     Whoever asked for the location has the bucket, and need not be who asks for the backup.
     """
-    request, row = view.request, _location(view, spec)
+    request = view.request
+    row = _location(view, spec)
     if row is None or row.owner is None or not access.holds_secrets(spec):
         return ()
-    namespace, owner = request.key.namespace, owner_of(row, view.owners)
+    namespace = request.key.namespace
+    owner = owner_of(row, view.owners)
     of_location = SecretsCheck(namespace, owner.requester, owner.requester_groups) if owner is not None else _NOBODY
     return tuple(dict.fromkeys((SecretsCheck(namespace, request.requester, request.requester_groups), of_location)))
 
@@ -215,7 +218,8 @@ def _may_read_secrets(view: RequestView, check: SecretsCheck, found: PodsChecked
 
 def _in_words(view: RequestView, spec: dict[str, Any], denied: SecretsCheck) -> str:
     """Return who may not read Secrets: the requester of the backup, or of its location."""
-    request, row = view.request, _location(view, spec)
+    request = view.request
+    row = _location(view, spec)
     if (denied.user, denied.groups) == (request.requester, request.requester_groups):
         return denied.user or "the unknown requester"
     name = row.owner.name if row is not None and row.owner is not None else ""
@@ -299,7 +303,9 @@ def _within(policy: PolicyRow, spec: dict[str, Any], verdict: access.Verdict, op
 
 def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Options:
     """Return what access depends on in a restore."""
-    request, rules, is_by_requester = view.request, policy.spec.restore, view.is_by_requester
+    request = view.request
+    rules = policy.spec.restore
+    is_by_requester = view.is_by_requester
     return Options(
         namespace=request.key.namespace,
         user=request.requester if is_by_requester else "",
@@ -314,26 +320,26 @@ def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Op
 
 
 def _check(known: AccessView, backup: VeleroRow, options: Options) -> Check:
-    urls = {each.target.kind: each.url for each in known.files} if not known.has_contents else {}
+    urls = {file.target.kind: file.url for file in known.files} if not known.has_contents else {}
     return Check(backup.uid, options, urls.get(LIST, ""), urls.get(VOLUME_INFOS, ""), known.authority)
 
 
 def _files(view: RequestView, backup: VeleroRow, known: AccessView, now: datetime) -> Waiting | None:
     """Return what is missing until both files can be read; None if they can."""
-    rows = {each.target.kind: each for each in known.files}
-    old = tuple(each for each in rows.values() if each.expires is not None and each.expires - _MARGIN <= now)
+    rows = {file.target.kind: file for file in known.files}
+    old = tuple(row for row in rows.values() if row.expires is not None and row.expires - _MARGIN <= now)
     if old:
         return Waiting(tuple(map(delete_file_request, old)))
     missing = tuple(_ask(view, backup, kind) for kind in _FILES if kind not in rows)
     if missing:
         return Waiting(missing)
-    return _unanswered([each for each in rows.values() if not each.url], view, now)
+    return _unanswered([row for row in rows.values() if not row.url], view, now)
 
 
 def _unanswered(rows: list[DownloadRequestRow], view: RequestView, now: datetime) -> Waiting | None:
     if not rows:
         return None
-    late = max(each.created for each in rows) + SILENCE
+    late = max(row.created for row in rows) + SILENCE
     if now < late:
         return Waiting(wake_at=late)
     return Waiting(message=f"Waiting for Velero to provide the contents list of backup {view.request.source}")

@@ -41,7 +41,8 @@ def record(family: Family, request: RequestRow, namespace: NamespaceRow) -> dict
 
 def create_velero_object(view: RequestView, namespace: NamespaceRow, spec: Mapping[str, object]) -> Create:
     """Return the creation of the Velero Backup or Restore of a request."""
-    family, request = view.family, view.request
+    family = view.family
+    request = view.request
     name = nacuuid(request)
     labels = {**nonadmin.LABELS, family.nacuuid_label: name}
     annotations = {REQUESTER: request.requester} if request.requester else {}
@@ -56,16 +57,19 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, spec: Mappi
 
 def signature(view: RequestView, namespace: NamespaceRow, location: str) -> dict[str, str]:
     """Return the annotation that signs the record of a Velero Backup; none without a key, or without its location."""
-    request, stored = view.request, location_named(location, view.locations)
+    request = view.request
+    stored = location_named(location, view.locations)
     storage = stored.storage if stored is not None else ""
-    name, key = nacuuid(request), request.key
-    found = sign(Record(name, storage, key.namespace, namespace.uid, key.name, request.uid), view.keyring)
-    return {RECORD_SIGNATURE: found} if found else {}
+    name = nacuuid(request)
+    key = request.key
+    text = sign(Record(name, storage, key.namespace, namespace.uid, key.name, request.uid), view.keyring)
+    return {RECORD_SIGNATURE: text} if text else {}
 
 
 def create_deletion(view: RequestView, backup: VeleroRow, attempt: int) -> Create:
     """Return the request to Velero to delete a Backup with everything in the bucket."""
-    request, name = view.request, backup.key.name
+    request = view.request
+    name = backup.key.name
     return deletion_writes.request_deletion(
         Key(view.velero_namespace, name),
         backup.key,
@@ -87,7 +91,8 @@ def add_finalizer(view: RequestView) -> JsonPatch:
 
     It is written even if the finalizer exists, to check that the request has not changed.
     """
-    request, ours = view.request, view.family.finalizer
+    request = view.request
+    ours = view.family.finalizer
     if request.has_finalizer:
         return _finalizers(view)
     if request.has_others_finalizers:

@@ -116,7 +116,8 @@ def _promised(view: RequestView, status: Status, now: datetime) -> Status:
 
 def accept(view: RequestView, now: datetime) -> Plan:
     """Write down the nacuuid, in the very version of the request that was validated: from here on the spec is fixed."""
-    before, name = view.request.status, nacuuid(view.request)
+    before = view.request.status
+    name = nacuuid(view.request)
     copy = Copy(name, name, view.velero_namespace)
     position = shown_position(before.position, view.position.number)
     after = msgspec.structs.replace(before, phase=forward(before.phase, NEW), velero=copy, position=position)
@@ -130,8 +131,9 @@ def wait_for_turn(view: RequestView, now: datetime) -> Plan:
     """Report the position of an accepted request that Velero does not get yet, and what it waits for."""
     before = view.request.status
     after = _with_turn(view, before, now)
-    position, at = shown_position(before.position, view.position.number), view.position.report_at
-    wakes = [each for each in (at, view.turn.until) if each is not None and each > now]
+    position = shown_position(before.position, view.position.number)
+    at = view.position.report_at
+    wakes = [instant for instant in (at, view.turn.until) if instant is not None and instant > now]
     if after == before and position != before.position and at is not None and at > now:
         return Plan(wake_at=min(wakes))
     return status_plan(view, msgspec.structs.replace(after, position=position), wake_at=view.turn.until)
@@ -151,7 +153,8 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, now: dateti
     if isinstance(spec, Refused):  # the policy, or the backup to restore from, has changed since it was accepted
         return wait_for_absence(view, now) or refuse(view, spec, now)
     if view.turn.is_blocked:
-        plan, early = wait_for_turn(view, now), authorization.prepare(view, spec, now)
+        plan = wait_for_turn(view, now)
+        early = authorization.prepare(view, spec, now)
         return plan if early is None else replace(plan, actions=early.writes, reads=early.reads)
     checked = authorization.authorize(view, spec, now)
     if isinstance(checked, Waiting):

@@ -48,7 +48,8 @@ def is_dangling(row: VeleroRow, namespace: NamespaceRow | None) -> bool:
 
 def decide(view: DanglingView, now: datetime) -> Plan:
     """Delete a waiting Velero object whose namespace is no longer the recorded one."""
-    row, family = view.velero, view.family
+    row = view.velero
+    family = view.family
     if row.is_terminating or not is_dangling(row, view.namespace):
         return Plan()
     certain = row.created + UNSEEN  # the namespace may be so new that our watch has not delivered it

@@ -20,7 +20,8 @@ _LEFT_OUT = re.compile(r"not backed up: ([^ ,;]+(?:, [^ ,;]+)*)(?:;|$)")
 
 def is_newly_complete(view: RequestView) -> bool:
     """Whether a backup is complete and its request does not say so yet."""
-    row, succeeded = view.velero, view.request.status.condition(SUCCEEDED)
+    row = view.velero
+    succeeded = view.request.status.condition(SUCCEEDED)
     if view.request.adopted:
         return False  # the volumes of today say nothing about those of then
     return row is not None and row.phase == velero.COMPLETED and (succeeded is None or succeeded.status != TRUE)
@@ -30,8 +31,8 @@ def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:
     """Report volumes of the namespace that are not in a backup; None if all are, as far as known."""
     status = glimpse(mirror)
     began = status.start_timestamp
-    there = [each for each in view.claims if each.is_bound and (began is None or each.created <= began)]
-    missing = [each for each in there if each.uid not in view.saved]
+    there = [claim for claim in view.claims if claim.is_bound and (began is None or claim.created <= began)]
+    missing = [row for row in there if row.uid not in view.saved]
     snapshots = status.volume_snapshots_completed
     if not view.transfers:  # what was moved was a snapshot before that
         snapshots += status.csi_volume_snapshots_completed
@@ -52,6 +53,6 @@ def claims_left_out(message: str) -> frozenset[str] | None:
 
 
 def _named(claims: list[ClaimRow]) -> str:
-    names = sorted(each.name for each in claims)
+    names = sorted(claim.name for claim in claims)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -57,7 +57,8 @@ def api_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> Pla
 
 def keep_protected(view: RequestView, protected: Protected, now: datetime) -> Plan:
     """Report why a backup is not deleted yet, and go on showing what Velero reports of it."""
-    row, status = rules.own(view), view.request.status
+    row = rules.own(view)
+    status = view.request.status
     if row is not None and not view.request.is_terminating:
         status = created_status(view, row.mirror, row.spec, now)
     condition = NewCondition(IN_DELETION, FALSE, Reason.DELETION_PROTECTED, protected.message)
@@ -70,7 +71,8 @@ def force_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> P
     accepted = accept_deletion(view, now)
     if accepted is not None:
         return accepted
-    request, row = view.request, rules.own(view)
+    request = view.request
+    row = rules.own(view)
     if force_deleted.forced_at(request.status) is not None:
         return wait_for_loss(view, row, now)
     if row is not None and force_deleted.is_busy(row):
@@ -143,7 +145,8 @@ def delete_backup(view: RequestView, namespace: NamespaceRow, now: datetime) -> 
         return accepted
     if not view.request.has_finalizer:
         return Plan()
-    row, deletion = rules.own(view), rules.own_deletion(view)
+    row = rules.own(view)
+    deletion = rules.own_deletion(view)
     if row is None and force_deleted.forced_at(view.request.status) is not None:
         return wait_for_loss(view, row, now)
     if row is None:

@@ -65,7 +65,8 @@ def location_of(status: Status, locations: Iterable[LocationRow]) -> tuple[str, 
 
 def is_lost(status: Status, locations: Iterable[LocationRow], now: datetime | None = None) -> bool:
     """Whether Velero cannot sync a backup back: collected, its location deleted, or not found by a sync."""
-    collected, since = collected_at(status), forced_at(status)
+    collected = collected_at(status)
+    since = forced_at(status)
     _, location = location_of(status, locations)
     if location is None or not location.is_synced or (now is not None and collected is not None and collected <= now):
         return True
@@ -127,13 +128,13 @@ class ForceDeletedBackups:
 
     def forget_collected(self, now: datetime) -> list[Key]:
         """Forget what Velero has collected, which no sync need say, and return the requests that it was of."""
-        found: list[Key] = []
+        keys: list[Key] = []
         while self._collecting and self._collecting[0][0] <= now:
             collected, name = heappop(self._collecting)
             if collected == self._collected(name):
-                found.append(self._known[name][0])
+                keys.append(self._known[name][0])
                 self.forget(name)
-        return found
+        return keys
 
     def _collected(self, name: str) -> datetime | None:
         _, status = self._known.get(name, (None, None))

@@ -37,7 +37,8 @@ def starting_deadline(view: RequestView, now: datetime) -> datetime | None:
 
     What was promised to this request holds, whatever the policy says now.
     """
-    request, policy = view.request, view.policy
+    request = view.request
+    policy = view.policy
     if view.family is not RESTORES or request.restored_by:
         return None
     promised = instant(request.status.starting_deadline)
@@ -52,7 +53,8 @@ def expired(view: RequestView, now: datetime) -> Refused | None:
     by = starting_deadline(view, now)
     if by is None or now < by:
         return None
-    name, again = view.request.key.name, "create another one"
+    name = view.request.key.name
+    again = "create another one"
     if view.request.status.phase != CREATED:
         again = f"ask again with foresail restore retry {name} --namespace {view.request.key.namespace}"
     return Refused(Reason.EXPIRED, f"The restore did not start until {stamp(by)}, so it does not run; {again}")

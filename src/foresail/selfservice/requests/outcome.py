@@ -39,7 +39,8 @@ _ENDED = {
 
 def outcome(family: Family, mirror: str) -> NewCondition | None:
     """Return the condition for Velero's status; None while it has no outcome."""
-    reported, word = glimpse(mirror), family.word
+    reported = glimpse(mirror)
+    word = family.word
     if reported.phase == "Deleting":
         return None  # the outcome was known before
     if reported.phase in velero.WAITING:
@@ -52,7 +53,7 @@ def outcome(family: Family, mirror: str) -> NewCondition | None:
     is_restored = family is RESTORES and reported.phase == velero.COMPLETED  # its warnings say what it left
     warnings = 0 if is_restored else reported.warnings
     numbers = ((errors, "error"), (warnings, "warning"), (hooks, "failed hook"))
-    counts = ", ".join(filter(None, (_counted(*each) for each in numbers)))
+    counts = ", ".join(filter(None, (_counted(*number) for number in numbers)))
     causes = "; ".join(filter(None, (cause_in_words(reported.failure_reason), *(reported.validation_errors or ()))))
     details = "; ".join(filter(None, (counts, causes)))
     message = text.format(word.capitalize()) + (f": {details}" if details else "")

@@ -17,7 +17,7 @@ def reserves_quota(plan: Plan, view: RequestView) -> bool:
 
 def creates(plan: Plan, view: RequestView) -> bool:
     """Whether a Plan creates the Velero object of a request, which is then in Velero's queue."""
-    return any(isinstance(each, Create) and each.kind == view.family.velero for each in plan.actions)
+    return any(isinstance(action, Create) and action.kind == view.family.velero for action in plan.actions)
 
 
 def authorizes(plan: Plan, view: RequestView) -> bool:
@@ -25,5 +25,5 @@ def authorizes(plan: Plan, view: RequestView) -> bool:
     body = plan.status.body.get("status") if plan.status else None
     conditions = body.get("conditions") if isinstance(body, dict) else None
     found = conditions if isinstance(conditions, (list, tuple)) else ()
-    is_authorized = any(each.get("type") == AUTHORIZED and each.get("status") == TRUE for each in found)
+    is_authorized = any(item.get("type") == AUTHORIZED and item.get("status") == TRUE for item in found)
     return is_authorized and not view.turn.is_blocked and not plan.actions

@@ -6,6 +6,7 @@ import msgspec
 
 from foresail.api.nonadmin import Condition
 from foresail.plan import Action, Level, Note, Patch, Plan, Subject
+from foresail.reporting import Because, note
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import build, data_incomplete, moment, outcome, rules
@@ -48,7 +49,8 @@ def status_plan(
     Unknown conditions and acceptance get no Event; the hand-over that follows does.
     A status is written to the observed version, or, after another write, to the object with the same UID.
     """
-    request, family = view.request, view.family
+    request = view.request
+    family = view.family
     before = request.status if before is None else before
     body = patch_body(family, before, after)
     version = request.version if is_versioned else None
@@ -57,14 +59,14 @@ def status_plan(
     notes = tuple(
         note_about(
             view,
-            Reason(each.reason),
-            _event_message(view, each),
-            Level.WARNING if each.status == FALSE else Level.NORMAL,
+            Reason(condition.reason),
+            _event_message(view, condition),
+            Level.WARNING if condition.status == FALSE else Level.NORMAL,
         )
-        for each in changed(before, after)
-        if each.status != UNKNOWN
-        and (each.type, each.status) not in _WITHOUT_EVENT
-        and not _is_older(view, before, each)
+        for condition in changed(before, after)
+        if condition.status != UNKNOWN
+        and (condition.type, condition.status) not in _WITHOUT_EVENT
+        and not _is_older(view, before, condition)
     )
     return Plan(actions, status, notes, wake_at, subject_of(view))
 
@@ -113,7 +115,9 @@ def shown_position(before: int | None, after: int | None) -> int | None:
 
 def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> Status:
     """Return the status of a request that mirrors its Velero object."""
-    before, family, name = view.request.status, view.family, nacuuid(view.request)
+    before = view.request.status
+    family = view.family
+    name = nacuuid(view.request)
     status = msgspec.structs.replace(
         before,
         phase=forward(before.phase, CREATED),
@@ -163,4 +167,4 @@ def subject_of(view: RequestView) -> Subject:
 
 def note_about(view: RequestView, reason: Reason, text: str, level: Level = Level.NORMAL) -> Note:
     """Return an Event about a request."""
-    return Note(view.family.kind, view.request.key, view.request.uid, reason.value, text, level)
+    return note(subject_of(view), Because(reason, text, level))

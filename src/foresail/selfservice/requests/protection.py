@@ -35,7 +35,8 @@ class Protected(msgspec.Struct, frozen=True):
 
 def protection(view: RequestView, now: datetime) -> Protected | None:
     """Return why a backup whose deletion is requested stays for now; None if it may be deleted."""
-    row, policy = own(view), view.policy
+    row = own(view)
+    policy = view.policy
     is_asked = view.request.is_to_be_deleted or view.request.is_to_be_forced
     if row is None or policy is None or not is_asked or is_under_way(view):
         return None
@@ -67,9 +68,9 @@ class Coverage(msgspec.Struct, frozen=True):
     @property
     def filters(self) -> dict[str, Any]:
         """What limits a backup to a part of its namespace; our own kinds are never backed up."""
-        found = {name: self.spec[name] for name in _FILTERS if self.spec.get(name)}
-        excluded = [each for each in found.pop(_EXCLUDED, ()) if each not in NEVER_BACKED_UP]
-        return {**found, _EXCLUDED: excluded} if excluded else found
+        document = {name: self.spec[name] for name in _FILTERS if self.spec.get(name)}
+        excluded = [item for item in document.pop(_EXCLUDED, ()) if item not in NEVER_BACKED_UP]
+        return {**document, _EXCLUDED: excluded} if excluded else document
 
 
 def coverage(row: VeleroRow) -> Coverage:

@@ -61,7 +61,8 @@ def has_nacuuid(request: RequestRow) -> bool:
 
 def own(view: RequestView) -> VeleroRow | None:
     """Return the Velero object of a request; one of that name that is not ours does not count."""
-    row, namespace = view.velero, view.namespace
+    row = view.velero
+    namespace = view.namespace
     if row is None or namespace is None or not is_owned(view.request, namespace, row):
         return None
     return row
@@ -90,7 +91,9 @@ def absence_counts_at(request: RequestRow, unobserved_since: datetime | None = N
         return None
     conditions = (request.status.condition(kind) for kind in (ACCEPTED, QUEUED))
     times = [
-        since for each in conditions if each is not None and (since := instant(each.last_transition_time)) is not None
+        since
+        for condition in conditions
+        if condition is not None and (since := instant(condition.last_transition_time)) is not None
     ]
     if unobserved_since is not None:
         times.append(unobserved_since)  # it may have waited long for its turn
@@ -131,15 +134,16 @@ def waiting_for(family: Family, request: RequestRow) -> str:
         (AUTHORIZED, UNKNOWN, (Reason.CHECKING_ACCESS, Reason.NAMESPACE_UNLABELLED)),
         (SUCCEEDED, UNKNOWN, (Reason.WAITING,)),
     ):
-        found = request.status.condition(kind)
-        if found is not None and found.status == status and found.reason in reasons:
-            return found.reason
+        condition = request.status.condition(kind)
+        if condition is not None and condition.status == status and condition.reason in reasons:
+            return condition.reason
     return ""
 
 
 def velero_spec(view: RequestView, now: datetime) -> dict[str, Any] | Refused:
     """Return the spec of the Velero object for a request, or why there is none."""
-    request, policy = view.request, view.policy
+    request = view.request
+    policy = view.policy
     held = _held(view)
     if held is not None:
         return held
@@ -158,7 +162,8 @@ def _backup_spec(
     view: RequestView, tenant: dict[str, Any], policy: PolicyRow, now: datetime
 ) -> dict[str, Any] | Refused:
     """Return the spec of the Velero Backup, or why there is none."""
-    request, named = view.request, tenant.get("storageLocation")
+    request = view.request
+    named = tenant.get("storageLocation")
     own = _own_location(view, named, policy) if isinstance(named, str) and named else None
     absent = missing(named, policy) if isinstance(named, str) and own is None else None
     found = absent or backup_spec(tenant, request.key.namespace, policy, own.name if own is not None else "")
@@ -167,7 +172,7 @@ def _backup_spec(
     shut = closed(found.get("storageLocation", ""), view.locations)
     if has_nacuuid(request):  # it already uses quota, but an own location may have been revoked since
         return shut if shut is not None and own is not None else found
-    expired = sum(each <= now for each in view.expirations)
+    expired = sum(expiration <= now for expiration in view.expirations)
     return over_quota(policy, view.stored, view.active, expired) or shut or found
 
 
@@ -180,7 +185,7 @@ def _own_location(view: RequestView, name: str, policy: PolicyRow) -> LocationRo
 
 def next_expiration(view: RequestView, now: datetime) -> datetime | None:
     """Return when the next backup of the namespace expires and no longer counts; None if none will."""
-    return min((each for each in view.expirations if each > now), default=None)
+    return min((expiration for expiration in view.expirations if expiration > now), default=None)
 
 
 def _restore_spec(
@@ -245,7 +250,8 @@ def _oversized(family: Family) -> Refused:
 
 def _brought_back(view: RequestView) -> Refused:
     """Block a request that a Velero Restore created: it ran before, and no one requested it again."""
-    key, kind = view.request.key, view.family.kind.name
+    key = view.request.key
+    kind = view.family.kind.name
     ask = f"kubectl label {kind.lower()} {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
     text = f"Velero Restore {view.request.restored_by} restored this {kind}, so it does not run again"
     return Refused(Reason.RESTORED_FROM_BACKUP, f"{text}. To run it: {ask}")
@@ -261,11 +267,13 @@ def _requester_problem(view: RequestView) -> Refused | None:
 
 def _not_restorable(view: RequestView, now: datetime) -> Refused | None:
     """Report why the backup of a restore cannot be restored; None if it can."""
-    name, source = view.request.source, view.source
+    name = view.request.source
+    source = view.source
     if source is None or source.request is None or view.namespace is None:
         where = f"NonAdminBackup {shown(name)} does not exist in namespace {view.request.key.namespace}"
         return Refused(Reason.BACKUP_NOT_READY, f"{where}; the restore starts when that backup exists and has finished")
-    backup, row = source.request, source.velero
+    backup = source.request
+    row = source.velero
     if is_being_deleted(backup):
         return _invalid(f"NonAdminBackup {name} is being deleted")
     if row is not None and not is_owned(backup, view.namespace, row):
@@ -290,7 +298,8 @@ def is_being_deleted(backup: RequestRow) -> bool:
 
 def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
     """Report why there is nothing to restore, now or ever."""
-    name, text = backup.key.name, "NonAdminBackup is not ready to be restored"
+    name = backup.key.name
+    text = "NonAdminBackup is not ready to be restored"
     if row is not None and row.phase in velero.RESTORABLE:
         return None
     if row is None and backup.status.phase == CREATED:
@@ -310,7 +319,8 @@ def _invalid(text: str) -> Refused:
 
 def why_deleted(view: RequestView) -> str:
     """Return why a Created request has no Velero object."""
-    kind, word = view.family.kind.name, view.family.word
+    kind = view.family.kind.name
+    word = view.family.word
     again = f"Please create a new {kind} to initiate a new {word}"
     if not has_nacuuid(view.request):
         made = f"Another controller created the Velero {word.capitalize()} of this {kind}"

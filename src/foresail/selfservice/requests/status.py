@@ -1,6 +1,5 @@
 """The status of a request: how conditions change, which way phases go, and the smallest patch from one to the next."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +7,7 @@ import msgspec
 
 from foresail.api.instants import stamp
 from foresail.api.nonadmin import Condition
+from foresail.reporting import LONGEST_MESSAGE, dated, merge_patch
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.rows.requests import Copy, Status
@@ -19,8 +19,6 @@ _ORDER = ("", NEW, BACKING_OFF, CREATED, DELETING)
 ACCEPTED, AUTHORIZED, QUEUED, SUCCEEDED = "Accepted", "Authorized", "Queued", "Succeeded"
 DATA_INCOMPLETE, IN_DELETION, ADOPTED = "DataIncomplete", "Deleting", "Adopted"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
-
-_LONGEST_MESSAGE = 2048
 
 
 def forward(before: str, after: str) -> str:
@@ -39,48 +37,39 @@ class NewCondition(msgspec.Struct, frozen=True):
 
 def set_condition(status: Status, wanted: NewCondition, generation: int, now: datetime) -> Status:
     """Return the status with this condition; its transition time changes only with its status."""
-    old = status.condition(wanted.type)
-    since = old.last_transition_time if old is not None and old.status == wanted.status else stamp(now)
-    message = wanted.message[:_LONGEST_MESSAGE]
-    new = Condition(wanted.type, wanted.status, wanted.reason.value, message, since, generation)
-    if new == old:
-        return status
-    rest = tuple(each for each in status.conditions if each.type != wanted.type)
-    where = status.conditions.index(old) if old is not None else len(rest)
-    return msgspec.structs.replace(status, conditions=(*rest[:where], new, *rest[where:]))
+    conditions = with_condition(status.conditions, wanted, generation, now)
+    return msgspec.structs.replace(status, conditions=conditions) if conditions != status.conditions else status
+
+
+def with_condition(
+    conditions: tuple[Condition, ...], wanted: NewCondition, generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """Return the conditions with this one in its place, or at their end."""
+    message = wanted.message[:LONGEST_MESSAGE]
+    new = Condition(wanted.type, wanted.status, wanted.reason.value, message, stamp(now), generation)
+    by_type = {condition.type: condition for condition in conditions}
+    return tuple({**by_type, new.type: dated(conditions, new)}.values())
 
 
 def remove_condition(status: Status, kind: str) -> Status:
     """Return the status without a condition."""
-    left = tuple(each for each in status.conditions if each.type != kind)
+    left = tuple(condition for condition in status.conditions if condition.type != kind)
     return msgspec.structs.replace(status, conditions=left)
 
 
 def changed(before: Status, after: Status) -> list[Condition]:
     """Return the conditions with another status or another reason than before."""
-    old = {each.type: (each.status, each.reason) for each in before.conditions}
-    return [each for each in after.conditions if old.get(each.type) != (each.status, each.reason)]
+    old = {condition.type: (condition.status, condition.reason) for condition in before.conditions}
+    return [
+        condition for condition in after.conditions if old.get(condition.type) != (condition.status, condition.reason)
+    ]
 
 
 def patch_body(family: Family, before: Status, after: Status) -> dict[str, object]:
     """Return the merge patch of the status that leads from one to the other; empty if nothing differs."""
     if before == after:
         return {}
-    return difference(_wire(family, before), _wire(family, after))
-
-
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, object]:
-    """Return what must be merged into the one to get the other; null takes away."""
-    found: dict[str, object] = {name: None for name in before if name not in after}
-    for name, value in after.items():
-        old = before.get(name)
-        if old == value:
-            continue
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            found[name] = difference(old, value)
-        else:
-            found[name] = value
-    return found
+    return merge_patch(_wire(family, before), _wire(family, after))
 
 
 def _wire(family: Family, status: Status) -> dict[str, Any]:
@@ -88,7 +77,7 @@ def _wire(family: Family, status: Status) -> dict[str, Any]:
     if status.phase:
         body["phase"] = status.phase
     if status.conditions:
-        body["conditions"] = [msgspec.to_builtins(each) for each in status.conditions]
+        body["conditions"] = [msgspec.to_builtins(condition) for condition in status.conditions]
     if status.velero != Copy():
         body[family.reference] = _copied(status.velero)
     if status.deletion != Copy():

@@ -63,7 +63,8 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
     waiting = wait_for_absence(view, now)
     if waiting is not None:
         return waiting
-    request, family = view.request, view.family
+    request = view.request
+    family = view.family
     expires = rules.expires_at(request) if family is BACKUPS else None
     if expires is not None and expires <= now:
         text = f"Backup expired; deleting NonAdminBackup {request.key.name}"
@@ -77,7 +78,8 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
     expired = moment.expired(view, now) if outcome.is_waiting(request) else None
     if expired is not None:  # withdrawn by an operator that was killed before it said so
         return status_plan(view, withdrawal.ended(view, expired.reason, expired.message, now))
-    text, after = rules.why_deleted(view), msgspec.structs.replace(request.status, position=0)
+    text = rules.why_deleted(view)
+    after = msgspec.structs.replace(request.status, position=0)
     after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, family.not_found, text), now)
     if not outcome.has_ended(request):
         after = with_condition(view, after, NewCondition(SUCCEEDED, FALSE, family.not_found, text), now)

@@ -69,7 +69,8 @@ def _by_access(view: RequestView, query: Recheck, row: VeleroRow, now: datetime)
     result = view.access.read_result if view.access is not None else None
     checked, asked_at = None, row.created  # the hand-over has asked too
     if result is not None and result.query == query and isinstance(result.found, Rechecked):
-        checked, asked_at = result.found, result.started
+        checked = result.found
+        asked_at = result.started
     if now >= asked_at + PAUSE:
         return StillAllowed(read=query)
     if checked is not None and checked.denied:
@@ -96,7 +97,8 @@ def ended(view: RequestView, reason: Reason, text: str, now: datetime) -> Status
 
 def _exceeds(handed_over: dict[str, Any], today: dict[str, Any], policy: PolicyRow) -> bool:
     """Whether Velero was given kinds that the policy allows no longer."""
-    included, excluded = _names(handed_over, "includedResources"), _names(handed_over, "excludedResources")
+    included = _names(handed_over, "includedResources")
+    excluded = _names(handed_over, "excludedResources")
     allowed = policy.spec.restore.kinds.allowed
     if _names(today, "excludedResources") - excluded:
         return True

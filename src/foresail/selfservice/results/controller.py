@@ -32,7 +32,8 @@ Fetch = Callable[[Wanted], Awaitable[Found]]
 
 async def fetch(wanted: Wanted) -> Found:
     """Read the results, and keep what the tenant may see; a list that cannot be read does not hide the cause."""
-    results, listed = Read(b"{}"), Read(b"{}")
+    results = Read(b"{}")
+    listed = Read(b"{}")
     try:
         tls = trusting(wanted.authority)
         if wanted.url:
@@ -65,7 +66,9 @@ async def _read(url: str, tls: ssl.SSLContext) -> Read:
 def _found(wanted: Wanted, results: Read, listed: Read) -> Found:
     if results.problem:
         return Found(problem=results.problem)
-    lines, restored, problem = None, None, listed.problem
+    lines = None
+    restored = None
+    problem = listed.problem
     if wanted.url:
         lines = lines_about(wanted.namespace, results.content)
     if wanted.list_url and not problem:
@@ -110,8 +113,10 @@ class Results:
         """Collect the view of the results of a request; None if the request cannot be decoded."""
         cluster = self._cluster
         plural, _, name = request_key.name.partition("/")
-        family, at = cluster.of_plural(plural), Key(request_key.namespace, name)
-        request, answers = family.requests.get(at), self._answers(request_key)
+        family = cluster.of_plural(plural)
+        at = Key(request_key.namespace, name)
+        request = family.requests.get(at)
+        answers = self._answers(request_key)
         if request is None:
             if not answers or at in family.requests.unread:
                 return None

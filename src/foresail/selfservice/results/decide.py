@@ -50,11 +50,13 @@ FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
 
 def decide(view: ResultsView, now: datetime) -> Plan:
     """Return the Plan for the results of a request."""
-    request, namespace = view.request, view.namespace
+    request = view.request
+    namespace = view.namespace
     expected = unexplained(view)
     if expected is None or request is None or namespace is None:
         return Plan(_delete_all(view))  # it is over
-    files, answers = files_of(view, request), current(view)
+    files = files_of(view, request)
+    answers = current(view)
     if not answers and _ended_long_ago(view, now):
         return Plan(_delete_all(view))
     missing = {prefix: file for prefix, file in files.items() if prefix not in answers}
@@ -73,7 +75,8 @@ def decide(view: ResultsView, now: datetime) -> Plan:
 
 def wanted(view: ResultsView, now: datetime) -> Wanted | None:
     """Return the read to start now; None if none is due."""
-    query, read_result = query_of(view), view.read_result
+    query = query_of(view)
+    read_result = view.read_result
     if query is None or read_result is None or not _is_same(read_result.query, query):
         return query
     if read_result.attempts > len(PAUSES) or tells(unexplained(view), read_result.found):
@@ -86,7 +89,8 @@ def query_of(view: ResultsView) -> Wanted | None:
     request = view.request
     if unexplained(view) is None or request is None:
         return None
-    files, answers = files_of(view, request), current(view)
+    files = files_of(view, request)
+    answers = current(view)
     urls = {prefix: answers[prefix].url for prefix, file in files.items() if _is_answer(answers.get(prefix), file)}
     if not all(urls.get(prefix) for prefix in files):
         return None
@@ -111,14 +115,17 @@ def is_over(view: ResultsView) -> bool:
 
 def unexplained(view: ResultsView) -> NewCondition | None:
     """Return the condition of a request that ended and is not explained; None if there is none."""
-    request, namespace, row = view.request, view.namespace, view.velero
+    request = view.request
+    namespace = view.namespace
+    row = view.velero
     if request is None or namespace is None or row is None or _is_leaving(request, namespace):
         return None
     if not has_results(view.family, row.phase) or not is_owned(request, namespace, row):
         return None
     if view.backup is None or view.backup.namespace_uid != namespace.uid:
         return None
-    expected, current = outcome.outcome(view.family, row.mirror), request.status.condition(SUCCEEDED)
+    expected = outcome.outcome(view.family, row.mirror)
+    current = request.status.condition(SUCCEEDED)
     if (
         expected is None
         or not outcome.has_files(expected)
@@ -156,7 +163,8 @@ def _delete_all(view: ResultsView) -> tuple[Delete, ...]:
 
 def files_of(view: ResultsView, request: RequestRow) -> dict[str, File]:
     """Return the files that Velero is asked for, by prefix; a restore without warnings needs no results."""
-    name, row = nacuuid(request), view.velero
+    name = nacuuid(request)
+    row = view.velero
     files = {PREFIX: File(f"{view.family.velero.name}Results", name)}
     if view.family is not RESTORES or row is None:
         return files
@@ -172,7 +180,9 @@ def _ended_long_ago(view: ResultsView, now: datetime) -> bool:
 
 def after_reading(view: ResultsView, request: RequestRow, expected: NewCondition, now: datetime) -> Status | None:
     """Return the status that says what happened, or why that cannot be told; None while there is hope."""
-    family, key, read_result = view.family, request.key, view.read_result
+    family = view.family
+    key = request.key
+    read_result = view.read_result
     if (silent := _silent_at(view)) is not None:
         cause = unreadable("Velero did not provide their download URL", family, key)
         return _explained(request, explained(expected, cause), now) if silent <= now else None
@@ -213,7 +223,8 @@ def requeue_at(view: ResultsView, now: datetime) -> datetime | None:
     silent = _silent_at(view)
     if silent is not None:
         return silent
-    read_result, query = view.read_result, query_of(view)
+    read_result = view.read_result
+    query = query_of(view)
     if read_result is None or query is None or not _is_same(read_result.query, query):
         return None
     again = read_result.started + PAUSES[read_result.attempts - 1]

@@ -53,7 +53,8 @@ def lines_about(namespace: str, results: bytes) -> Lines | None:
     found = parts(results)
     if found is None:
         return None
-    errors, warnings = found.errors or Part(), found.warnings or Part()
+    errors = found.errors or Part()
+    warnings = found.warnings or Part()
     velero = (errors.velero or [])[:_MOST_OF_VELERO]
     own = [*_of(errors, namespace), *(each for each in velero if is_about(namespace, each))]
     others = _count(errors) - len(own)
@@ -94,5 +95,5 @@ def _of(part: Part, namespace: str) -> list[str]:
 
 
 def _count(part: Part) -> int:
-    own = sum(len(each or ()) for each in (part.namespaces or {}).values())
+    own = sum(len(namespace or ()) for namespace in (part.namespaces or {}).values())
     return len(part.velero or ()) + len(part.cluster or ()) + own

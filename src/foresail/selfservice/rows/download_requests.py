@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api import mirrored
+from foresail.api import mirrored, velero
 from foresail.api.marks import BACKUP_UID, REQUEST_UID
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import FAMILIES
@@ -12,7 +12,7 @@ from foresail.selfservice.families import FAMILIES
 ORIGIN_NAME = "openshift.io/oadp-nadr-origin-name"
 ORIGIN_NAMESPACE = "openshift.io/oadp-nadr-origin-namespace"
 
-_status = msgspec.json.Decoder(mirrored.DownloadGlimpse)
+_status = msgspec.json.Decoder(velero.DownloadStatus)
 
 
 class File(msgspec.Struct, frozen=True):
@@ -39,11 +39,13 @@ class DownloadRequestRow(Keyed, frozen=True):
 
 def download_request_row(wire: mirrored.Download) -> DownloadRequestRow:
     """Return what is kept of a DownloadRequest."""
-    meta, status = wire.metadata, _status.decode(wire.status)
+    meta = wire.metadata
+    status = _status.decode(wire.status)
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
-    name, namespace = annotations.get(ORIGIN_NAME), annotations.get(ORIGIN_NAMESPACE)
+    name = annotations.get(ORIGIN_NAME)
+    namespace = annotations.get(ORIGIN_NAMESPACE)
     return DownloadRequestRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
@@ -61,7 +63,8 @@ def download_request_row(wire: mirrored.Download) -> DownloadRequestRow:
 
 def _results_of(annotations: dict[str, str]) -> Key | None:
     for family in FAMILIES:
-        name, namespace = annotations.get(family.origin_name), annotations.get(family.origin_namespace)
+        name = annotations.get(family.origin_name)
+        namespace = annotations.get(family.origin_namespace)
         if name and namespace:
             return family.queue_key(Key(namespace, name))
     return None

@@ -38,9 +38,12 @@ class LocationRow(msgspec.Struct, frozen=True):
 
 def location_row(wire: mirrored.Location) -> LocationRow:
     """Return what is kept of a BackupStorageLocation."""
-    stored, annotations = wire.spec.object_storage, wire.metadata.annotations or {}
-    name, namespace = annotations.get(ORIGIN_NAME), annotations.get(ORIGIN_NAMESPACE)
-    period, owner = wire.spec.backup_sync_period, Key(sys.intern(namespace), name) if name and namespace else None
+    stored = wire.spec.object_storage
+    annotations = wire.metadata.annotations or {}
+    name = annotations.get(ORIGIN_NAME)
+    namespace = annotations.get(ORIGIN_NAMESPACE)
+    period = wire.spec.backup_sync_period
+    owner = Key(sys.intern(namespace), name) if name and namespace else None
     return LocationRow(
         name=wire.metadata.name,
         authority=stored.ca_cert.decode(errors="replace") if stored is not None and stored.ca_cert else "",

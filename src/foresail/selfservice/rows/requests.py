@@ -112,7 +112,9 @@ class RequestRow(Keyed, frozen=True, gc=False):
 
 def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
     """Return what is kept of a request."""
-    meta, spec, status = wire.metadata, wire.spec, wire.status
+    meta = wire.metadata
+    spec = wire.spec
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     is_backup = family is BACKUPS
@@ -193,7 +195,8 @@ def conditions_of(wire: list[Condition]) -> tuple[Condition, ...]:
     """Return conditions with texts that are kept once."""
     times: dict[str, str] = {}  # several of them often come at the same instant
     return tuple(
-        _condition(each, times.setdefault(each.last_transition_time, each.last_transition_time)) for each in wire
+        _condition(condition, times.setdefault(condition.last_transition_time, condition.last_transition_time))
+        for condition in wire
     )
 
 

@@ -24,5 +24,5 @@ def stem(schedule: str) -> str:
 
 def stem_of_run(name: str) -> str | None:
     """Return with what the name of a run begins; None for a name that no run has."""
-    found = _RUN.fullmatch(name)
-    return found[1] if found is not None else None
+    match = _RUN.fullmatch(name)
+    return match[1] if match is not None else None

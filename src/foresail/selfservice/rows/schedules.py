@@ -62,7 +62,9 @@ class ScheduleRow(Keyed, frozen=True):
 
 def schedule_row(wire: nonadmin.Schedule) -> ScheduleRow:
     """Return what is kept of a NonAdminSchedule."""
-    meta, spec, status = wire.metadata, wire.spec, wire.status
+    meta = wire.metadata
+    spec = wire.spec
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     asked, (requester, groups) = spec.template.backup_spec, requester_of(meta.annotations or {})

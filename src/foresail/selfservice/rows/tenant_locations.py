@@ -64,10 +64,12 @@ class ApprovalRow(Keyed, frozen=True):
 
 def tenant_location_row(wire: nonadmin.Location) -> TenantLocationRow:
     """Return what is kept of a NonAdminBackupStorageLocation."""
-    meta, status = wire.metadata, wire.status
+    meta = wire.metadata
+    status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    annotations, asked = meta.annotations or {}, wire.spec.backup_storage_location_spec
+    annotations = meta.annotations or {}
+    asked = wire.spec.backup_storage_location_spec
     requester, groups = requester_of(annotations)
     is_oversized = memoryview(asked).nbytes > LARGEST_SPEC + LARGEST_AUTHORITY
     return TenantLocationRow(
@@ -78,7 +80,7 @@ def tenant_location_row(wire: nonadmin.Location) -> TenantLocationRow:
         created=meta.creation_timestamp,
         is_terminating=meta.deletion_timestamp is not None,
         finalizer_index=meta.finalizers.index(FINALIZER) if FINALIZER in meta.finalizers else -1,
-        has_others_finalizers=any(each != FINALIZER for each in meta.finalizers),
+        has_others_finalizers=any(finalizer != FINALIZER for finalizer in meta.finalizers),
         spec="" if is_oversized else bytes(asked).decode(),
         status=Status(
             phase=sys.intern(status.phase),
@@ -95,9 +97,11 @@ def tenant_location_row(wire: nonadmin.Location) -> TenantLocationRow:
 
 def approval_row(wire: nonadmin.Approval) -> ApprovalRow:
     """Return what is kept of a NonAdminBackupStorageLocationRequest."""
-    meta, asked = wire.metadata, wire.status.non_admin_backup_storage_location or nonadmin.RequestedLocation()
+    meta = wire.metadata
+    asked = wire.status.non_admin_backup_storage_location or nonadmin.RequestedLocation()
     annotations = meta.annotations or {}
-    name, namespace = annotations.get(ORIGIN_NAME), annotations.get(ORIGIN_NAMESPACE)
+    name = annotations.get(ORIGIN_NAME)
+    namespace = annotations.get(ORIGIN_NAMESPACE)
     return ApprovalRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,

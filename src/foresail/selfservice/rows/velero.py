@@ -141,7 +141,8 @@ class MovementRow(Keyed, frozen=True, gc=False):
 
 def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
     """Return what is kept of a Velero Backup or Restore."""
-    meta, status = wire.metadata, _glimpse.decode(wire.status)
+    meta = wire.metadata
+    status = _glimpse.decode(wire.status)
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
@@ -169,7 +170,8 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
 
 def _claim(meta: Metadata, status: mirrored.Glimpse) -> Claim | None:
     """Return what adoption goes by; None for a Backup that was made in this cluster and that nobody gives away."""
-    annotations, ended = meta.annotations or {}, status.completion_timestamp
+    annotations = meta.annotations or {}
+    ended = status.completion_timestamp
     is_synced = ended is not None and meta.creation_timestamp is not None and ended < meta.creation_timestamp
     approval = annotations.get(ADOPT, "")[:_LONGEST_APPROVAL]
     if not (is_synced or approval):
@@ -181,7 +183,8 @@ def _claim(meta: Metadata, status: mirrored.Glimpse) -> Claim | None:
 
 def deletion_row(wire: mirrored.MirroredDeletion) -> DeletionRow:
     """Return what is kept of a DeleteBackupRequest."""
-    meta, status = wire.metadata, _glimpse.decode(wire.status)
+    meta = wire.metadata
+    status = _glimpse.decode(wire.status)
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
@@ -203,7 +206,8 @@ def deletion_row(wire: mirrored.MirroredDeletion) -> DeletionRow:
 def movement_row(wire: mirrored.Movement, label: str) -> MovementRow:
     """Return what is kept of the data of one volume on its way."""
     meta = wire.metadata
-    labels, key = meta.labels or {}, Key(meta.namespace, meta.name)
+    labels = meta.labels or {}
+    key = Key(meta.namespace, meta.name)
     return MovementRow(
         key,
         labels.get(label, ""),

@@ -52,7 +52,8 @@ class TenantSchedules:
 
     def schedule_changed(self, change: Change[ScheduleRow]) -> Iterator[Key]:
         """Keep the order of age; a schedule that is deleted makes room for the first that waits."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         if old is not None and (new is None or old.uid != new.uid):
             self._deleted.pop(old.uid, None)
             self._forget(old)
@@ -69,7 +70,8 @@ class TenantSchedules:
             self._deleted[row.schedule_uid] = max(row.slot, self._deleted.get(row.schedule_uid, row.slot))
 
     def _forget(self, row: ScheduleRow) -> None:
-        ages, age = self._by_age.get(row.key.namespace, []), (row.created, row.key.name)
+        ages = self._by_age.get(row.key.namespace, [])
+        age = (row.created, row.key.name)
         place = bisect_left(ages, age)
         if place < len(ages) and ages[place] == age:
             del ages[place]
@@ -93,14 +95,14 @@ class TenantSchedules:
         """Return the schedule that a NonAdminBackup was created for."""
         row = change.new or change.old
         if row is not None and row.schedule_uid:
-            for each in self.schedules.by("uid", (row.key.namespace, row.schedule_uid)):
-                yield self.key(each.key)
+            for schedule in self.schedules.by("uid", (row.key.namespace, row.schedule_uid)):
+                yield self.key(schedule.key)
             if change.new is not None and lacks_quota(change.new):  # an old run of any schedule may make room
                 yield from self.keys_in(row.key.namespace)
 
     def keys_for_schedule_policy(self, change: Change[SchedulePolicyRow]) -> Iterator[LowPriority]:
         """Return all schedules if a SelfServicePolicy names the SchedulePolicy that has changed."""
-        named = (each.spec.schedules.schedule_policy for each in self._cluster.policies.rows())
+        named = (row.spec.schedules.schedule_policy for row in self._cluster.policies.rows())
         return self.all_keys() if change.key.name in named else iter(())
 
     def keys_in(self, namespace: str) -> Iterator[Key]:
@@ -115,10 +117,12 @@ class TenantSchedules:
 
     def observe(self, key: Key) -> ScheduleView | None:
         """Collect what is known about a NonAdminSchedule."""
-        cluster, schedule = self._cluster, self.schedules.get(key)
+        cluster = self._cluster
+        schedule = self.schedules.get(key)
         if schedule is None:
             return None
-        requests, age = cluster.backups.requests, (schedule.created, key.name)
+        requests = cluster.backups.requests
+        age = (schedule.created, key.name)
         policy = cluster.policy(key.namespace)
         named = Key("", (policy.spec.schedules.schedule_policy if policy is not None else None) or "")
         unread = cluster.schedule_policies.unread.get(named)
@@ -155,7 +159,8 @@ class TenantSchedules:
 
     def _waiting_runs(self, namespace: str, policy: PolicyRow | None) -> list[RequestRow]:
         """Return runs that wait because the namespace stores as many backups as it may."""
-        family, most = self._cluster.backups, policy.spec.quotas.stored if policy is not None else None
+        family = self._cluster.backups
+        most = policy.spec.quotas.stored if policy is not None else None
         row = self._cluster.namespace(namespace)
         if most is None or row is None:
             return []

@@ -8,7 +8,8 @@ import msgspec
 from foresail.api.instants import stamp, whole
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.deletion import Stored
-from foresail.plan import Action, Level, Note, Patch, Plan, Subject
+from foresail.plan import Action, Level, Patch, Plan, Subject
+from foresail.reporting import Because, note
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.status import ACCEPTED, BACKING_OFF, CREATED, FALSE, NEW, TRUE, NewCondition, forward
 from foresail.selfservice.rows.schedules import ScheduleRow, ScheduleStatus
@@ -26,7 +27,8 @@ _MOST_MARKS = 10  # of runs that one Plan marks; the next Plan goes on
 
 def decide(view: ScheduleView, now: datetime) -> Plan:
     """Return what to do about a NonAdminSchedule now, and when to reconcile next."""
-    schedule, namespace = view.schedule, view.namespace
+    schedule = view.schedule
+    namespace = view.namespace
     if schedule.is_terminating or namespace is None or namespace.is_terminating:
         return Plan(subject=subject_of(schedule))
     return run_when_due(view, judge(view, now), now)
@@ -38,7 +40,8 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     The run comes first. Its name is derived from the slot, so a crash after it creates no second one; the next
     reconcile records it. skipImmediately is removed from the spec after the status says that it was applied.
     """
-    schedule, subject = view.schedule, subject_of(view.schedule)
+    schedule = view.schedule
+    subject = subject_of(view.schedule)
     is_cleared = is_to_be_cleared(schedule)
     old = outdated(view, now) if verdict.refused is None else held(schedule.status.observed)
     gone = old.gone if verdict.fires is None and not is_cleared else None
@@ -56,7 +59,7 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     return Plan(
         actions=tuple(actions),
         status=status if is_written and gone is None else None,
-        notes=tuple(_note(subject, *report) for report in _news(view, verdict, after)),
+        notes=tuple(note(subject, report) for report in _news(view, verdict, after)),
         wake_at=next_reconcile(verdict, old.later, now),
         subject=subject,
         verdict=verdict,
@@ -75,7 +78,8 @@ def _actions(view: ScheduleView, verdict: Verdict, old: Outdated, gone: Stored |
 
 def _marks(view: ScheduleView, old: Outdated, now: datetime) -> Iterator[Action]:
     """Yield the marks of runs that go later or wait for an approval, and the removal of those that stay by now."""
-    rows, decision = {row.key.name: row for row in view.backups}, old.decision
+    rows = {row.key.name: row for row in view.backups}
+    decision = old.decision
     asked = [rows[name] for name in decision.asks]
     new = [build.mark(row, None, decision.goes[row.key.name]) for row in asked if not row.waits_for_approval]
     stays = [row for row in view.backups if is_marked(row) and row.key.name not in decision.goes]
@@ -92,10 +96,12 @@ def is_to_be_cleared(schedule: ScheduleRow) -> bool:
 
 def next_status(view: ScheduleView, verdict: Verdict, old: Outdated, now: datetime) -> ScheduleStatus:
     """Return the status that says what the rules found."""
-    schedule, found, before = view.schedule, verdict.found, view.schedule.status
+    schedule = view.schedule
+    evaluation = verdict.found
+    before = view.schedule.status
     last = verdict.fires or verdict.last
-    future = found.future
-    skipped = whole(now) if found.skipped else verdict.not_run.last if verdict.not_run is not None else None
+    future = evaluation.future
+    skipped = whole(now) if evaluation.skipped else verdict.not_run.last if verdict.not_run is not None else None
     status = ScheduleStatus(
         phase=forward(before.phase, _phase(verdict)),
         conditions=before.conditions,
@@ -104,13 +110,13 @@ def next_status(view: ScheduleView, verdict: Verdict, old: Outdated, now: dateti
         last_skipped=stamp(skipped) if skipped is not None else "" if "lastSkipped" in future else before.last_skipped,
         recent=recent_backups(view.backups),
         observed=msgspec.structs.replace(
-            found.observed,
+            evaluation.observed,
             retention=old.digest,
             deletions=dict(old.ledger.deletions),
             deleted_runs=dict(old.ledger.runs),
             deleting=old.ledger.last,
         ),
-        clearing=schedule.generation if found.skipped and schedule.skip is True else _clearing(schedule),
+        clearing=schedule.generation if evaluation.skipped and schedule.skip is True else _clearing(schedule),
     )
     if verdict.fires is not None and _is_all_but_run(before, status):
         # Thousands may be due at once: all runs are created before any status is written.
@@ -165,29 +171,28 @@ def blocked_by(view: ScheduleView, verdict: Verdict) -> Refused | None:
     return None if verdict.is_settling else verdict.blocked_by
 
 
-def _news(view: ScheduleView, verdict: Verdict, after: ScheduleStatus) -> Iterator[tuple[Reason, str, Level]]:
+def _news(view: ScheduleView, verdict: Verdict, after: ScheduleStatus) -> Iterator[Because]:
     """Return what to report as Events: conditions with another status or reason, and what happened to slots."""
-    before, evaluation = view.schedule.status, verdict.found
+    before = view.schedule.status
+    evaluation = verdict.found
     yield from _new_conditions(verdict, before, after)
     if evaluation.future:
-        yield Reason.TIME_IN_FUTURE, in_future_text(evaluation.future), Level.WARNING
+        yield Because(Reason.TIME_IN_FUTURE, in_future_text(evaluation.future))
     if evaluation.observed.ignored and not (before.observed and before.observed.ignored):
-        yield Reason.SKIP_NOT_APPLIED, skip_not_applied_text(NON_ADMIN_SCHEDULE.name), Level.NORMAL
+        yield Because(Reason.SKIP_NOT_APPLIED, skip_not_applied_text(NON_ADMIN_SCHEDULE.name), Level.NORMAL)
     if evaluation.skipped:
-        yield Reason.SKIPPED, skipped_text(evaluation.base, verdict.upcoming), Level.NORMAL
+        yield Because(Reason.SKIPPED, skipped_text(evaluation.base, verdict.upcoming), Level.NORMAL)
     if verdict.dropped is not None:
-        yield Reason.SKIPPED, dropped_text(verdict.dropped, verdict.due or verdict.upcoming), Level.NORMAL
+        yield Because(Reason.SKIPPED, dropped_text(verdict.dropped, verdict.due or verdict.upcoming), Level.NORMAL)
     if verdict.not_run is not None:
         is_late = verdict.not_run.expired > 0
         reason, level = (Reason.DEADLINE_EXCEEDED, Level.WARNING) if is_late else (Reason.OUTSIDE_WINDOW, Level.NORMAL)
-        yield reason, not_run_text(verdict.not_run, evaluation.base), level
+        yield Because(reason, not_run_text(verdict.not_run, evaluation.base), level)
     if verdict.fires is not None and verdict.missed:
-        yield Reason.MISSED, missed_text(verdict.missed, evaluation.base, verdict.fires), Level.WARNING
+        yield Because(Reason.MISSED, missed_text(verdict.missed, evaluation.base, verdict.fires))
 
 
-def _new_conditions(
-    verdict: Verdict, before: ScheduleStatus, after: ScheduleStatus
-) -> Iterator[tuple[Reason, str, Level]]:
+def _new_conditions(verdict: Verdict, before: ScheduleStatus, after: ScheduleStatus) -> Iterator[Because]:
     """Yield the conditions with another status or reason, except those that an Event of their own reports."""
     old = {condition.type: (condition.status, condition.reason) for condition in before.conditions}
     for condition in after.conditions:
@@ -196,13 +201,9 @@ def _new_conditions(
         if is_same or is_twice or condition.reason == Reason.SCHEDULED:
             continue
         warns = condition.status == FALSE and condition.reason not in (Reason.PAUSED, Reason.OUTSIDE_WINDOW)
-        yield Reason(condition.reason), condition.message, Level.WARNING if warns else Level.NORMAL
+        yield Because(Reason(condition.reason), condition.message, Level.WARNING if warns else Level.NORMAL)
 
 
 def subject_of(schedule: ScheduleRow) -> Subject:
     """Return the NonAdminSchedule as the subject of a Plan."""
     return Subject(NON_ADMIN_SCHEDULE, schedule.key, schedule.uid)
-
-
-def _note(subject: Subject, reason: Reason, message: str, level: Level) -> Note:
-    return Note(subject.kind, subject.key, subject.uid, reason.value, message, level)

@@ -45,7 +45,8 @@ class Outdated(msgspec.Struct, frozen=True):
 
 def outdated(view: ScheduleView, now: datetime) -> Outdated:
     """Return which runs beyond `keepLast` go, and what blocks it."""
-    policy, observed = view.policy, view.schedule.status.observed
+    policy = view.policy
+    observed = view.schedule.status.observed
     if policy is None or policy.spec.schedules.keep_last is None:
         return Outdated(ledger=ledger_of(observed))
     rules = rules_of(policy)
@@ -168,7 +169,8 @@ def _beyond_next_run(view: ScheduleView, copies: list[Copy], now: datetime) -> d
     """Return what `keepLast` gives up once the run that waits has completed."""
     if view.policy is None:
         return {}
-    rules, age = rules_of(view.policy), minimum_age(view.policy)
+    rules = rules_of(view.policy)
+    age = minimum_age(view.policy)
     created = {row.key.name: row.created for row in view.backups}
     good = rules.good + 1 if view.policy.spec.deletion.keep_last_good else rules.good  # of those that exist now
     reasons = kept([*copies, Copy(_NEXT_RUN, now, is_good=True)], Rules(last=rules.last, good=good))

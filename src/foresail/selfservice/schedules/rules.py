@@ -164,7 +164,8 @@ def _before_edit(schedule: ScheduleRow, last: datetime | None, zone: str, now: d
 
     The schedule is one with its delay in the text.
     """
-    previous, accepted = schedule.status.observed, schedule.status.condition(ACCEPTED)
+    previous = schedule.status.observed
+    accepted = schedule.status.condition(ACCEPTED)
     if previous is None or schedule.paused or accepted is None or accepted.status != TRUE:
         return None
     if previous.zone == zone and not is_edited(schedule, previous):
@@ -216,7 +217,8 @@ def duration(text: str | None) -> timedelta:
 
 def is_held(view: ScheduleView) -> Refused | None:
     """Say why a schedule does not run although nothing is wrong with it."""
-    schedule, policy = view.schedule, view.policy
+    schedule = view.schedule
+    policy = view.policy
     if schedule.restored_by:
         key = schedule.key
         ask = f"kubectl label nonadminschedule {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
@@ -240,8 +242,8 @@ def schedule_policy_problem(view: ScheduleView) -> Refused | None:
     name = view.policy.spec.schedules.schedule_policy if view.policy is not None else None
     if view.policy is None or not name:
         return None
-    found = view.schedule_policy
-    cause = view.schedule_policy_problem or ("it does not exist" if found is None else timing_problem(found.spec))
+    policy = view.schedule_policy
+    cause = view.schedule_policy_problem or ("it does not exist" if policy is None else timing_problem(policy.spec))
     if cause is None:
         return None
     text = f"SchedulePolicy {name}, which SelfServicePolicy {view.policy.name} names, cannot be used: {cause}"
@@ -264,7 +266,8 @@ def problem(view: ScheduleView, cron: Schedule, now: datetime) -> Refused | None
 
 def too_frequent(cron: Schedule, policy: PolicyRow, now: datetime) -> Refused | None:
     """Refuse an expression with two fires closer together than the policy allows."""
-    least, gap = policy.spec.schedules.minimum_interval, shortest_gap(cron, now)
+    least = policy.spec.schedules.minimum_interval
+    gap = shortest_gap(cron, now)
     if gap is None or gap >= duration(least):
         return None
     text = f"spec.schedule has runs only {in_units(gap)} apart"
@@ -348,17 +351,17 @@ BLOCKERS: tuple[Callable[[ScheduleView, datetime], Refused | None], ...] = (busy
 
 def _is_settling(view: ScheduleView, now: datetime, since: datetime | None) -> bool:
     last = view.schedule.last_backup
-    is_known = last is not None and any(each.slot == last for each in view.backups)
+    is_known = last is not None and any(backup.slot == last for backup in view.backups)
     return is_settling(start_of_last(timing_of(view), last, since), now, is_known=is_known)
 
 
 def refused_runs(view: ScheduleView) -> list[RequestRow]:
     """Return the runs that were refused before anything was backed up."""
     return [
-        each
-        for each in view.backups
-        if is_refused(BACKUPS, each.status.phase, each.status.condition(ACCEPTED))
-        and not (each.status.velero.nacuuid or each.is_being_removed)
+        backup
+        for backup in view.backups
+        if is_refused(BACKUPS, backup.status.phase, backup.status.condition(ACCEPTED))
+        and not (backup.status.velero.nacuuid or backup.is_being_removed)
     ]
 
 
@@ -370,4 +373,4 @@ def next_reconcile(verdict: Verdict, later: datetime | None, now: datetime) -> d
         return now + RARE_RECHECK
     if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_IN_WINDOW:
         return now + WINDOW_RECHECK
-    return min((each for each in (verdict.wake_at, later) if each is not None), default=None)
+    return min((instant for instant in (verdict.wake_at, later) if instant is not None), default=None)

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from foresail.api.instants import stamp
-from foresail.api.nonadmin import Condition, RecentBackup
-from foresail.selfservice.requests.status import NewCondition, difference
+from foresail.api.nonadmin import RecentBackup
+from foresail.reporting import merge_patch
+from foresail.selfservice.requests.status import NewCondition, with_condition
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleStatus
 from foresail.selfservice.rows.velero import glimpse
@@ -19,7 +20,6 @@ RETAINING = "RetentionReady"
 
 RECENT = 5  # runs in status.recentBackups
 
-_LONGEST_MESSAGE = 2048
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -27,18 +27,15 @@ def with_conditions(
     status: ScheduleStatus, wanted: Iterable[NewCondition], generation: int, now: datetime
 ) -> ScheduleStatus:
     """Return the status with these conditions; a transition time changes only with its status."""
-    found = {each.type: each for each in status.conditions}
-    for each in wanted:
-        old = found.get(each.type)
-        since = old.last_transition_time if old is not None and old.status == each.status else stamp(now)
-        message = each.message[:_LONGEST_MESSAGE]
-        found[each.type] = Condition(each.type, each.status, each.reason.value, message, since, generation)
-    return msgspec.structs.replace(status, conditions=tuple(found.values()))
+    conditions = status.conditions
+    for condition in wanted:
+        conditions = with_condition(conditions, condition, generation, now)
+    return msgspec.structs.replace(status, conditions=conditions)
 
 
 def recent_backups(backups: Iterable[RequestRow]) -> tuple[RecentBackup, ...]:
     """Return the newest runs as the status shows them."""
-    newest = sorted(backups, key=lambda each: (each.slot or each.created, each.key), reverse=True)[:RECENT]
+    newest = sorted(backups, key=lambda backup: (backup.slot or backup.created, backup.key), reverse=True)[:RECENT]
     return tuple(map(_recent, newest))
 
 
@@ -60,17 +57,17 @@ def _shown(moment: datetime | None) -> str:
 
 def patch_body(before: ScheduleStatus, after: ScheduleStatus) -> dict[str, object]:
     """Return the merge patch of the status that leads from one to the other; empty if nothing differs."""
-    return difference(_wire(before), _wire(after)) if before != after else {}
+    return merge_patch(_wire(before), _wire(after)) if before != after else {}
 
 
 def _wire(status: ScheduleStatus) -> dict[str, Any]:
     body: dict[str, Any] = {
         "phase": status.phase,
-        "conditions": [msgspec.to_builtins(each) for each in status.conditions],
+        "conditions": [msgspec.to_builtins(condition) for condition in status.conditions],
         "nextRun": status.next_run,
         "lastBackup": status.last_backup,
         "lastSkipped": status.last_skipped,
-        "recentBackups": [msgspec.to_builtins(each) for each in status.recent],
+        "recentBackups": [msgspec.to_builtins(backup) for backup in status.recent],
     }
     if status.observed is not None:
         body["observed"] = {"record": _encoder.encode(status.observed).decode(), "clearing": status.clearing}

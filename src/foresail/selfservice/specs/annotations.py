@@ -42,7 +42,7 @@ def removed(spec: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused
 
 def backup_hook(annotations: Mapping[str, str]) -> str | None:
     """Return the annotation by which Velero runs a command in a pod while it backs it up; None if there is none."""
-    return next((each for each in sorted(annotations) if _BACKUP_HOOK.fullmatch(each)), None)
+    return next((annotation for annotation in sorted(annotations) if _BACKUP_HOOK.fullmatch(annotation)), None)
 
 
 def refused_on_pod(annotations: Mapping[str, str], *, hooks: bool, files: bool) -> str | None:

@@ -146,7 +146,7 @@ def _refused(refusal: Refusal, invalid: Reason) -> Refused:
 
 def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) -> BackupSpec:
     _backup_restrictions(spec, namespace)
-    found = kinds.backed_up(spec, _BACKUP)
+    backed_up = kinds.backed_up(spec, _BACKUP)
     label_selector, or_label_selectors = selectors(_BACKUP, spec.label_selector, spec.or_label_selectors)
     values = settle_all(_BACKUP_FIELDS, spec, _BACKUP, rules, policy)
     if rules.file_system == "Refused":
@@ -154,9 +154,9 @@ def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) 
     return BackupSpec(
         metadata=_metadata(spec.metadata),
         included_namespaces=(namespace,),
-        included_namespace_scoped_resources=found.included,
-        excluded_namespace_scoped_resources=found.excluded,
-        excluded_cluster_scoped_resources=found.cluster_scoped_excluded,
+        included_namespace_scoped_resources=backed_up.included,
+        excluded_namespace_scoped_resources=backed_up.excluded,
+        excluded_cluster_scoped_resources=backed_up.cluster_scoped_excluded,
         label_selector=label_selector,
         or_label_selectors=or_label_selectors,
         ordered_resources=_ordered(spec.ordered_resources, namespace),
@@ -248,5 +248,5 @@ def _ordered(ordered: Mapping[str, str] | None, namespace: str) -> dict[str, str
 
 
 def _written(spec: BackupSpec | RestoreSpec) -> dict[str, Any]:
-    found: dict[str, Any] = as_json(spec)
-    return found
+    document: dict[str, Any] = as_json(spec)
+    return document

@@ -18,14 +18,14 @@ def endpoint(text: str) -> str | None:
 
     Addresses in numbers, users, paths, queries, capitals, international names and trailing dots are none.
     """
-    found = _URL.fullmatch(text)
-    if found is None:
+    match = _URL.fullmatch(text)
+    if match is None:
         return None
-    scheme, host, port = found.groups()
+    scheme, host, port = match.groups()
     labels = host.split(".")
-    if _NUMERIC.fullmatch(labels[-1]) or not all(_LABEL.fullmatch(each) for each in labels):
+    if _NUMERIC.fullmatch(labels[-1]) or not all(_LABEL.fullmatch(label) for label in labels):
         return None
-    if any(each.startswith("xn--") for each in labels):
+    if any(label.startswith("xn--") for label in labels):
         return None
     if port is not None and (port.startswith("0") or int(port) > _LAST_PORT):
         return None

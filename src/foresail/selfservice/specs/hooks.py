@@ -31,19 +31,19 @@ def backup_hooks(hooks: BackupHooks | None, namespace: str, rules: Hooks, policy
         return None
     _allowed(path, rules, policy)
     few_enough(path, hooks.resources)
-    found = [
+    backup_hook_rules = [
         BackupHookRule(
-            name=each.name,
-            included_namespaces=_only(f"{path}.includedNamespaces", each, namespace),
-            included_resources=names(f"{path}.includedResources", each.included_resources) or None,
-            excluded_resources=names(f"{path}.excludedResources", each.excluded_resources) or None,
-            label_selector=selector(f"{path}.labelSelector", each.label_selector),
-            pre=_around(f"{path}.pre", each.pre, rules),
-            post=_around(f"{path}.post", each.post, rules),
+            name=resource.name,
+            included_namespaces=_only(f"{path}.includedNamespaces", resource, namespace),
+            included_resources=names(f"{path}.includedResources", resource.included_resources) or None,
+            excluded_resources=names(f"{path}.excludedResources", resource.excluded_resources) or None,
+            label_selector=selector(f"{path}.labelSelector", resource.label_selector),
+            pre=_around(f"{path}.pre", resource.pre, rules),
+            post=_around(f"{path}.post", resource.post, rules),
         )
-        for each in hooks.resources
+        for resource in hooks.resources
     ]
-    return BackupHooks(resources=tuple(found))
+    return BackupHooks(resources=tuple(backup_hook_rules))
 
 
 def restore_hooks(hooks: RestoreHooks | None, namespace: str, rules: Hooks, policy: str) -> RestoreHooks | None:
@@ -53,18 +53,18 @@ def restore_hooks(hooks: RestoreHooks | None, namespace: str, rules: Hooks, poli
         return None
     _allowed(path, rules, policy)
     few_enough(path, hooks.resources)
-    found = [
+    restore_hook_rules = [
         RestoreHookRule(
-            name=each.name,
-            included_namespaces=_only(f"{path}.includedNamespaces", each, namespace),
-            included_resources=names(f"{path}.includedResources", each.included_resources) or None,
-            excluded_resources=names(f"{path}.excludedResources", each.excluded_resources) or None,
-            label_selector=selector(f"{path}.labelSelector", each.label_selector),
-            post_hooks=_after(f"{path}.postHooks", each.post_hooks, rules),
+            name=resource.name,
+            included_namespaces=_only(f"{path}.includedNamespaces", resource, namespace),
+            included_resources=names(f"{path}.includedResources", resource.included_resources) or None,
+            excluded_resources=names(f"{path}.excludedResources", resource.excluded_resources) or None,
+            label_selector=selector(f"{path}.labelSelector", resource.label_selector),
+            post_hooks=_after(f"{path}.postHooks", resource.post_hooks, rules),
         )
-        for each in hooks.resources
+        for resource in hooks.resources
     ]
-    return RestoreHooks(resources=tuple(found))
+    return RestoreHooks(resources=tuple(restore_hook_rules))
 
 
 def _allowed(path: str, rules: Hooks, policy: str) -> None:
@@ -82,7 +82,7 @@ def _around(
     path: str, hooks: tuple[BackupResourceHook, ...] | None, rules: Hooks
 ) -> tuple[BackupResourceHook, ...] | None:
     few_enough(path, hooks)
-    return tuple(BackupResourceHook(exec=_command(path, each.exec, rules)) for each in hooks or ()) or None
+    return tuple(BackupResourceHook(exec=_command(path, hook.exec, rules)) for hook in hooks or ()) or None
 
 
 def _command(path: str, command: ExecHook, rules: Hooks) -> ExecHook:
@@ -95,13 +95,13 @@ def _after(
     path: str, hooks: tuple[RestoreResourceHook, ...] | None, rules: Hooks
 ) -> tuple[RestoreResourceHook, ...] | None:
     few_enough(path, hooks)
-    found: list[RestoreResourceHook] = []
-    for each in hooks or ():
-        if each.init is not None:
+    restore_resource_hooks: list[RestoreResourceHook] = []
+    for hook in hooks or ():
+        if hook.init is not None:
             raise Violation(f"{path}.init is restricted: init containers are never allowed; remove it")
-        if each.exec is not None:
-            found.append(RestoreResourceHook(exec=_later_command(path, each.exec, rules)))
-    return tuple(found) or None
+        if hook.exec is not None:
+            restore_resource_hooks.append(RestoreResourceHook(exec=_later_command(path, hook.exec, rules)))
+    return tuple(restore_resource_hooks) or None
 
 
 def _later_command(path: str, command: ExecRestoreHook, rules: Hooks) -> ExecRestoreHook:
@@ -116,5 +116,5 @@ def _later_command(path: str, command: ExecRestoreHook, rules: Hooks) -> ExecRes
 
 def _timeout(path: str, wrote: str | None, rules: Hooks, otherwise: str) -> str:
     default = rules.timeout.maximum or otherwise
-    found = duration(path, wrote, rules.timeout, required=None, default=default, ceiling=LONGEST)
-    return found or default
+    text = duration(path, wrote, rules.timeout, required=None, default=default, ceiling=LONGEST)
+    return text or default

@@ -179,10 +179,12 @@ def restored(
 def names(path: str, entries: Names | None) -> Names:
     """Return the names of kinds in lower case, each once; a star is the only one, and only where it means something."""
     few_enough(path, entries)
-    found = tuple(dict.fromkeys(each.lower() for each in entries or () if _NAME.fullmatch(each) or each == EVERYTHING))
-    for each in entries or ():
-        if each != EVERYTHING and not _NAME.fullmatch(each):
-            text = f"{path} contains {shown(each)}, which is not a resource name"
+    found = tuple(
+        dict.fromkeys(entry.lower() for entry in entries or () if _NAME.fullmatch(entry) or entry == EVERYTHING)
+    )
+    for entry in entries or ():
+        if entry != EVERYTHING and not _NAME.fullmatch(entry):
+            text = f"{path} contains {shown(entry)}, which is not a resource name"
             raise Refusal(f"{text}; write names such as deployments.apps, without wildcards")
     if EVERYTHING not in found:
         return found
@@ -195,11 +197,11 @@ def names(path: str, entries: Names | None) -> Names:
 
 def _of_policy(entries: Names | None, policy: str) -> Names | None:
     """Return the names that an administrator wrote; one that Velero cannot read would void those after it."""
-    for each in entries or ():
-        if not _NAME.fullmatch(each.removeprefix("*.")):
-            text = f"restore.kinds of SelfServicePolicy {policy} contains {shown(each)}, which is not a resource name"
+    for entry in entries or ():
+        if not _NAME.fullmatch(entry.removeprefix("*.")):
+            text = f"restore.kinds of SelfServicePolicy {policy} contains {shown(entry)}, which is not a resource name"
             raise Violation(f"{text}; ask a cluster administrator to correct it")
-    return None if entries is None else tuple(each.lower() for each in entries)
+    return None if entries is None else tuple(entry.lower() for entry in entries)
 
 
 def _refused(kinds: RestoredKinds) -> Names:

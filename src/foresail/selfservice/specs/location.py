@@ -69,8 +69,8 @@ def _within_chart(url: str, policy: PolicyRow) -> None:
 
 def velero_location(spec: BackupStorageLocationSpec, secret: str, access_mode: str) -> dict[str, Any]:
     """Return the spec as Velero gets it, with the name of the Secret in Velero's namespace."""
-    found: dict[str, Any] = as_json(spec)
-    return {**found, "credential": {"name": secret, "key": CREDENTIALS_KEY}, "accessMode": access_mode}
+    document: dict[str, Any] = as_json(spec)
+    return {**document, "credential": {"name": secret, "key": CREDENTIALS_KEY}, "accessMode": access_mode}
 
 
 def access_patch(row: LocationRow, namespace: str, marks: dict[str, str | None], access_mode: str) -> Patch:
@@ -122,7 +122,7 @@ def _bucket(bucket: str, rules: LocationPolicy, policy: str) -> str:
 def _prefix(prefix: str, namespace: str) -> str:
     """Return the folder of the namespace, or one below it: no text leads out of it."""
     segments = prefix.removesuffix("/").split("/") if prefix else []
-    are_plain = all(_SEGMENT.fullmatch(each) and each not in (".", "..") for each in segments)
+    are_plain = all(_SEGMENT.fullmatch(segment) and segment not in (".", "..") for segment in segments)
     if not are_plain or len(segments) > _MOST_SEGMENTS:
         text = f"{_SPEC}.objectStorage.prefix {shown(prefix)} is not a folder"
         raise Refusal(f"{text}; write names of letters, digits, dots and dashes with / between them")

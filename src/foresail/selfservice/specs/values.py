@@ -178,8 +178,8 @@ def selectors(
     if one is not None and several:
         raise Refusal(f"{path}.labelSelector and {path}.orLabelSelectors cannot be combined; remove one")
     few_enough(f"{path}.orLabelSelectors", several)
-    for each in several or ():
-        selector(f"{path}.orLabelSelectors", each)
+    for label_selector in several or ():
+        selector(f"{path}.orLabelSelectors", label_selector)
     return selector(f"{path}.labelSelector", one), several or None
 
 
@@ -194,10 +194,10 @@ def selector(path: str, value: LabelSelector | None) -> LabelSelector | None:
     few_enough(path, value.match_expressions)
     for key, text in (value.match_labels or {}).items():
         _label(path, key, text)
-    for each in value.match_expressions or ():
-        few_enough(path, each.values)
-        for text in each.values or ("",):
-            _label(path, each.key, text)
+    for expression in value.match_expressions or ():
+        few_enough(path, expression.values)
+        for text in expression.values or ("",):
+            _label(path, expression.key, text)
     return value
 
 

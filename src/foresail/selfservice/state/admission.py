@@ -25,7 +25,8 @@ class NamespaceLabels:
 
     def keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         """Return a namespace whose labels have changed."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         if old is None or new is None or (old.labels, old.admission) != (new.labels, new.admission):
             yield _key(change.key.name)
 

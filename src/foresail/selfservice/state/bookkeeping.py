@@ -28,7 +28,8 @@ class Bookkeeping:
 
     def request_changed(self, family: FamilyState, change: Change[RequestRow]) -> list[Key | LowPriority]:
         """Update from a change of a request."""
-        new, row = change.new, change.new or change.old
+        new = change.new
+        row = change.new or change.old
         if row is None:
             return []
         if family is self._cluster.backups:
@@ -37,7 +38,8 @@ class Bookkeeping:
             family.quota_queue.enter(new.key, new.created)
         else:
             family.quota_queue.leave(change.key)
-        name, namespace = nacuuid(row), change.key.namespace
+        name = nacuuid(row)
+        namespace = change.key.namespace
         if (new is None or not rules.has_nacuuid(new)) and not family.is_in_velero(name):
             family.velero_queue.leave(name)  # it never came to Velero, and will not
             family.reports.forget(name)
@@ -96,7 +98,9 @@ class Bookkeeping:
 
     def _note_left(self, family: FamilyState, change: Change[VeleroRow]) -> None:
         """Note how long an object ran whose data is still moved, for its turn is over."""
-        old, new, now = change.old, change.new, self._clock()
+        old = change.old
+        new = change.new
+        now = self._clock()
         if old is not None and new is not None and now is not None and old.is_queued:
             family.window.note_left(new, now)
 
@@ -127,7 +131,7 @@ class Bookkeeping:
     def locations_changed(self) -> list[Key]:
         """Forget the backups deleted by force that Velero no longer has; return which requests may use their quota."""
         lost = self._cluster.force_deleted.forget_lost(self._cluster.all_locations())
-        return [key for each in lost for key in self._cluster.backups.keys_short_of_quota(each.namespace)]
+        return [key for object_key in lost for key in self._cluster.backups.keys_short_of_quota(object_key.namespace)]
 
     def forget_collected(self, now: datetime) -> list[Key]:
         """Forget the backups deleted by force that have expired since; return which requests may use their quota."""
@@ -137,7 +141,9 @@ class Bookkeeping:
 
 def _update_ledger(family: FamilyState, change: Change[VeleroRow]) -> bool:
     """Count a Velero object for its namespace, and return whether quota may have become free."""
-    old, new, ledger = change.old, change.new, family.ledger
+    old = change.old
+    new = change.new
+    ledger = family.ledger
     is_free = old is not None and (new is None or new.namespace_uid != old.namespace_uid)
     if old is not None and is_free:
         ledger.remove(old.namespace_uid, change.key.name)
@@ -148,7 +154,9 @@ def _update_ledger(family: FamilyState, change: Change[VeleroRow]) -> bool:
 
 def _update_positions(family: FamilyState, change: Change[VeleroRow]) -> bool:
     """Update what waits and runs in Velero; return whether any position has changed."""
-    new, name, queue = change.new, change.key.name, family.velero_queue
+    new = change.new
+    name = change.key.name
+    queue = family.velero_queue
     if new is None or new.is_terminal:
         family.reports.forget(name)
         return queue.leave(name)

@@ -33,7 +33,8 @@ class ClusterState:
         self.chart = chart
         self.reserved = frozenset((*reserved, velero_namespace))  # namespaces that no policy reaches
         self.force_deleted = ForceDeletedBackups()
-        window, restore_window = Window(limits.window, limits.next_slot), Window(limits.restore_window)
+        window = Window(limits.window, limits.next_slot)
+        restore_window = Window(limits.restore_window)
         self.backups = FamilyState(BACKUPS, velero_namespace, window, QuotaLedger(self.force_deleted.names))
         self.restores = FamilyState(RESTORES, velero_namespace, restore_window, QuotaLedger())
         self.deletions = Store[DeletionRow]()

@@ -29,7 +29,8 @@ class EventKeys:
 
     def for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key]:
         """Return the request, and those that wait for what it used or is."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         yield family.key(change.key)
         if new is None and old is None:
             return
@@ -113,7 +114,9 @@ class EventKeys:
 
     def for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
         """Return the requests that wait for a location, or for Velero to sync with it."""
-        backups, old, new = self._cluster.backups, change.old, change.new
+        backups = self._cluster.backups
+        old = change.old
+        new = change.new
         if old is None or new is None or old != msgspec.structs.replace(new, last_synced=old.last_synced):
             for family in self._cluster.families:
                 yield from family.keys(family.requests.by("blocked by", Reason.LOCATION_UNAVAILABLE))

@@ -88,7 +88,8 @@ class FamilyState:
 
     def queued_keys(self) -> Iterator[Key | LowPriority]:
         """Return every request whose position may have changed: the near ones at once, the others later."""
-        queue, is_booked = self.window.queue, self.reports.is_booked
+        queue = self.window.queue
+        is_booked = self.reports.is_booked
         yield from self._keys_of_objects(self.velero_queue.first())
         yield from self.front_keys()
         farther = (name for name in self.velero_queue.rest() if not is_booked(name))

@@ -38,7 +38,8 @@ class Garbage:
 
     def keys_for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key]:
         """Return a Restore that is new to us, finished or deleted, and the files about a Backup that is deleted."""
-        old, new = change.old, change.new
+        old = change.old
+        new = change.new
         if family is self._cluster.restores:
             row = new or old
             is_news = old is None or new is None or (new.is_terminal and not old.is_terminal)
@@ -51,8 +52,10 @@ class Garbage:
 
     def keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
         """Return a DeleteBackupRequest that is new to us, in another phase or deleted."""
-        old, new = change.old, change.new
-        row, is_news = new or old, old is None or new is None or old.phase != new.phase
+        old = change.old
+        new = change.new
+        row = new or old
+        is_news = old is None or new is None or old.phase != new.phase
         if is_news and row is not None and row.owner is not None and row.request_uid:
             yield _key(row.owner.namespace, _DELETIONS, row.key.name)
 
@@ -104,13 +107,15 @@ class Garbage:
         return garbage.location_view(row, at.namespace, holds_backups=self._holds_backups(row.name))
 
     def _approval(self, at: Key) -> GarbageView | None:
-        row, locations = self._cluster.approvals.get(at), self._cluster.locations
+        row = self._cluster.approvals.get(at)
+        locations = self._cluster.locations
         if row is None or at in locations or at in locations.unread or not self._has_no_owner(row):
             return None
         return garbage.approval_view(row)
 
     def _has_no_owner(self, row: LocationRow | ApprovalRow) -> bool:
-        known, owner = self._cluster.tenant_locations, row.owner
+        known = self._cluster.tenant_locations
+        owner = row.owner
         if not self._watches_locations or not known.is_served or owner is None or owner in known.unread:
             return False
         location = known.get(owner)
@@ -132,7 +137,8 @@ class Garbage:
         return garbage.deletion_view(row) if row is not None and is_garbage else None
 
     def _file(self, at: Key) -> GarbageView | None:
-        row, backups = self._cluster.download_requests.get(at), self._cluster.backups.velero
+        row = self._cluster.download_requests.get(at)
+        backups = self._cluster.backups.velero
         prefix = PREFIXES.get(row.target.kind) if row is not None else None
         if row is None or prefix is None:
             return None

@@ -45,7 +45,8 @@ class Observer:
         """Collect what is known about a waiting Velero object and its namespace."""
         plural, _, name = path.partition("/")
         family = self._cluster.of_plural(plural)
-        row, at = family.velero.get(family.velero_key(name)), Key("", namespace)
+        row = family.velero.get(family.velero_key(name))
+        at = Key("", namespace)
         if row is None or at in self._cluster.namespaces.unread:
             return None
         return DanglingView(family.family, row, self._cluster.namespaces.get(at))
@@ -86,7 +87,8 @@ class Observer:
 
     def _of_backup(self, view: RequestView, at: Key, namespace_uid: str) -> RequestView:
         """Add what concerns a backup only: its deletion, its location, and what its namespace keeps."""
-        cluster, request = self._cluster, view.request
+        cluster = self._cluster
+        request = view.request
         locations = cluster.location_rows(request.key.namespace) if _needs_locations(request) else ()
         return msgspec.structs.replace(
             view,
@@ -110,7 +112,8 @@ class Observer:
 
     def _with_access(self, family: FamilyState, view: RequestView) -> RequestView:
         """Add what is known about access, and what a request that Velero does not have yet depends on."""
-        key, namespace = view.request.key, view.namespace
+        key = view.request.key
+        namespace = view.namespace
         is_pending = view.request.status.phase not in (CREATED, DELETING)
         if not is_pending and not _waits_in_velero(family, view.velero):
             return view
@@ -138,7 +141,7 @@ class Observer:
     def _with_claims(self, family: FamilyState, view: RequestView) -> RequestView:
         """Add the volumes that a namespace has, and those whose data is in a backup that has just ended."""
         name = nacuuid(view.request)
-        saved = frozenset(each.claim for store in family.movements.values() for each in store.by("of", name))
+        saved = frozenset(movement.claim for store in family.movements.values() for movement in store.by("of", name))
         claims = tuple(self._cluster.claims.by("namespace", view.request.key.namespace))
         return msgspec.structs.replace(view, claims=claims, saved=saved)
 
@@ -166,7 +169,8 @@ class Observer:
         """Return when the ended backups of a namespace expire, if a request may not fit beside them."""
         if rules.has_nacuuid(request):
             return ()
-        namespace, ledger = request.key.namespace, self._cluster.backups.ledger
+        namespace = request.key.namespace
+        ledger = self._cluster.backups.ledger
         policy = self._cluster.policy(namespace)
         most = policy.spec.quotas.stored if policy is not None else None
         if most is None or ledger.stored(namespace_uid, namespace, nacuuid(request)) < most:
@@ -183,7 +187,8 @@ class Observer:
     def _access_to(self, key: Key, source: Source | None) -> AccessView:
         """Collect what is known about access to what a request would bring back."""
         backup = source.velero if source is not None else None
-        read_result, reserved = self._background_reads.result(key), self._cluster.reserved
+        read_result = self._background_reads.result(key)
+        reserved = self._cluster.reserved
         if backup is None:
             return AccessView(reserved=reserved, read_result=read_result)
         rows = self._cluster.download_requests.by("contents of", backup.key.name)
@@ -198,7 +203,8 @@ class Observer:
 
 def _reported_position(family: FamilyState, request: RequestRow, at: Key, now: datetime) -> Position:
     """Return the position of a request, and when it is to be reported."""
-    position, shown = _position(family, request, at), request.status.position
+    position = _position(family, request, at)
+    shown = request.status.position
     if position is None or (shown is not None and position >= shown):
         return Position(position)
     return Position(position, family.reports.when(at.name, shown, position, now))
@@ -206,7 +212,8 @@ def _reported_position(family: FamilyState, request: RequestRow, at: Key, now: d
 
 def _position(family: FamilyState, request: RequestRow, at: Key) -> int | None:
     """Return the position of a request: in Velero's queue, or in ours behind everything that Velero has."""
-    queue, window = family.velero_queue, family.window
+    queue = family.velero_queue
+    window = family.window
     if at.name in queue or at in family.velero:
         return queue.position(at.name)
     if not window.is_bounded:

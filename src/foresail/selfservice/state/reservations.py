@@ -25,7 +25,8 @@ class Reservations:
 
     def reserve(self, view: RequestView, plan: Plan, now: datetime) -> list[Key]:
         """Reserve what a Plan takes; return which requests may proceed."""
-        family, request = self._cluster.of(view.family), view.request
+        family = self._cluster.of(view.family)
+        request = view.request
         name = nacuuid(request)
         family.window.queue.replay()
         if view.position.report_at is not None:
@@ -52,7 +53,8 @@ class Reservations:
 
     def _reserve_turn(self, family: FamilyState, name: str, view: RequestView, plan: Plan, now: datetime) -> list[Key]:
         """Note a hand-over, or let others go before a request that cannot use its turn: those are returned."""
-        request, window = view.request, family.window
+        request = view.request
+        window = family.window
         is_free = window.expire(now)
         if view.turn.is_blocked and rules.has_nacuuid(request):
             window.rejoin(name)
@@ -78,7 +80,8 @@ class Reservations:
         """Let others go first if a request could not use its turn, because a write failed: those are returned."""
         if result.outcome is Outcome.DONE:
             return []
-        family, request = self._cluster.of(view.family), view.request
+        family = self._cluster.of(view.family)
+        request = view.request
         name = nacuuid(request)
         if family.is_in_velero(name):
             return []

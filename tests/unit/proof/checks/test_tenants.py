@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Named
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
 from foresail.kube.execute import Outcome, Result
@@ -15,14 +15,13 @@ from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.observe import (
     CheckRow,
     CheckView,
-    OwnedObjectWire,
     QuotaRow,
     QuotaWire,
     owned_object_row,
     quota_row,
 )
 from foresail.proof.checks.reader import FileReader
-from foresail.proof.checks.tenant_rows import RequestRow, RequestWire, request_row
+from foresail.proof.checks.tenant_rows import RequestRow, request_row
 from foresail.proof.checks.tenants import Turn
 from foresail.proof.checks.turns import Turns
 
@@ -123,25 +122,25 @@ def test_a_check_whose_reconcile_raises_lets_the_next_one_go() -> None:
 )
 def test_a_request_with_many_or_long_labels_counts_as_one_without(labels: dict[str, str]) -> None:
     metadata = Metadata("a", "red", annotations={"foresail.dev/schedule-uid": "u" * 100_000}, labels=labels)
-    row = request_row(RequestWire(metadata))
+    row = request_row(Named(metadata))
     assert (row.labels, len(row.schedule_uid)) == ({}, 64)
 
 
 def test_labels_within_their_bounds_select_a_request() -> None:
     labels = {f"label-{number}": "v" * 48 for number in range(32)}
-    assert request_row(RequestWire(Metadata("a", "red", labels=labels))).labels == labels
+    assert request_row(Named(Metadata("a", "red", labels=labels))).labels == labels
 
 
 def test_no_label_of_a_schedule_stays_in_memory() -> None:
     controller = RestoreChecks("velero", FileReader(None).run, never=())
     (spec,) = (each.spec for each in controller.informers if each.spec.kind == NON_ADMIN_SCHEDULE)
-    row = spec.row(RequestWire(Metadata("a", "red", uid="u", labels={"a": "b"})))
+    row = spec.row(Named(Metadata("a", "red", uid="u", labels={"a": "b"})))
     assert row == RequestRow(Key("red", "a"), "u", {})
 
 
 @pytest.mark.parametrize("name", [CHECK, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE])
 def test_of_a_long_annotation_only_so_much_stays_as_a_name_has(name: str) -> None:
-    row = owned_object_row(OwnedObjectWire(Metadata("a", annotations={name: "x" * 100_000})))
+    row = owned_object_row(Named(Metadata("a", annotations={name: "x" * 100_000})))
     assert max(len(each) for each in (row.check, row.check_namespace, row.run, row.source)) == 253
 
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from foresail.api import mirrored, nonadmin
 from foresail.api.metadata import Metadata
 from foresail.plan import Key
+from foresail.reporting import merge_patch
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import status
 from foresail.selfservice.requests.outcome import outcome
 from foresail.selfservice.requests.rules import next_attempt_at
-from foresail.selfservice.requests.status import NewCondition, difference, forward, patch_body, set_condition
+from foresail.selfservice.requests.status import NewCondition, forward, patch_body, set_condition
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status, request_row
 from foresail.selfservice.rows.velero import DeletionRow, velero_row
 from foresail.tenancy.records import nacuuid
@@ -78,7 +79,7 @@ OBJECTS = st.dictionaries(st.text(max_size=2), JSON, max_size=5)
 
 @given(OBJECTS, OBJECTS)
 def test_what_differs_merged_into_the_old_gives_the_new(before: dict[str, object], after: dict[str, object]) -> None:
-    assert merged(before, difference(before, after)) == after
+    assert merged(before, merge_patch(before, after)) == after
 
 
 def test_a_status_that_says_the_same_in_another_order_needs_no_patch() -> None:

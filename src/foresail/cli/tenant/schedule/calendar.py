@@ -16,30 +16,33 @@ from foresail.slots.expression import Unusable, read_expression
 
 def calendar(args: argparse.Namespace) -> int:
     """Draw how many runs start when."""
-    days, found, instant = days_of(args), read_selected(args), now()
-    drawn = [each for each in map(timetable, found) if each is not None]
+    days = days_of(args)
+    schedules = read_selected(args)
+    instant = now()
+    drawn = [each for each in map(timetable, schedules) if each is not None]
     draw(args, load_of(drawn, days, args.zone, instant))
-    hint_omitted(len(found), len(drawn), sum(each.row.paused for each in found))
+    hint_omitted(len(schedules), len(drawn), sum(schedule.row.paused for schedule in schedules))
     return 0
 
 
-def timetable(each: TenantSchedule) -> Timetable | None:
+def timetable(schedule: TenantSchedule) -> Timetable | None:
     """Return when a schedule runs; None if it does not."""
-    cron = read_expression(each.row.text, each.zone, DIALECT)
-    if isinstance(cron, Unusable) or each.row.paused:
+    cron = read_expression(schedule.row.text, schedule.zone, DIALECT)
+    if isinstance(cron, Unusable) or schedule.row.paused:
         return None
-    return Timetable(each.key, partial(fires_of, cron, each))
+    return Timetable(schedule.key, partial(fires_of, cron, schedule))
 
 
-def fires_of(cron: Schedule, each: TenantSchedule, start: datetime, end: datetime) -> Iterator[datetime]:
+def fires_of(cron: Schedule, schedule: TenantSchedule, start: datetime, end: datetime) -> Iterator[datetime]:
     """Yield the runs, delayed as the operator reports of the next one."""
-    base, delay = each.row.last_backup or each.row.created, delay_of(cron, each)
+    base = schedule.row.last_backup or schedule.row.created
+    delay = delay_of(cron, schedule)
     return (fire + delay for fire in fires_between(cron, base, start - delay, end - delay))
 
 
-def delay_of(cron: Schedule, each: TenantSchedule) -> timedelta:
+def delay_of(cron: Schedule, schedule: TenantSchedule) -> timedelta:
     """Return by how much the reported next run is later than the expression says."""
-    if each.next_run is None or isinstance(cron, IntervalSchedule):
+    if schedule.next_run is None or isinstance(cron, IntervalSchedule):
         return timedelta()
-    fire = cron.previous(each.next_run + timedelta(seconds=1))
-    return each.next_run - fire if fire is not None else timedelta()
+    fire = cron.previous(schedule.next_run + timedelta(seconds=1))
+    return schedule.next_run - fire if fire is not None else timedelta()

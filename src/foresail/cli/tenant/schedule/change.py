@@ -37,12 +37,13 @@ def delete(args: argparse.Namespace) -> int:
 
 
 async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: bool) -> int:
-    found, word = await _selected(cluster, args), "paused" if paused else "unpaused"
-    changed = [each for each in found if each.row.paused is not paused]
-    for each in found:
-        if each.row.paused is paused:
-            print(f"{_KIND.name} {each.key} is already {word}, skip", file=sys.stderr)
-    requests = [Request("PATCH", _KIND, each.key, _body(each, args, paused=paused)) for each in changed]
+    schedules = await _selected(cluster, args)
+    word = "paused" if paused else "unpaused"
+    changed = [schedule for schedule in schedules if schedule.row.paused is not paused]
+    for schedule in schedules:
+        if schedule.row.paused is paused:
+            print(f"{_KIND.name} {schedule.key} is already {word}, skip", file=sys.stderr)
+    requests = [Request("PATCH", _KIND, schedule.key, _body(schedule, args, paused=paused)) for schedule in changed]
     if args.dry_run == CLIENT:
         print(shown(requests, args.output))
         return 0
@@ -54,21 +55,21 @@ async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: boo
     return 0
 
 
-def _body(each: TenantSchedule, args: argparse.Namespace, *, paused: bool) -> dict[str, Any]:
-    return {"metadata": {"uid": each.row.uid}, **pause_body(paused=paused, skip=args.skip_immediately)}
+def _body(schedule: TenantSchedule, args: argparse.Namespace, *, paused: bool) -> dict[str, Any]:
+    return {"metadata": {"uid": schedule.row.uid}, **pause_body(paused=paused, skip=args.skip_immediately)}
 
 
 async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
-    found = await _selected(cluster, args)
+    schedules = await _selected(cluster, args)
     if args.dry_run == CLIENT:
-        print(shown([Request("DELETE", _KIND, each.key) for each in found], args.output))
+        print(shown([Request("DELETE", _KIND, schedule.key) for schedule in schedules], args.output))
         return 0
-    if found and not (args.confirm or args.dry_run):
-        confirm_deletion(f"{_KIND.name} {each.key}" for each in found)
-    for each in found:
-        await cluster.delete(_KIND, each.key, each.row.uid, dry_run=bool(args.dry_run))
+    if schedules and not (args.confirm or args.dry_run):
+        confirm_deletion(f"{_KIND.name} {schedule.key}" for schedule in schedules)
+    for schedule in schedules:
+        await cluster.delete(_KIND, schedule.key, schedule.row.uid, dry_run=bool(args.dry_run))
         done = "would be deleted (server dry run)" if args.dry_run else "deleted; its backups stay until they expire"
-        _report(args, each.content, f"{_KIND.name} {each.key} {done}")
+        _report(args, schedule.content, f"{_KIND.name} {schedule.key} {done}")
     return 0
 
 

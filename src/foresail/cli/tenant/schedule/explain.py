@@ -27,77 +27,80 @@ from foresail.slots.rules import skip_not_applied_text
 
 def explain(args: argparse.Namespace) -> int:
     """Print the chain of rules for each selected schedule."""
-    found, instant = in_namespace(args, lambda cluster: _read(cluster, args)), now()
+    schedules = in_namespace(args, lambda cluster: _read(cluster, args))
+    instant = now()
     if args.output != "table":
-        print(document([as_data(each, instant) for each in found], args.output))
-    elif found:
-        print("\n\n".join(explained(each, instant) for each in found))
+        print(document([as_data(schedule, instant) for schedule in schedules], args.output))
+    elif schedules:
+        print("\n\n".join(explained(schedule, instant) for schedule in schedules))
     return 0
 
 
 async def _read(cluster: Cluster, args: argparse.Namespace) -> list[TenantSchedule]:
-    found = await selected_schedules(cluster, args)
-    refused = await refused_writes(cluster, NON_ADMIN_SCHEDULE, args.namespace, now()) if found else {}
-    return [replace(each, refused=refused.get(each.row.uid)) for each in found]
+    schedules = await selected_schedules(cluster, args)
+    refused = await refused_writes(cluster, NON_ADMIN_SCHEDULE, args.namespace, now()) if schedules else {}
+    return [replace(schedule, refused=refused.get(schedule.row.uid)) for schedule in schedules]
 
 
-def explained(each: TenantSchedule, instant: datetime) -> str:
+def explained(schedule: TenantSchedule, instant: datetime) -> str:
     """Return the chain as lines, with an arrow before the rule that blocks, and the next step below."""
-    first = f"{NON_ADMIN_SCHEDULE.name} {each.key}: {summary(each, instant)}"
-    return "\n".join([first, *lines(steps_of(each, instant)), f"Next: {advised(each)}"])
+    first = f"{NON_ADMIN_SCHEDULE.name} {schedule.key}: {summary(schedule, instant)}"
+    return "\n".join([first, *lines(steps_of(schedule, instant)), f"Next: {advised(schedule)}"])
 
 
-def summary(each: TenantSchedule, instant: datetime) -> str:
+def summary(schedule: TenantSchedule, instant: datetime) -> str:
     """Return in a sentence what becomes of it."""
-    reason = reason_of(each)
-    if each.refused is not None or each.blocking is not None:
+    reason = reason_of(schedule)
+    if schedule.refused is not None or schedule.blocking is not None:
         return f"blocked: {in_words(reason)}"
-    return f"the next run is at {moment(each.next_run, instant)}" if each.next_run else "no run is planned"
+    return f"the next run is at {moment(schedule.next_run, instant)}" if schedule.next_run else "no run is planned"
 
 
-def reason_of(each: TenantSchedule) -> str:
+def reason_of(schedule: TenantSchedule) -> str:
     """Return the reason that counts now; empty if the operator has given none."""
-    if each.refused is not None:
+    if schedule.refused is not None:
         return WRITE_REFUSED
-    ready = each.blocking or each.row.status.condition(READY)
+    ready = schedule.blocking or schedule.row.status.condition(READY)
     return ready.reason if ready is not None else ""
 
 
-def advised(each: TenantSchedule) -> str:
+def advised(schedule: TenantSchedule) -> str:
     """Return the cause and the next step."""
-    return sentence(advice_for(reason_of(each)), SCHEDULES, each.key)
+    return sentence(advice_for(reason_of(schedule)), SCHEDULES, schedule.key)
 
 
-def steps_of(each: TenantSchedule, instant: datetime) -> list[Step]:
+def steps_of(schedule: TenantSchedule, instant: datetime) -> list[Step]:
     """Return every rule with its answer; none is asked after the first that blocks."""
-    found: list[Step] = []
-    for step in _steps(each, instant):
-        is_blocked = bool(found) and found[-1].answer in (*STOPS, NOT_CHECKED)
-        found.append(Step(step.rule, NOT_CHECKED) if is_blocked else step)
-    return found
+    steps: list[Step] = []
+    for step in _steps(schedule, instant):
+        is_blocked = bool(steps) and steps[-1].answer in (*STOPS, NOT_CHECKED)
+        steps.append(Step(step.rule, NOT_CHECKED) if is_blocked else step)
+    return steps
 
 
-def _steps(each: TenantSchedule, instant: datetime) -> Iterator[Step]:
-    row, ready = each.row, each.row.status.condition(READY)
+def _steps(schedule: TenantSchedule, instant: datetime) -> Iterator[Step]:
+    row = schedule.row
+    ready = schedule.row.status.condition(READY)
     yield Step("it is not being deleted", NO if row.is_terminating else YES)
-    cron = read_expression(row.text, each.zone, DIALECT)
+    cron = read_expression(row.text, schedule.zone, DIALECT)
     is_unusable = isinstance(cron, Unusable)
     text = cron.message if isinstance(cron, Unusable) else repr(row.text)
     yield Step("its expression is valid and fires", NO if is_unusable else YES, text)
-    if each.refused is not None:
-        yield Step("the API server accepts its writes", NO, str(each.refused))
+    if schedule.refused is not None:
+        yield Step("the API server accepts its writes", NO, str(schedule.refused))
     yield Step("the operator has processed it", YES if row.phase else WAITS)
     yield _allowed(row.status)
     yield Step("it is not paused", NO if row.paused else YES)
     yield _nothing_skipped(row.status)
     blocked = ready if ready is not None and ready.status == FALSE else None
     yield Step("no run that is due is blocked", NO if blocked else YES, blocked.message if blocked else "")
-    planned = moment(each.next_run, instant) if each.next_run else ""
-    yield Step("the next run is planned", YES if each.next_run else WAITS, planned)
+    planned = moment(schedule.next_run, instant) if schedule.next_run else ""
+    yield Step("the next run is planned", YES if schedule.next_run else WAITS, planned)
 
 
 def _allowed(status: ScheduleStatus) -> Step:
-    rule, accepted = "the policy of the namespace allows it", status.condition(ACCEPTED)
+    rule = "the policy of the namespace allows it"
+    accepted = status.condition(ACCEPTED)
     if accepted is None:
         return Step(rule, WAITS)
     return Step(rule, NO if accepted.status == FALSE else YES, accepted.message)
@@ -110,18 +113,18 @@ def _nothing_skipped(status: ScheduleStatus) -> Step:
     return Step("nothing is skipped", YES, skip_not_applied_text(NON_ADMIN_SCHEDULE.name) if is_ignored else skipped)
 
 
-def as_data(each: TenantSchedule, instant: datetime) -> dict[str, Any]:
+def as_data(schedule: TenantSchedule, instant: datetime) -> dict[str, Any]:
     """Return the steps and the next step as data."""
-    blocking = each.blocking
+    blocking = schedule.blocking
     return {
-        "namespace": each.key.namespace,
-        "name": each.key.name,
-        "phase": each.row.phase or "New",
-        "nextRun": each.row.status.next_run or None,
-        "reason": reason_of(each) or None,
-        "message": each.refused.message if each.refused else blocking.message if blocking else None,
-        "next": advised(each),
+        "namespace": schedule.key.namespace,
+        "name": schedule.key.name,
+        "phase": schedule.row.phase or "New",
+        "nextRun": schedule.row.status.next_run or None,
+        "reason": reason_of(schedule) or None,
+        "message": schedule.refused.message if schedule.refused else blocking.message if blocking else None,
+        "next": advised(schedule),
         "steps": [
-            {"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(each, instant)
+            {"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(schedule, instant)
         ],
     }

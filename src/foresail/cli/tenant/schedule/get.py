@@ -19,17 +19,17 @@ _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
 def get(args: argparse.Namespace) -> int:
     """Print the selected schedules."""
-    found = read_selected(args)
+    schedules = read_selected(args)
     if not is_table(args.output):
-        print(as_text([each.content for each in found], args.output))
-    elif found:
+        print(as_text([schedule.content for schedule in schedules], args.output))
+    elif schedules:
         width = terminal_width(sys.stdout)
-        print(schedule_table(found, now(), width, wide=args.output == "wide", with_namespace=args.all_namespaces))
+        print(schedule_table(schedules, now(), width, wide=args.output == "wide", with_namespace=args.all_namespaces))
     return 0
 
 
 def schedule_table(
-    found: Sequence[TenantSchedule],
+    schedules: Sequence[TenantSchedule],
     at: datetime,
     width: int | None,
     *,
@@ -39,41 +39,41 @@ def schedule_table(
     """Return the table; the short one fits the width."""
     header = [*(("NAMESPACE",) if with_namespace else ()), *(_WIDE if wide else _SHORT)]
     cells = wide_cells if wide else short_cells
-    rows = [[*((each.key.namespace,) if with_namespace else ()), *cells(each, at)] for each in found]
+    rows = [[*((schedule.key.namespace,) if with_namespace else ()), *cells(schedule, at)] for schedule in schedules]
     return table(header, rows) if wide else fitted(header, rows, width, _SHRINKS)
 
 
-def short_cells(each: TenantSchedule, at: datetime) -> tuple[str, ...]:
+def short_cells(schedule: TenantSchedule, at: datetime) -> tuple[str, ...]:
     """Return the cells of the short table."""
-    following = f"in {short(each.next_run - at)}" if each.next_run else "n/a"
-    return each.key.name, each.row.text, last_run(each, at), following, why(each, in_full=False)
+    following = f"in {short(schedule.next_run - at)}" if schedule.next_run else "n/a"
+    return schedule.key.name, schedule.row.text, last_run(schedule, at), following, why(schedule, in_full=False)
 
 
-def wide_cells(each: TenantSchedule, at: datetime) -> tuple[str, ...]:
+def wide_cells(schedule: TenantSchedule, at: datetime) -> tuple[str, ...]:
     """Return the cells of the wide table."""
     return (
-        each.key.name,
-        each.row.phase or "New",
-        each.row.text,
-        last_run(each, at),
-        moment(each.next_run, at) if each.next_run else "n/a",
-        "true" if each.row.paused else "false",
-        short(at - each.row.created),
-        why(each, in_full=True),
+        schedule.key.name,
+        schedule.row.phase or "New",
+        schedule.row.text,
+        last_run(schedule, at),
+        moment(schedule.next_run, at) if schedule.next_run else "n/a",
+        "true" if schedule.row.paused else "false",
+        short(at - schedule.row.created),
+        why(schedule, in_full=True),
     )
 
 
-def last_run(each: TenantSchedule, at: datetime) -> str:
+def last_run(schedule: TenantSchedule, at: datetime) -> str:
     """Return how the last run went, and how long ago it was due."""
-    recent = each.row.status.recent
+    recent = schedule.row.status.recent
     phase = recent[0].phase if recent else ""
-    age = ago(each.row.last_backup, at) if each.row.last_backup else ""
+    age = ago(schedule.row.last_backup, at) if schedule.row.last_backup else ""
     return " ".join(filter(None, (phase, age))) or "n/a"
 
 
-def why(each: TenantSchedule, *, in_full: bool) -> str:
+def why(schedule: TenantSchedule, *, in_full: bool) -> str:
     """Return why it does not run: a word, or that and a sentence."""
-    because = each.blocking
+    because = schedule.blocking
     if because is None:
         return ""
     return f"{because.reason}: {because.message}" if in_full else because.reason

@@ -120,7 +120,8 @@ def _created(run: TenantRequest) -> datetime:
 async def _approve(
     cluster: Cluster, args: argparse.Namespace, schedule: TenantSchedule, runs: list[TenantRequest]
 ) -> None:
-    asked, key = asked_for(runs), schedule.key
+    asked = asked_for(runs)
+    key = schedule.key
     if not asked:
         print(f"NonAdminSchedule {key.name}: nothing to approve", file=sys.stderr)
         return

@@ -82,11 +82,11 @@ async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list
         keys = [Key(args.namespace, name) for name in args.names]
         return [decode(await cluster.read(NON_ADMIN_SCHEDULE, key, msgspec.Raw)) for key in keys]
     listed = await cluster.listed(NON_ADMIN_SCHEDULE, args.namespace, args.selector or "")
-    found = sorted(map(decode, listed), key=lambda each: each.key)
-    if not found:
+    schedules = sorted(map(decode, listed), key=lambda schedule: schedule.key)
+    if not schedules:
         where = f"namespace {args.namespace}" if args.namespace else "any namespace"
         print(f"No schedules found in {where}", file=sys.stderr)
-    return found
+    return schedules
 
 
 def read_selected(args: argparse.Namespace) -> list[TenantSchedule]:
@@ -103,10 +103,10 @@ def decode(raw: msgspec.Raw) -> TenantSchedule:
         raise CommandError(f"{NON_ADMIN_SCHEDULE.name} {name} cannot be read: {error}", "correct the object") from None
 
 
-def decode_each(found: Iterable[msgspec.Raw]) -> Iterator[TenantSchedule]:
+def decode_each(raws: Iterable[msgspec.Raw]) -> Iterator[TenantSchedule]:
     """Yield the NonAdminSchedules of many tenants; one that cannot be decoded hides no other."""
-    for each in found:
+    for raw in raws:
         try:
-            yield decode(each)
+            yield decode(raw)
         except CommandError as error:
             hint(f"not considered: {error.problem}")

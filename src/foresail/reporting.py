@@ -1,0 +1,53 @@
+"""How controllers report: a reason with its sentence, Events, the times of conditions, and the patch of a status."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from foresail.api import nonadmin, requests
+from foresail.plan import Level, Note, Subject
+
+LONGEST_MESSAGE = 2048
+"""Characters of a condition's message; the rest is cut off."""
+
+Condition = TypeVar("Condition", nonadmin.Condition, requests.Condition)
+"""As it is read from a tenant's kinds, with its time as text, or as ours have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """A reason, and in a sentence what it means here and what to do."""
+
+    reason: StrEnum
+    message: str
+    level: Level = Level.WARNING
+
+
+def note(subject: Subject, because: Because) -> Note:
+    """Return the Event that tells the subject's readers why."""
+    return Note(subject.kind, subject.key, subject.uid, because.reason.value, because.message, because.level)
+
+
+def dated(conditions: Iterable[Condition], new: Condition) -> Condition:
+    """Return a condition with the time of the one that it replaces: the time changes only with the status."""
+    for old in conditions:
+        if old.type == new.type and old.status == new.status:
+            return msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
+    return new
+
+
+def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch that leads from one document to the other; empty if nothing differs."""
+    patch: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if old == value:
+            continue
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            patch[name] = merge_patch(old, value)
+        else:
+            patch[name] = value
+    return patch
