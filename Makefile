@@ -16,11 +16,12 @@ HELM ?= helm
 DIST ?= dist
 ACTIONLINT := v1.7.12
 AXE := 4.14.0
+WITHOUT_CLUSTER := tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells --ignore=tests/browser
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init__.py)
 IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: disaster help setup lint format test test-python test-shells test-browser test-console test-node node-rounds test-cluster test-part cluster-build cluster-up cluster-down \
+.PHONY: disaster help setup lint format test coverage test-python test-shells test-browser test-console test-node node-rounds test-cluster test-part cluster-build cluster-up cluster-down \
   cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization truth hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
@@ -92,7 +93,7 @@ test-python: ## the tests that need no cluster with another Python, as PYTHON=py
 	$(PYTHON) -m venv --clear build/python
 	build/python/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	build/python/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	build/python/bin/pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells --ignore=tests/browser -m 'not timed'
+	build/python/bin/pytest $(WITHOUT_CLUSTER) -m 'not timed'
 
 lint-workflows: ## check the workflows by actionlint, built from the Go module proxy
 	go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
@@ -118,7 +119,13 @@ $(VENV)/.release: $(STAMP) requirements/release.txt
 	touch $@
 
 test: setup ## the tests that need no cluster: seconds
-	$(BIN)/pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells --ignore=tests/browser
+	$(BIN)/pytest $(WITHOUT_CLUSTER)
+
+coverage: setup ## which lines and branches the tests without a cluster reach: half an hour
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(WITHOUT_CLUSTER) -m "not timed and not repeats"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 test-shells: setup ## completion in a real zsh, which must be installed: seconds
 	$(BIN)/pytest tests/shells

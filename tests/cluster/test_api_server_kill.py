@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Callable
 
 import aiohttp
+import pytest
 
 from foresail.kube.client import address
 from foresail.plan import Kind
 from testbed import Cluster
 from tests.cluster.kinds import rule, schemaless, service_account
 from tests.cluster.schedules import FULL
+
+pytestmark = pytest.mark.full
 
 COUNT = 20_000 if FULL else 4_000
 AT_ONCE = 32

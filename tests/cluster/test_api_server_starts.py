@@ -7,6 +7,8 @@ import pytest
 from testbed import Cluster, Options
 from tests.redteam.api_server_starts import flooded, furnish
 
+pytestmark = pytest.mark.full
+
 
 # If a killed server resets a socket before the handshake, CPython's ssl leaves it to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -116,6 +116,7 @@ def test_whatever_is_chosen_the_api_server_takes_it(prepared: Cluster, switches:
     try_out(prepared, rendered(*switches))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("off", EVERY_SWITCH)
 def test_whatever_is_switched_off_the_api_server_takes_the_rest(prepared: Cluster, off: str) -> None:
     try_out(prepared, rendered(*EVERYTHING, f"{off}=false"))

@@ -9,6 +9,8 @@ from testbed import Cluster, TestbedError
 from testbed.api import is_ok, request
 from testbed.ports import Port
 
+pytestmark = pytest.mark.full
+
 Eventually = Callable[[Callable[[], object], float], None]
 
 

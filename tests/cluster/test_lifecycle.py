@@ -18,6 +18,8 @@ from testbed.cluster import remove
 from testbed.command import spelled
 from testbed.site import Site, known, names
 
+pytestmark = pytest.mark.full
+
 Eventually = Callable[[Callable[[], object], float], None]
 TRIES = 3
 

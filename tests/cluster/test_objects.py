@@ -1,4 +1,4 @@
-"""The testbed's own `get`, beside kubectl's."""
+"""The testbed's own `get` and `apply`, beside kubectl's."""
 
 import json
 from typing import Any
@@ -79,3 +79,18 @@ def test_it_finds_a_kind_that_is_defined_after_it_was_asked_for(cluster: Cluster
 def test_what_it_cannot_return_is_an_error_that_names_it(cluster: Cluster, words: tuple[str, ...], said: str) -> None:
     with pytest.raises(TestbedError, match=said.replace('"', '.?"')):
         cluster.get(*words)
+
+
+def test_what_it_applies_kubectl_finds_unchanged(cluster: Cluster) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"of": "objects"}}
+    cluster.apply(body)
+    diff = ("diff", "--server-side", "--filename=-")
+    assert cluster.kubectl(*diff, text=json.dumps(body)) == ""
+    with pytest.raises(TestbedError, match="code 1:"):
+        cluster.kubectl(*diff, text=json.dumps({**body, "data": {"of": "nobody"}}))
+
+
+def test_a_field_that_the_kind_does_not_have_is_not_applied(cluster: Cluster) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "misspelt"}, "dataa": {}}
+    with pytest.raises(TestbedError, match="dataa"):
+        cluster.apply(body)

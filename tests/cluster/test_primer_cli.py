@@ -140,6 +140,7 @@ def pods_with(cluster: Cluster, selector: str) -> list[str]:
     return [each["metadata"]["name"] for each in found if not each["spec"].get("nodeName")]
 
 
+@pytest.mark.full
 def test_wait_ends_when_it_is_warm_and_when_the_run_has_started(
     home: Cluster, tmp_path: Path, foresail: Foresail, eventually: Eventually
 ) -> None:

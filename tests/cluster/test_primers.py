@@ -125,6 +125,7 @@ def said(cluster: Cluster, reason: str, namespace: str = "default") -> dict[str,
     return {each["regarding"]["name"]: each["note"] for each in events if each["reason"] == reason}
 
 
+@pytest.mark.full
 def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_namespace_allows(
     scene: Scene, eventually: Eventually, figure: Figure
 ) -> None:

@@ -6,12 +6,16 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from foresail.kube.clock import now
 from testbed import Cluster
 from tests.cluster import primers
 from tests.cluster.buffer_scene import left_behind
 from tests.cluster.operators import PRIMERS_USER, Operator, running
 from tests.cluster.schedules import FULL, Eventually, Figure
+
+pytestmark = pytest.mark.full
 
 KILLS = 100 if FULL else 8
 EACH = 2  # CronJobs that are new to each life: as many writes as it may live to see

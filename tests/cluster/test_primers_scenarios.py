@@ -32,6 +32,7 @@ def schedules(cluster: Cluster) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+@pytest.mark.full
 def test_a_year_of_the_primer_cronjobs_of_every_scenario_is_the_original_minus_the_warm_up(
     cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:

@@ -103,7 +103,10 @@ def test_a_backup_while_a_sandbox_exists_has_cluster_scoped_objects_and_nothing_
 
 
 @pytest.mark.usefixtures("operator")
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(name, marks=[pytest.mark.full] if number % 3 else []) for number, name in enumerate(FAULTS)],
+)
 def test_a_planted_fault_is_found_with_the_right_reason(drill: Drill, fault: str) -> None:
     result = FAULTS[fault][0](drill)
     assert is_found(fault, result), (result["result"], result["reason"], result["message"])
@@ -116,6 +119,7 @@ def test_side_effects_from_inside_a_backup_do_not_escape(drill: Drill) -> None:
     assert result["message"] == "the backup has no object of namespace elsewhere", "the sandbox took everything else"
 
 
+@pytest.mark.full
 def test_checks_survive_kills_and_leave_nothing(drill: Drill, operator: Operator) -> None:
     results = killed(drill, operator, 4)
     assert [each["result"] for each in results] == ["Pass"]

@@ -9,6 +9,8 @@ from bench.retention_kills import Series, prepare
 from testbed import Cluster
 from tests.cluster.schedules import Figure, clear
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def deleting(schedule_cluster: Cluster) -> Iterator[Cluster]:

@@ -178,6 +178,7 @@ def test_an_idle_pair_asks_for_nothing_but_its_lease(cluster: Cluster, start: St
     assert asked_for(4) == lease
 
 
+@pytest.mark.full
 def test_whoever_is_killed_twenty_times_over_no_child_is_made_twice_and_no_parent_forgotten(
     cluster: Cluster, start: Start, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
@@ -201,6 +202,7 @@ def test_whoever_is_killed_twenty_times_over_no_child_is_made_twice_and_no_paren
         figure(f"20 kills, {killed_leaders} of them of the leader: {len(names)} parents, each with its one child")
 
 
+@pytest.mark.full
 def test_leaders_paused_for_a_minute_before_a_write_do_no_harm_and_report_why_they_lost_the_lease(
     cluster: Cluster, start: Start, eventually: Eventually
 ) -> None:

@@ -38,6 +38,7 @@ def running(cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+@pytest.mark.full
 def test_killed_again_and_again_it_makes_exactly_one_child_for_each_parent_and_then_falls_silent(
     cluster: Cluster, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:

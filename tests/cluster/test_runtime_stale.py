@@ -68,6 +68,7 @@ def test_a_watch_without_permission_is_logged_counted_and_makes_the_replica_unre
             eventually(lambda: replica.said("watching Parent again after"), 60)
 
 
+@pytest.mark.full
 def test_an_operator_whose_permissions_are_deleted_reports_each_watch_and_goes_on_when_they_are_back(
     schedule_cluster: Cluster, tmp_path: Path, eventually: Eventually
 ) -> None:

@@ -160,6 +160,7 @@ def cells(row: str) -> list[str]:
     return [cell for cell in re.split(r" {3,}", row) if cell]
 
 
+@pytest.mark.full
 def test_create_makes_what_velero_makes_of_the_same_options_and_shows_it_as_velero_does(
     velero_cluster: Cluster, foresail: Foresail
 ) -> None:
@@ -215,6 +216,7 @@ def test_an_expression_that_this_velero_would_not_run_is_not_sent(
     assert velero_cluster.get("schedules.velero.io", "--namespace=velero")["items"] == []
 
 
+@pytest.mark.full
 def test_create_refuses_what_does_not_exist_and_what_exists_already(foresail: Foresail) -> None:
     words = ("create", "daily", "--schedule", "0 3 * * *")
     said = foresail(*words, "--storage-location", "moon")
@@ -227,6 +229,7 @@ def test_create_refuses_what_does_not_exist_and_what_exists_already(foresail: Fo
     assert foresail(*words).err.startswith("error: Schedule velero/daily already exists\nhint: ")
 
 
+@pytest.mark.full
 def test_get_chooses_by_name_and_label_and_prints_in_every_form(velero_cluster: Cluster, foresail: Foresail) -> None:
     velero_cluster.apply(
         schedule("a", metadata={"labels": {"team": "web"}}),

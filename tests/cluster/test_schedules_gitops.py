@@ -12,6 +12,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from foresail.kube.clock import now
 from testbed import Cluster
 from testbed.build import program
@@ -92,6 +94,7 @@ def tracked(items: list[dict[str, Any]]) -> list[str]:
     ]
 
 
+@pytest.mark.full
 def test_a_manifest_that_says_skip_for_ever_skips_once_and_every_slot_after_that_fires(
     schedule_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:

@@ -65,6 +65,7 @@ def killed_at_a_write(operator: Operator, chance: random.Random) -> str:
     return f"{side} a write" if met else "at random"
 
 
+@pytest.mark.full
 def test_however_often_it_is_killed_no_slot_has_two_backups_and_none_is_left_behind(
     resting: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:

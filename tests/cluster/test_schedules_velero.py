@@ -176,6 +176,7 @@ def test_veleros_own_command_line_keeps_working(cluster: Cluster, operator: Oper
     assert name not in shown(cluster)
 
 
+@pytest.mark.full
 def test_two_clusters_on_one_bucket_and_prefix_never_take_each_others_names(
     cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:

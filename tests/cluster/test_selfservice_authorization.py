@@ -214,6 +214,7 @@ OBJECTS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.full
 def test_restores_with_random_kinds_and_random_rights_bring_back_what_the_requester_may_create(
     served: Cluster, rob: Tenant, eventually: Eventually
 ) -> None:

@@ -50,6 +50,7 @@ def forge(bucket: Path) -> None:
     copy_backup(legacy, OTHERS, {ORIGIN_NAMESPACE: "legacy", ORIGIN_NAME: "old"})
 
 
+@pytest.mark.full
 def test_a_rebuilt_cluster_gets_its_tenants_backups_back(
     lost: Path, own_velero_cluster: Cluster, tmp_path: Path, eventually: Eventually
 ) -> None:

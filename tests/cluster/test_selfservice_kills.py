@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from testbed import Cluster
 from tests.cluster.history import recorded
 from tests.cluster.operators import Operator, running
@@ -94,6 +96,7 @@ def test_however_often_it_is_killed_each_request_has_one_velero_backup_and_none_
     figure(f"self-service: {KILLS} kills ({how}): {len(made)} Velero Backups for {EACH * KILLS} requests, none twice")
 
 
+@pytest.mark.full
 def test_however_often_it_is_killed_each_request_is_handed_over_once_and_velero_gets_a_window(
     own_velero_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:

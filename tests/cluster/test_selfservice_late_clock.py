@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from foresail.api.instants import instant
 from foresail.kube.clock import now
 from testbed import Cluster
@@ -11,6 +13,7 @@ from tests.cluster.tenants import Eventually, arrive, condition, in_bucket, inst
 BEHIND = 75.0
 
 
+@pytest.mark.full
 def test_finding_5_the_request_of_an_expired_backup_goes_though_the_clock_is_behind(
     velero_cluster: Cluster, tmp_path: Path, eventually: Eventually
 ) -> None:

@@ -14,6 +14,8 @@ from tests.cluster.operators import SELF_SERVICE, running
 from tests.cluster.schedules import FULL, schedule
 from tests.cluster.tenants import API, VELERO, Eventually, Tenant, arrive, condition, create, install, of_namespace
 
+pytestmark = pytest.mark.full
+
 CROWD, OTHERS, RESTORING = "turns-crowd", "turns-others", "turns-restoring"
 MANY = 60 if FULL else 25
 LATEST = datetime.max.replace(tzinfo=now().tzinfo)

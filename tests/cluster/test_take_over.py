@@ -52,6 +52,7 @@ def by_velero(backup: dict[str, Any]) -> bool:
     return SLOT not in backup["metadata"].get("annotations", {})
 
 
+@pytest.mark.full
 def test_over_and_back_every_minute_has_exactly_one_backup(
     cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:

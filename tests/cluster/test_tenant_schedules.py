@@ -201,6 +201,7 @@ def foresail_as(tenant: Tenant, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 def test_however_often_the_operator_is_killed_each_schedule_has_one_run(
     own_velero_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:

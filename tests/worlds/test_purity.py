@@ -59,7 +59,9 @@ def test_self_service_sets_nothing(
 @pytest.mark.parametrize(
     "life",
     [
-        test_selfservice_turns.test_velero_gets_a_window_and_a_late_namespace_its_share,
+        pytest.param(
+            test_selfservice_turns.test_velero_gets_a_window_and_a_late_namespace_its_share, marks=pytest.mark.full
+        ),
         test_selfservice_turns.test_a_request_whose_object_cannot_be_created_blocks_nobody,
     ],
 )

@@ -407,6 +407,7 @@ def test_a_namespace_that_only_has_the_label_is_left_alone() -> None:
     assert scene.named(NAMESPACE) == ["production"]
 
 
+@pytest.mark.full
 @pytest.mark.repeats
 def test_a_month_without_a_fault_has_no_false_alarm() -> None:
     assert false_alarms_of_a_month() == 0
