@@ -132,7 +132,7 @@ def _run_all(args: argparse.Namespace, purpose: str, listed: Sequence[Fix]) -> i
     print("\n".join(f"  {fix.command}" for fix in listed), file=sys.stderr)
     if not args.confirm and not sys.stdin.isatty():
         raise UsageError("refusing to change the cluster without confirmation (no terminal)", "add --confirm")
-    if not args.confirm and not confirmed(f"Run {number}? [y/N] "):
+    if not args.confirm and not confirmed(f"Run {number}? [y/N] ", "nothing was run"):
         print("Nothing was run.", file=sys.stderr)
         return 0
     return sum(not _run(args, fix) for fix in listed)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from foresail.cli.options.booleans import BooleanOption
+from foresail.cli.options.booleans import BooleanOption, add_dry_run
 from foresail.cli.options.connection import add_velero_and_cluster
 from foresail.cli.options.output import add_output
 from foresail.cli.options.parser import CommandParser, examples
@@ -14,14 +14,16 @@ _EXAMPLES = (
     "foresail plan nightly-20261116030000",
     "foresail plan nightly-20261116030000 --include-namespaces shop --to shop-copy",
     "foresail plan nightly-20261116030000 --as ann --fail-on refused -o json",
+    "foresail plan nightly-20261116030000 --to shop-copy --restore --wait",
 )
 
 
 def add_plan(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail plan` to the command line."""
-    meaning = "show what a restore of a Velero Backup would do to each item"
+    meaning = "show what a restore of a Velero Backup would do to each item, and do it"
     description = (
-        "Reads the contents of a Backup and asks the API server about each item with a dry run. Nothing is restored. "
+        "Reads the contents of a Backup and asks the API server about each item with a dry run. "
+        "Nothing is restored without --restore, which creates the planned Restore with your own rights. "
         "For a namespace that does not exist, a scratch namespace is created and deleted. "
         "You need Velero's rights to read contents: create DownloadRequests in its namespace."
     )
@@ -53,12 +55,26 @@ def _fill(one: argparse.ArgumentParser) -> None:
     whose = one.add_argument_group("whose rights")
     whose.add_argument("--as", dest="as_user", metavar="USER", help="send the dry runs as this user")
     whose.add_argument("--as-group", action="append", metavar="GROUP", help="with --as: a group; may be repeated")
+    _add_restore(one)
     add_plan_report(one)
-    meaning = f"maximum time to wait, such as 30m (default: {PATIENCE})"
+    meaning = f"maximum time to wait for the plan, such as 30m (default: {PATIENCE})"
     one.add_argument("--timeout", metavar="DURATION", default=PATIENCE, help=meaning)
     one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
     one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
     one.set_defaults(run=_run)
+
+
+def _add_restore(one: argparse.ArgumentParser) -> None:
+    """Add how the planned restore is done."""
+    done = one.add_argument_group("do it")
+    done.add_argument("--restore", action="store_true", help="create the Velero Restore, once you have confirmed it")
+    done.add_argument("--name", metavar="NAME", help="name of the Restore (default: from the backup and the time)")
+    done.add_argument(
+        "-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask for confirmation"
+    )
+    add_dry_run(done)
+    meaning = "wait until it finishes, and report what it did; exit code 1 unless it completes"
+    done.add_argument("-w", "--wait", action="store_true", help=meaning)
 
 
 def add_plan_report(one: argparse.ArgumentParser) -> None:

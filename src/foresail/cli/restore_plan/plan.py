@@ -1,8 +1,6 @@
-"""`foresail plan`: what an administrator's restore of a Backup would do."""
+"""`foresail plan`: what an administrator's restore of a Backup would do, and with --restore the restore itself."""
 
 import argparse
-import asyncio
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,43 +8,33 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.specs import RestoreSpec
-from foresail.bucket import DownloadError, MissingFileError, download
 from foresail.cli.access.cluster import MANAGER, Cluster, on_cluster
 from foresail.cli.errors import CommandError, UnreachableError
+from foresail.cli.options.output import is_table
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.options.values import read_list
-from foresail.cli.output.messages import interruptible
-from foresail.cli.restore_plan.planning import Inputs, ended_in_order, make_plan, report, restore_spec_of, together
+from foresail.cli.output.messages import hint, interruptible
+from foresail.cli.restore_plan.planning import (
+    Inputs,
+    RestorePlan,
+    ended_in_order,
+    make_plan,
+    report,
+    restore_spec_of,
+    together,
+)
+from foresail.cli.restore_plan.restore import CONTINUES, check_options, restore, restore_object
+from foresail.cli.restore_plan.velero_files import read_velero_file
 from foresail.cli.tenant.files import Access, access_of
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import ConnectError, connect
 from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.actions import CHANGE_IMAGE_NAME, CHANGE_STORAGE_CLASS, Settings
-from foresail.proof.restore_plan.archive import MOST_BYTES
 from foresail.proof.restore_plan.modifiers import ModifierError, Modifiers, read_modifiers
 
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 _PLUGIN = "velero.io/plugin-config,velero.io/{}=RestoreItemAction"
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.4  # Velero signs within milliseconds
-_SECONDS = 600.0
-
-
-class _Signed(msgspec.Struct, rename="camel"):
-    phase: str = ""
-    download_url: str = msgspec.field(default="", name="downloadURL")
-
-
-class _Download(msgspec.Struct):
-    status: _Signed = msgspec.field(default_factory=_Signed)
-
-
-class _Made(msgspec.Struct):
-    uid: str
-
-
-class _Object(msgspec.Struct):
-    metadata: _Made
 
 
 class _ConfigMap(msgspec.Struct):
@@ -62,18 +50,32 @@ class _Backup(msgspec.Struct):
 
 
 def plan(args: argparse.Namespace) -> int:
-    """Print what a restore of a Backup would do."""
+    """Print what a restore of a Backup would do; with --restore, do it."""
+    check_options(args)
     access = access_of(args)
     return interruptible(
         lambda: on_cluster(args, lambda cluster: ended_in_order(lambda: _plan(cluster, args, access))),
-        "Stopped. Nothing was restored.",
+        CONTINUES if args.restore else "Stopped. Nothing was restored.",
     )
 
 
 async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> int:
     about = Key(args.namespace, args.backup)
     backup = await cluster.read(velero.BACKUP, about, _Backup)
-    spec = restore_spec_of(spec_fields(args, backup.spec.included_namespaces or []))
+    fields = spec_fields(args, backup.spec.included_namespaces or [])
+    spec = restore_spec_of(fields)
+    if args.restore:
+        body = restore_object(args, fields, now())
+        return await restore(cluster, args, body, lambda: planned(cluster, args, spec, access))
+    code = report(args, await planned(cluster, args, spec, access))
+    if is_table(args.output):
+        hint("nothing was restored; the same command with --restore does it")
+    return code
+
+
+async def planned(cluster: Cluster, args: argparse.Namespace, spec: RestoreSpec, access: Access) -> RestorePlan:
+    """Return what a restore of the Backup would do."""
+    about = Key(args.namespace, args.backup)
     modifiers = await _modifiers(cluster, args)
     archive, volumes = await together(
         read_velero_file(cluster, about, "BackupContents", access),
@@ -87,8 +89,8 @@ async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> i
     inputs = Inputs(args.backup, archive, volumes, settings_of(spec, configs), modifiers)
     if args.as_user:
         async with await _as(args) as client:
-            return report(args, await make_plan(cluster, client, inputs))
-    return report(args, await make_plan(cluster, cluster.client, inputs))
+            return await make_plan(cluster, client, inputs)
+    return await make_plan(cluster, cluster.client, inputs)
 
 
 def spec_fields(args: argparse.Namespace, backed_up: list[str]) -> dict[str, Any]:
@@ -105,6 +107,8 @@ def spec_fields(args: argparse.Namespace, backed_up: list[str]) -> dict[str, Any
     }
     if args.selector:
         fields["labelSelector"] = read_selector(args.selector)
+    if args.resource_modifier_configmap:
+        fields["resourceModifier"] = {"kind": "configmap", "name": args.resource_modifier_configmap}
     mappings = dict(_pair(each) for each in read_list(args.namespace_mappings))
     if args.to:
         source = fields["includedNamespaces"] or backed_up
@@ -130,41 +134,6 @@ async def _as(args: argparse.Namespace) -> Client:
     except ConnectError as error:
         raise UnreachableError(str(error), "check --kubeconfig and --context") from error
     return Client(connection, manager=MANAGER)
-
-
-async def read_velero_file(cluster: Cluster, about: Key, kind: str, access: Access) -> bytes | None:
-    """Return a file about a backup; None if there is none. Velero signs its URL for a DownloadRequest."""
-    key = Key(about.namespace, f"{about.name[:200].rstrip('.-')}-{secrets.token_hex(4)}")
-    body = {
-        "apiVersion": velero.DOWNLOAD_REQUEST.api_version,
-        "kind": velero.DOWNLOAD_REQUEST.name,
-        "metadata": {"name": key.name, "namespace": key.namespace},
-        "spec": {"target": {"kind": kind, "name": about.name}},
-    }
-    made = msgspec.json.decode(await cluster.create(velero.DOWNLOAD_REQUEST, key, body), type=_Object)
-    try:
-        url = await _url(cluster, key, about, access)
-        pieces = download(url, most=MOST_BYTES, seconds=_SECONDS, tls=access.tls)
-        return b"".join([piece async for piece in pieces])
-    except MissingFileError:
-        return None
-    except DownloadError as error:
-        hint = "the bucket must be reachable from here; see --cacert"
-        raise CommandError(f"the contents of Backup {about} cannot be read: {error}", hint) from error
-    finally:
-        await asyncio.shield(cluster.delete(velero.DOWNLOAD_REQUEST, key, made.metadata.uid))
-
-
-async def _url(cluster: Cluster, key: Key, about: Key, access: Access) -> str:
-    pause = _FIRST_PAUSE
-    while True:
-        status = (await cluster.read(velero.DOWNLOAD_REQUEST, key, _Download)).status
-        if status.download_url:
-            return status.download_url
-        if access.until is not None and now() >= access.until:
-            raise CommandError(f"Backup {about}: Velero signs no URL for its contents", "check that Velero runs")
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 async def _plugin_configs(cluster: Cluster, namespace: str, action: str) -> list[dict[str, str]]:

@@ -5,6 +5,7 @@ import re
 from datetime import datetime
 
 from foresail.cli.errors import UsageError
+from foresail.plan import Kind
 from foresail.selfservice.families import BACKUPS, Family
 
 _LONGEST = 253
@@ -18,10 +19,14 @@ def settle_name(family: Family, args: argparse.Namespace, instant: datetime) -> 
         args.name = restore_name(args.from_backup, instant)
     if args.name is None:
         raise UsageError("no NAME is given", f"foresail {family.word} create NAME")
-    problem = problem_with_name(args.name)
+    check_name(family.kind, args.name)
+
+
+def check_name(kind: Kind, name: str) -> None:
+    """Refuse a name that the API server would refuse."""
+    problem = problem_with_name(name)
     if problem is not None:
-        kind = family.kind.name
-        raise UsageError(f"{kind} {args.name}: {problem}", advice_for_name(args.name))
+        raise UsageError(f"{kind.name} {name}: {problem}", advice_for_name(name))
 
 
 def restore_name(backup: str, instant: datetime) -> str:

@@ -51,10 +51,14 @@ def follow_up(request: TenantRequest) -> str:
     namespace = request.key.namespace
     if items is None or not items.left.count or request.spec.get("existingResourcePolicy") == "update":
         return ""
-    number = items.left.count
-    what, them = ("object exists and differs", "it") if number == 1 else ("objects exist and differ", "them")
     command = f"foresail restore create NAME --from-backup {backup} {CHANGE_BACK} -n {namespace}"
-    return f"{number} {what} from the backup. To change {them} back, if the policy allows it: {command}"
+    return left_text(items.left.count, command, ", if the policy allows it")
+
+
+def left_text(number: int, command: str, condition: str = "") -> str:
+    """Return how many objects a restore left as they are, and the command that changes them back."""
+    what, them = ("object exists and differs", "it") if number == 1 else ("objects exist and differ", "them")
+    return f"{number} {what} from the backup. To change {them} back{condition}: {command}"
 
 
 async def new_objects(cluster: Cluster, request: TenantRequest) -> RestoredGroup | None:

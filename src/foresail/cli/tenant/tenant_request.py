@@ -57,6 +57,11 @@ class VeleroStatus(msgspec.Struct, frozen=True, rename="camel"):
 _velero = msgspec.json.Decoder(VeleroStatus)
 
 
+def decode_velero(raw: msgspec.Raw) -> VeleroStatus:
+    """Return what the commands show of the status of a Backup or a Restore."""
+    return _velero.decode(raw)
+
+
 @dataclass(frozen=True, slots=True)
 class DeletionMark:
     """What the annotations of a backup say about its schedule and its deletion."""
@@ -205,7 +210,7 @@ def decode_request(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest:
     try:
         request = _request.decode(raw)
         made = request.status.velero_backup if family is BACKUPS else request.status.velero_restore
-        velero = _velero.decode(made.status) if made else VeleroStatus()
+        velero = decode_velero(made.status) if made else VeleroStatus()
     except msgspec.DecodeError as error:
         metadata = _any.decode(raw).get("metadata") or {}
         name = f"{family.kind.name} {metadata.get('namespace')}/{metadata.get('name')}"

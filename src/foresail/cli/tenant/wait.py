@@ -18,7 +18,7 @@ from foresail.cli.output.progress import Bar, Progress, Status
 from foresail.cli.output.words import in_words
 from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence, warnings_step
 from foresail.cli.tenant.selection import in_namespace, read_request
-from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.cli.tenant.tenant_request import TenantRequest, VeleroStatus, decode_request
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import RESTORES, Family
@@ -189,9 +189,14 @@ def progress_of(request: TenantRequest) -> Status:
         return Status(phase=f"{request.phase or 'New'}{reason}")
     if request.position > 1 or (request.position and velero.phase in WAITING):
         return Status(phase="Queued", queue_position=request.position)
-    done = velero.progress
+    return progress_in_velero(velero)
+
+
+def progress_in_velero(reported: VeleroStatus) -> Status:
+    """Return the progress of Velero's own object for the bar."""
+    done = reported.progress
     items = Progress(done.total_items, done.items_backed_up or done.items_restored) if done else None
-    return Status(phase=velero.phase, progress=items)
+    return Status(phase=reported.phase, progress=items)
 
 
 def _next(request: TenantRequest, blocking: Condition | None) -> str:

@@ -1,17 +1,17 @@
-"""What a restore did to the objects of a namespace: from Velero's list of restored objects, and its results.
+"""What a restore did to the objects of each namespace: from Velero's list of restored objects, and its results.
 
 Velero's list calls an object `failed` that exists and differs; only the warning about it says so. Both files come
 from a bucket, so they may hold anything.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 import msgspec
 
 from foresail.api.nonadmin import RestoredGroup, RestoredItems
 from foresail.api.velero_files import named_lists
-from foresail.selfservice.results.file import Results, parts
+from foresail.selfservice.results.file import Part, Results, parts
 
 MOST_NAMES = 5
 """Names that the status keeps of each group."""
@@ -19,7 +19,7 @@ MOST_NAMES = 5
 LEFT, CHANGE_BACK = "left as they are", "--existing-resource-policy update"
 """What a restore does with objects that exist and differ, and the option with which it changes them."""
 
-_ENTRY = re.compile(r"(?P<namespace>[-a-z0-9]{1,63})/(?P<name>[-a-zA-Z0-9.:_]{1,253})\((?P<action>[a-z]*)\)")
+_ENTRY = re.compile(r"(?:(?P<namespace>[-a-z0-9]{1,63})/)?(?P<name>[-a-zA-Z0-9.:_]{1,253})\((?P<action>[a-z]*)\)")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 _EXISTS = re.compile(r"could not restore, (?P<kind>\w+)(?::| \")(?P<name>[^\s\"]+)\"? already exists")
 _CREATED, _UPDATED, _SKIPPED = "created", "updated", "skipped"
@@ -54,8 +54,45 @@ def restored_items(namespace: str, listed: bytes, results: bytes = b"{}") -> Res
     lines = parts(results)
     if lists is None or lines is None:
         return None
-    entries = sorted(_entries(namespace, lists), key=str)
-    existing = _existing(namespace, lines)
+    return _items([entry for place, entry in _entries(lists) if place == namespace], _existing(namespace, lines))
+
+
+def restored_everywhere(listed: bytes, results: bytes = b"{}") -> RestoredItems | None:
+    """Return what happened in all namespaces, and to the objects of none; None if a file is not of Velero's shape.
+
+    If there are several namespaces, each name has its own.
+    """
+    lists = named_lists(listed)
+    lines = parts(results)
+    if lists is None or lines is None:
+        return None
+    entries: dict[str, list[Entry]] = {}
+    for namespace, entry in _entries(lists):
+        entries.setdefault(namespace, []).append(entry)
+    items = {place: _items(entries[place], _existing(place, lines)) for place in sorted(entries)}
+    are_named = len(entries.keys() - {""}) > 1
+
+    def merged(group: Callable[[RestoredItems], RestoredGroup]) -> RestoredGroup:
+        named = [
+            f"{name} in {place}" if place and are_named else name
+            for place, each in items.items()
+            for name in group(each).names
+        ]
+        return RestoredGroup(sum(group(each).count for each in items.values()), tuple(named[:MOST_NAMES]))
+
+    return RestoredItems(
+        created=merged(lambda each: each.created),
+        changed_back=merged(lambda each: each.changed_back),
+        left=merged(lambda each: each.left),
+        failed=merged(lambda each: each.failed),
+        unchanged=sum(each.unchanged for each in items.values()),
+        following=sum(each.following for each in items.values()),
+    )
+
+
+def _items(found: Iterable[Entry], existing: Container[tuple[str, str]]) -> RestoredItems:
+    """Return what happened to the objects of one namespace; `existing` exist and differ."""
+    entries = sorted(found, key=str)
     own = _own(entries)
     rest = [entry for entry in own if entry.action not in (_CREATED, _UPDATED, _SKIPPED)]
     return RestoredItems(
@@ -77,9 +114,10 @@ def _own(entries: list[Entry]) -> list[Entry]:
 
 
 def _existing(namespace: str, results: Results) -> set[tuple[str, str]]:
-    """Return the objects of which Velero warns that they exist, by kind and name."""
-    by_namespace = (results.warnings.namespaces if results.warnings else None) or {}
-    matches = map(_EXISTS.search, by_namespace.get(namespace) or [])
+    """Return the objects of which Velero warns that they exist, by kind and name; no namespace means the cluster's."""
+    warnings = results.warnings or Part()
+    lines = (warnings.namespaces or {}).get(namespace) if namespace else warnings.cluster
+    matches = map(_EXISTS.search, lines or [])
     return {(match["kind"], match["name"]) for match in matches if match is not None}
 
 
@@ -135,14 +173,15 @@ def _named(group: RestoredGroup) -> str:
     return f" ({names})" if names else ""
 
 
-def _entries(namespace: str, lists: Mapping[str, list[str]]) -> Iterator[Entry]:
+def _entries(lists: Mapping[str, list[str]]) -> Iterator[tuple[str, Entry]]:
+    """Yield each object with its namespace, which is empty for an object of the cluster."""
     for gvk, texts in lists.items():
         kind = gvk.rpartition("/")[2]
         if not _KIND.fullmatch(kind):
             continue
         for match in map(_ENTRY.fullmatch, texts):
-            if match is not None and match["namespace"] == namespace:
-                yield Entry(kind, match["name"], match["action"])
+            if match is not None:
+                yield match["namespace"] or "", Entry(kind, match["name"], match["action"])
 
 
 def _group(entries: Iterable[Entry]) -> RestoredGroup:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from foresail.api.nonadmin import RestoredGroup, RestoredItems
-from foresail.selfservice.results.restored import MOST_NAMES, restored_items, summary
+from foresail.selfservice.results.restored import MOST_NAMES, restored_everywhere, restored_items, summary
 
 LISTED = {
     "v1/ConfigMap": ["shop/gone(created)", "shop/kube-root-ca.crt(failed)", "shop/settings(failed)", "bank/x(created)"],
@@ -69,3 +69,20 @@ def test_the_sentence_has_what_happened_and_no_zeros() -> None:
         "Nothing was changed; left 1 as they are (ConfigMap a)"
     )
     assert summary(RestoredItems()) == "Nothing was changed"
+
+
+def test_an_administrators_restore_counts_every_namespace_and_the_objects_of_none() -> None:
+    results = {"warnings": {"namespaces": {"shop": WARNINGS}, "cluster": [EXISTS.format("PersistentVolume:pv-1")]}}
+    listed = {"v1/ConfigMap": LISTED["v1/ConfigMap"], "v1/PersistentVolume": ["pv-1(failed)", "pv-2(created)"]}
+    found = restored_everywhere(json.dumps(listed).encode(), json.dumps(results).encode())
+    assert found == RestoredItems(
+        created=RestoredGroup(3, ("PersistentVolume pv-2", "ConfigMap x in bank", "ConfigMap gone in shop")),
+        left=RestoredGroup(2, ("PersistentVolume pv-1", "ConfigMap settings in shop")),
+        following=1,
+    )
+
+
+def test_the_names_of_a_restore_of_one_namespace_do_not_repeat_it() -> None:
+    found = restored_everywhere(b'{"v1/ConfigMap": ["shop/a(created)"], "v1/Namespace": ["shop(created)"]}', b"{}")
+    assert found == RestoredItems(created=RestoredGroup(2, ("Namespace shop", "ConfigMap a")))
+    assert restored_everywhere(b"[]", b"{}") is None
