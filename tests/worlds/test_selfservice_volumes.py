@@ -58,6 +58,8 @@ def test_volumes_that_nobody_took_are_named() -> None:
         await completed(tenancy, began)
         text = "Completed, but 2 of 3 volumes were not backed up: data, logs"
         assert incomplete(tenancy) == ("True", "VolumesLeftOut", text)
+        left_out = tenancy.status(NAB)["volumesLeftOut"]
+        assert left_out == {"count": 2, "claims": ["data", "logs"]}
         assert tenancy.condition(NAB, "Succeeded")[:2] == ("True", "Completed")
 
     tell(story)

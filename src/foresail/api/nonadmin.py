@@ -92,6 +92,18 @@ class RestoredItems(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     following: int = 0  # Kubernetes makes them for others, as Pods for a ReplicaSet
 
 
+class VolumesLeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The volumes of the namespace that a complete backup has not: how many, and their claims as far as known."""
+
+    count: int = 0
+    claims: tuple[str, ...] = ()
+
+    @property
+    def all_claims(self) -> frozenset[str] | None:
+        """Their claims; None if not all of them are named."""
+        return frozenset(self.claims) if len(self.claims) == self.count else None
+
+
 class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The status of both kinds; of each pair of fields, one belongs to backups and one to restores."""
 
@@ -107,6 +119,7 @@ class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
     file_system_pod_volume_backups: dict[str, int] | None = None
     file_system_pod_volume_restores: dict[str, int] | None = None
     restored_items: RestoredItems | None = None
+    volumes_left_out: VolumesLeftOut | None = None
 
 
 class RequestSpec(msgspec.Struct, frozen=True, rename="camel"):

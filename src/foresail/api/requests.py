@@ -122,6 +122,16 @@ class NonAdminBackupSpec(Wire, frozen=True):
     ] = False
 
 
+class VolumesLeftOut(Wire, frozen=True):
+    """The volumes of the namespace whose data a complete backup has not."""
+
+    count: int = 0
+    claims: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=253)], ...],
+        msgspec.Meta(max_length=20, description="The first of their claims; none where only their number is known."),
+    ] = ()
+
+
 class NonAdminBackupStatus(Wire, frozen=True):
     """The status of the backup."""
 
@@ -132,6 +142,7 @@ class NonAdminBackupStatus(Wire, frozen=True):
     velero_delete_backup_request: VeleroObject = VeleroObject()
     data_mover_data_uploads: Movements = Movements()
     file_system_pod_volume_backups: Movements = Movements()
+    volumes_left_out: VolumesLeftOut | None = None
 
 
 class NonAdminBackup(Wire, frozen=True):

@@ -746,8 +746,9 @@ LEFT_OUT = {
     "type": "DataIncomplete",
     "status": "True",
     "reason": "VolumesLeftOut",
-    "message": "Completed, but 1 of 1 volume was not backed up: data",
+    "message": "in any words",
 }
+DATA = {"count": 1, "claims": ["data"]}
 
 
 def test_an_administrator_hears_what_the_operator_says_a_backup_left_out(
@@ -760,10 +761,24 @@ def test_an_administrator_hears_what_the_operator_says_a_backup_left_out(
     of_tenant["status"]["volumeSnapshotsCompleted"] = 1
     assert verdicts(tmp_path, capsys, found)["lab"]["verdict"] == "Safe"
     (request, _) = found["/apis/oadp.openshift.io/v1alpha1/nonadminbackups"]["items"]
-    request["status"] = {"conditions": [LEFT_OUT]}
+    request["status"] = {"conditions": [LEFT_OUT], "volumesLeftOut": DATA}
     lab = verdicts(tmp_path, capsys, found)["lab"]
     assert lab["verdict"] == "Unsafe"
     assert "mine, lab-mine-1, has no snapshot of claim data" in lab["message"]
+
+
+@pytest.mark.parametrize("volumes", [{}, {"volumesLeftOut": {"count": 2, "claims": ["other"]}}])
+def test_claims_that_a_backup_left_out_and_does_not_all_name_are_not_taken_for_saved(
+    volumes: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (claim,) = answers()["/api/v1/persistentvolumeclaims"]["items"]
+    claim["metadata"]["namespace"] = "lab"
+    found = answers() | {"/api/v1/persistentvolumeclaims": listed(claim)}
+    (_, of_tenant, _) = found[f"{VELERO}/backups"]["items"]
+    of_tenant["status"]["volumeSnapshotsCompleted"] = 1
+    (request, _) = found["/apis/oadp.openshift.io/v1alpha1/nonadminbackups"]["items"]
+    request["status"] = {"conditions": [LEFT_OUT], **volumes}
+    assert verdicts(tmp_path, capsys, found)["lab"]["verdict"] != "Safe"
 
 
 def own_cluster(*conditions: dict[str, str]) -> dict[str, Any]:
@@ -772,7 +787,8 @@ def own_cluster(*conditions: dict[str, str]) -> dict[str, Any]:
     (mine,) = cluster["/apis/oadp.openshift.io/v1alpha1/nonadminschedules"]["items"]
     (request, _) = cluster["/apis/oadp.openshift.io/v1alpha1/nonadminbackups"]["items"]
     (_, of_tenant, _) = cluster[f"{VELERO}/backups"]["items"]
-    request["status"] = {"conditions": list(conditions), "veleroBackup": {"status": of_tenant["status"]}}
+    left_out = {"volumesLeftOut": DATA} if LEFT_OUT in conditions else {}
+    request["status"] = {"conditions": [*conditions], **left_out, "veleroBackup": {"status": of_tenant["status"]}}
     claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})
     own = {("namespaces", ""), ("persistentvolumeclaims", "lab"), ("pods", "lab")}
 

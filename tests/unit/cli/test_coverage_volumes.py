@@ -35,11 +35,12 @@ def team(template: dict[str, Any], files: str | None, *, left_out: bool) -> dict
         status={"nextRun": "2099-01-01T03:00:00Z"},
     )
     mine["metadata"]["uid"] = "of-mine"
-    text = "Completed, but 1 of 1 volume was not backed up: data"
-    incomplete = {"type": "DataIncomplete", "status": "True", "reason": "VolumesLeftOut", "message": text}
+    incomplete = {"type": "DataIncomplete", "status": "True", "reason": "VolumesLeftOut", "message": "in any words"}
     started = (now() - timedelta(hours=3)).isoformat()
     made = {"name": "v", "status": {"phase": "Completed", "startTimestamp": started, "progress": {"itemsBackedUp": 3}}}
     status = {"phase": "Created", "veleroBackup": made, "conditions": [incomplete] if left_out else []}
+    if left_out:
+        status["volumesLeftOut"] = {"count": 1, "claims": ["data"]}
     request = named("mine-1", "lab", spec={"backupSpec": template}, status=status)
     request["metadata"] |= {"uid": "of-mine-1", "annotations": {"foresail.dev/schedule-uid": "of-mine"}}
     claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})

@@ -94,7 +94,7 @@ def own_backup_row(request: TenantRequest, titles: Mapping[str, str]) -> BackupR
         made.progress.items_backed_up or 0 if made.progress else None,
         titles.get(annotations.get(SCHEDULE_UID, ""), ""),
         failure_of(made.failure_reason, made.validation_errors, made.errors),
-        left_out=claims_not_in(request.request.status.conditions),
+        left_out=claims_not_in(request.request.status.conditions, request.request.status.volumes_left_out),
     )
 
 

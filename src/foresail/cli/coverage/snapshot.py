@@ -44,7 +44,6 @@ from foresail.scope.releases import release_of
 from foresail.scope.server import ServerFlags, server_flags
 from foresail.scope.world import claims_of
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.data_incomplete import claims_left_out
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, TRUE
 from foresail.slots.interval import third_last_fire
 
@@ -81,8 +80,9 @@ class _Backup(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
-class _RequestStatus(msgspec.Struct, frozen=True):
+class _RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
     conditions: list[nonadmin.Condition] | None = None
+    volumes_left_out: nonadmin.VolumesLeftOut | None = None
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -197,7 +197,10 @@ def _backup_rows(backups: Iterable[_Backup], tenants: _Tenants, schedules: Itera
     requests = tenants.requests
     uids = {*schedules, *(request.metadata.uid for request in requests)}
     runs = tenant_runs([schedule for schedule, _ in tenants.schedules], requests)
-    left_out = {request.metadata.uid: claims_not_in(request.status.conditions) for request in requests}
+    left_out = {
+        request.metadata.uid: claims_not_in(request.status.conditions, request.status.volumes_left_out)
+        for request in requests
+    }
     return (backup_row(backup, runs, uids, left_out) for backup in backups)
 
 
@@ -316,12 +319,15 @@ def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Requ
     return {uid: title for uid, title in found.items() if title}
 
 
-def claims_not_in(conditions: Iterable[nonadmin.Condition] | None) -> frozenset[str] | None:
-    """Return the claims whose data a backup has not, by the conditions of its request; None if they are not named."""
+def claims_not_in(
+    conditions: Iterable[nonadmin.Condition] | None, left_out: nonadmin.VolumesLeftOut | None
+) -> frozenset[str] | None:
+    """Return the claims whose data a backup has not, by the status of its request; None if they are not all named."""
+    if left_out is not None:
+        return left_out.all_claims
     incomplete = next((condition for condition in conditions or () if condition.type == DATA_INCOMPLETE), None)
-    if incomplete is None or incomplete.status != TRUE or incomplete.reason != Reason.VOLUMES_LEFT_OUT:
-        return frozenset()
-    return claims_left_out(incomplete.message)
+    is_lacking = incomplete is not None and incomplete.status == TRUE and incomplete.reason == Reason.VOLUMES_LEFT_OUT
+    return None if is_lacking else frozenset()  # an older definition of the kind does not keep the field
 
 
 def backup_row(

@@ -5,17 +5,26 @@ the number is right, and the claims are named where no snapshot was taken. It is
 claim that comes later is not missed, and one that goes is not forgotten.
 """
 
-import re
+from typing import NamedTuple
 
 from foresail.api import velero
+from foresail.api.nonadmin import VolumesLeftOut
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, SUCCEEDED, TRUE, NewCondition
-from foresail.selfservice.rows.claims import ClaimRow
 from foresail.selfservice.rows.velero import glimpse
 
+MOST_NAMES = 20
+"""Claims that the status names; the sentence names fewer."""
+
 _NAMED = 5
-_LEFT_OUT = re.compile(r"not backed up: ([^ ,;]+(?:, [^ ,;]+)*)(?:;|$)")
+
+
+class LeftOut(NamedTuple):
+    """What is reported of left-out volumes: to people, and to programs."""
+
+    condition: NewCondition
+    volumes: VolumesLeftOut
 
 
 def is_newly_complete(view: RequestView) -> bool:
@@ -27,7 +36,7 @@ def is_newly_complete(view: RequestView) -> bool:
     return row is not None and row.phase == velero.COMPLETED and (succeeded is None or succeeded.status != TRUE)
 
 
-def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:
+def volumes_left_out(view: RequestView, mirror: str) -> LeftOut | None:
     """Report volumes of the namespace that are not in a backup; None if all are, as far as known."""
     status = glimpse(mirror)
     began = status.start_timestamp
@@ -39,20 +48,14 @@ def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:
     number = len(missing) - snapshots
     if number <= 0:
         return None
-    names = "" if snapshots else f": {_named(missing)}"
+    names = () if snapshots else tuple(sorted(claim.name for claim in missing))
     whole = f"{len(there)} volume{'' if len(there) == 1 else 's'}"
     were = "was" if number == 1 else "were"
-    text = f"Completed, but {number} of {whole} {were} not backed up{names}"
-    return NewCondition(DATA_INCOMPLETE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
+    text = f"Completed, but {number} of {whole} {were} not backed up{_named(names)}"
+    condition = NewCondition(DATA_INCOMPLETE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
+    return LeftOut(condition, VolumesLeftOut(number, names[:MOST_NAMES]))
 
 
-def claims_left_out(message: str) -> frozenset[str] | None:
-    """Return the claims that such a message names; None if it does not name all of them."""
-    names = _LEFT_OUT.search(message)
-    return frozenset(names[1].split(", ")) if names is not None else None
-
-
-def _named(claims: list[ClaimRow]) -> str:
-    names = sorted(claim.name for claim in claims)
+def _named(names: tuple[str, ...]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return f": {', '.join(names[:_NAMED])}{more}" if names else ""

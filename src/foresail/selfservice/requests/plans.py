@@ -150,13 +150,17 @@ def _with_data_incomplete(view: RequestView, status: Status, mirror: str, spec: 
     remark = outcome.nothing_backed_up(mirror, spec)
     if remark is not None and reason == remark.reason:
         return status  # it may name the kinds that are not served
-    if remark is None and data_incomplete.is_newly_complete(view):
-        remark = data_incomplete.volumes_left_out(view, mirror)
+    is_new = data_incomplete.is_newly_complete(view)
+    left_out = data_incomplete.volumes_left_out(view, mirror) if remark is None and is_new else None
+    if left_out is not None:
+        remark = left_out.condition
+    if is_new:
+        status = msgspec.structs.replace(status, volumes_left_out=left_out.volumes if left_out is not None else None)
     is_unserved = reason == Reason.KINDS_NOT_SERVED
     if remark is not None:
         more = f"; {current.message}" if current is not None and is_unserved else ""
         return with_condition(view, status, msgspec.structs.replace(remark, message=f"{remark.message}{more}"), now)
-    is_kept = is_unserved or (reason == Reason.VOLUMES_LEFT_OUT and not data_incomplete.is_newly_complete(view))
+    is_kept = is_unserved or (reason == Reason.VOLUMES_LEFT_OUT and not is_new)
     return status if is_kept else remove_condition(status, DATA_INCOMPLETE)
 
 

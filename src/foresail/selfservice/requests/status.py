@@ -73,9 +73,8 @@ def patch_body(family: Family, before: Status, after: Status) -> dict[str, objec
 
 
 def _wire(family: Family, status: Status) -> dict[str, Any]:
-    body: dict[str, Any] = {}
-    if status.phase:
-        body["phase"] = status.phase
+    texts = {"phase": status.phase, "startingDeadline": status.starting_deadline}
+    body: dict[str, Any] = {name: text for name, text in texts.items() if text}
     if status.conditions:
         body["conditions"] = [msgspec.to_builtins(condition) for condition in status.conditions]
     if status.velero != Copy():
@@ -84,13 +83,12 @@ def _wire(family: Family, status: Status) -> dict[str, Any]:
         body["veleroDeleteBackupRequest"] = _copied(status.deletion)
     if status.position is not None:
         body["queueInfo"] = {"estimatedQueuePosition": status.position}
-    if status.starting_deadline:
-        body["startingDeadline"] = status.starting_deadline
     for name, counts in ((family.transfers, status.transfers), (family.volumes, status.volumes)):
         if counts:
             body[name] = _counted(counts)
-    if status.restored is not None:
-        body["restoredItems"] = msgspec.to_builtins(status.restored)
+    for name, results in (("restoredItems", status.restored), ("volumesLeftOut", status.volumes_left_out)):
+        if results is not None:
+            body[name] = msgspec.to_builtins(results)
     return body
 
 

@@ -65,6 +65,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     transfers: Counts = ()
     volumes: Counts = ()
     restored: nonadmin.RestoredItems | None = None  # of a restore, once Velero's files about it were read
+    volumes_left_out: nonadmin.VolumesLeftOut | None = None  # of a complete backup
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of a type."""
@@ -188,6 +189,7 @@ def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
         transfers=_counts(transfers),
         volumes=_counts(volumes),
         restored=None if is_backup else wire.restored_items,
+        volumes_left_out=wire.volumes_left_out if is_backup else None,
     )
 
 
