@@ -254,7 +254,7 @@ def test_what_blocks_a_backup_is_reported_with_what_to_do(served: Cluster, event
     eventually(lambda: is_closed(bob), 60)
     said = bob("backup", "create", "closed", "--wait", "--timeout", "300s")
     assert said.code == 1
-    assert "does not start: Self-service is not enabled in namespace held" in said.err
+    assert "Self-service is not enabled in namespace held" in said.err
     assert "hint: ask a cluster administrator to enable it" in said.err
 
 

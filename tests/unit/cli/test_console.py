@@ -16,6 +16,7 @@ import pytest
 
 from docs.external_assets import external_assets
 from foresail.api.marks import REQUEST_UID
+from foresail.cli.access import self_service
 from foresail.cli.access.cluster import connected
 from foresail.cli.console import guard
 from foresail.cli.console.server import Console, application, new_secrets
@@ -27,6 +28,8 @@ from tests.unit.cli.test_report import REVIEWS, TENANTS, Outline, of_administrat
 
 XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 GROUP = "/apis/oadp.openshift.io/v1alpha1"
+SERVED = {"foresail.dev/velero-annotations": "Refused"}
+"""On a namespace with self-service."""
 
 
 @dataclass
@@ -180,7 +183,7 @@ def of_policies(word: str = "shop") -> dict[str, Any]:
         f"{own}/schedulepolicies": listed(nights, {"metadata": {"name": "broken"}, "spec": {"priority": word}}),
         "/apis/velero.io/v1/namespaces/velero/restores": listed(),
         "/api/v1/namespaces/shop": named("shop")
-        | {"metadata": {"name": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"}},
+        | {"metadata": {"name": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": SERVED}},
         requests: listed(request),
         f"{requests}/shop-mine": request,
         f"{TENANTS}/nonadminbackupstoragelocations/mine": location,
@@ -322,6 +325,28 @@ def test_a_tenant_backs_up_now_and_is_led_to_the_new_backup(tmp_path: Path) -> N
         assert browser.changes == [f"POST {TENANTS}/nonadminbackups"]
         body = browser.server.bodies[f"POST {TENANTS}/nonadminbackups"]
         assert body["spec"] == {"backupSpec": {}}
+
+    browse(tmp_path, walk, answers)
+
+
+def test_without_self_service_the_page_says_so_and_offers_no_button_that_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(self_service, "_PAUSE", 0.0)
+    answers = {**everything(), "/api/v1/namespaces/shop": named("shop"), f"{TENANTS}/nonadminbackups": listed()}
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        page = Outline((await browser.get("/ns/shop")).text).texts
+        assert "Back up now" not in page
+        assert "Restore from a copy" not in page
+        assert any("Self-service is not enabled in namespace shop" in text for text in page)
+        assert "kubectl label namespace shop foresail.dev/self-service=enabled" in page
+        assert "velero backup create NAME --include-namespaces shop" in page
+        answer = await browser.post("/ns/shop/backup", browser.own)
+        assert answer.status != 303
+        assert "Self-service is not enabled in namespace shop" in answer.text
+        assert browser.changes == []
 
     browse(tmp_path, walk, answers)
 

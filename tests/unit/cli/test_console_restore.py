@@ -39,7 +39,7 @@ from foresail.proof.restore_plan.compare import Change
 from foresail.proof.restore_plan.decide import Outcome, Verdict
 from foresail.proof.restore_plan.items import ItemKey
 from foresail.selfservice.families import BACKUPS
-from tests.unit.cli.test_console import XSS, Browser, browse, copy_of, everything
+from tests.unit.cli.test_console import SERVED, XSS, Browser, browse, copy_of, everything
 from tests.unit.cli.test_coverage import listed
 from tests.unit.cli.test_report import NOW, REVIEWS, TENANTS, Outline, figures
 from tests.unit.served import served
@@ -122,7 +122,7 @@ def with_bucket(url: str) -> Answers:
             f"{MAPS}/kept": {"apiVersion": "v1", "kind": "ConfigMap", **kept},
             "/api/v1/namespaces/shop/resourcequotas": listed(),
             "/apis/storage.k8s.io/v1/storageclasses": listed(),
-            "/api/v1/namespaces/shop": {"metadata": {"name": "shop"}},
+            "/api/v1/namespaces/shop": {"metadata": {"name": "shop", "labels": SERVED}},
             f"{TENANTS}/nonadminrestores": {"metadata": {"name": "r"}},
         }
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from foresail.cli.access import self_service
 from foresail.cli.access.cluster import refusal
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main
@@ -179,3 +180,66 @@ def test_whoever_may_not_list_backups_leaves_the_check_to_the_operator(tmp_path:
     with canned(tmp_path, answers) as cluster:
         assert restore_from("nosuch", cluster) == 0
     assert f"POST {TENANTS}/nonadminrestores" in cluster.writes
+
+
+NAMESPACE = "/api/v1/namespaces/legacy"
+REQUESTS = "/apis/oadp.openshift.io/v1alpha1/namespaces/legacy"
+COMMANDS = [
+    (["backup", "create", "now"], "NonAdminBackup", "velero backup create NAME --include-namespaces legacy"),
+    (
+        ["restore", "create", "undo", "--from-backup", "b"],
+        "NonAdminRestore",
+        "foresail plan BACKUP --include-namespaces legacy --restore",
+    ),
+    (
+        ["backup", "schedule", "create", "daily", "--schedule", "0 3 * * *"],
+        "NonAdminSchedule",
+        "foresail schedule create NAME --schedule '0 3 * * *' --include-namespaces legacy",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "kind", "instead"), COMMANDS, ids=[kind for _, kind, _ in COMMANDS])
+def test_without_self_service_nothing_is_created_and_the_way_out_is_named(
+    words: list[str],
+    kind: str,
+    instead: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(self_service, "_PAUSE", 0.0)
+    answers = {NAMESPACE: {"metadata": {"name": "legacy"}}, f"{REQUESTS}/nonadminbackups/b": {"metadata": {}}}
+    with canned(tmp_path, answers) as server:
+        assert main([*words, "-n", "legacy", "--kubeconfig", str(server.kubeconfig)]) == 1
+    assert server.writes == []
+    enable = "kubectl label namespace legacy foresail.dev/self-service=enabled"
+    assert capsys.readouterr().err == (
+        f"error: Self-service is not enabled in namespace legacy, so no {kind} is created\n"
+        f"hint: ask a cluster administrator to enable it: {enable}; or to run {instead}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("last", "is_readable"),
+    [
+        ({"foresail.dev/velero-annotations": "Refused"}, True),
+        ({"foresail.dev/self-service": "enabled"}, True),
+        ({}, False),
+    ],
+    ids=["served a moment later", "asked for", "may not be read"],
+)
+def test_what_is_not_known_to_be_without_self_service_is_no_obstacle(
+    last: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_readable: bool
+) -> None:
+    monkeypatch.setattr(self_service, "_PAUSE", 0.0)
+    labels: list[dict[str, str]] = [last, {}]
+
+    def read(_: str, __: dict[str, Any]) -> dict[str, Any]:
+        forbidden = {"kind": "Status", "reason": "Forbidden", "message": "no", "code": 403}
+        return {"metadata": {"name": "legacy", "labels": labels.pop()}} if is_readable else forbidden
+
+    answers = {NAMESPACE: read, f"{REQUESTS}/nonadminbackups": {"metadata": {"name": "now"}}}
+    with canned(tmp_path, answers) as server:
+        main(["backup", "create", "now", "-n", "legacy", "--kubeconfig", str(server.kubeconfig)])
+    assert f"POST {REQUESTS}/nonadminbackups" in server.writes

@@ -5,6 +5,7 @@ from typing import Any
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.self_service import require
 from foresail.cli.errors import CommandError
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.tenant.names import restore_name
@@ -16,6 +17,7 @@ from foresail.selfservice.families import BACKUPS, RESTORES
 
 async def back_up_now(cluster: Cluster, namespace: str, now: datetime) -> Key:
     """Create a backup of a whole namespace, and return its name."""
+    await require(cluster, BACKUPS.kind, namespace)
     key = Key(namespace, f"console-{now:%Y%m%d%H%M%S}")
     kind: dict[str, Any] = {"apiVersion": BACKUPS.kind.api_version, "kind": BACKUPS.kind.name}
     body = {**kind, "metadata": {"name": key.name, "namespace": namespace}, "spec": {"backupSpec": {}}}
@@ -25,6 +27,7 @@ async def back_up_now(cluster: Cluster, namespace: str, now: datetime) -> Key:
 
 async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: datetime) -> Key:
     """Create a restore of the backup that the viewer has seen, and return its name."""
+    await require(cluster, RESTORES.kind, backup.namespace)
     request = await read_request(cluster, BACKUPS, backup)
     if request.request.metadata.uid != uid:
         raise CommandError(f"NonAdminBackup {backup} is another one than you have seen", "plan the restore again")

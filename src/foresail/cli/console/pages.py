@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from foresail.cli.access.self_service import enabling_command, instead, not_enabled
 from foresail.cli.console.check_pages import check_path
 from foresail.cli.console.file_pages import CONTENTS, LOG
 from foresail.cli.console.layout import Search, Site, button, cut, searched, shell
@@ -35,6 +36,7 @@ from foresail.cli.tenant.tenant_request import INCOMPLETE, TenantRequest
 from foresail.cli.web.markup import Child, Html, element
 from foresail.cli.web.parts import badge, command, data_table, section, words
 from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES
 
 _SHOWN, _NEWEST = 25, 10
 _GRADES = {Grade.GOOD: "good", Grade.WARNING: "warn", Grade.PROBLEM: "bad"}
@@ -113,10 +115,7 @@ def namespaces(site: Site, found: Figures, search: Search) -> Html:
 
 def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime) -> Html:
     """Return one namespace: its newest good copy, schedules, backups and restores, and what the viewer may do."""
-    path = site.link("ns", name, "backup")
-    offered: list[Child] = [button(site, path, "Back up now")] if own_namespace.may_back_up else []
-    if own_namespace.may_restore:
-        offered.append(element("p", element("a", "Restore from a copy", href=site.link("ns", name, "restore"))))
+    offered = _offered(site, name, own_namespace)
     gaps = [
         (badge(gap.reason.value, "bad"), cut(gap.message), command(cut(open_gaps.command)))
         for open_gaps in own_namespace.figures.gaps
@@ -140,6 +139,24 @@ def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime)
         checks_section(site, own_namespace.figures) if own_namespace.figures.checks is not None else None,
         live=site.link("live", "ns", name, seen=digest((*own_namespace.backups, *own_namespace.restores))),
     )
+
+
+def _offered(site: Site, name: str, own_namespace: OwnNamespace) -> list[Child]:
+    """Return what the viewer may do; without self-service, what an administrator does instead."""
+    if own_namespace.is_enabled is False:
+        told = f"{not_enabled(name)}, so backups and restores of its team do not start. An administrator enables it:"
+        return [
+            element("p", told, class_="note"),
+            element("p", command(enabling_command(name))),
+            element("p", "Or backs it up and restores it directly:", class_="note"),
+            *(element("p", command(instead(each.kind, name))) for each in (BACKUPS, RESTORES)),
+        ]
+    offered: list[Child] = []
+    if own_namespace.may_back_up:
+        offered.append(button(site, site.link("ns", name, "backup"), "Back up now"))
+    if own_namespace.may_restore:
+        offered.append(element("p", element("a", "Restore from a copy", href=site.link("ns", name, "restore"))))
+    return offered
 
 
 def checks_section(site: Site, figures: Figures) -> Html:

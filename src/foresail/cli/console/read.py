@@ -27,6 +27,7 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.access.refused_writes import refused_writes
+from foresail.cli.access.self_service import is_enabled
 from foresail.cli.check.checks import CheckCells, read_check, read_check_rows, read_evidence, read_history
 from foresail.cli.console.changes import restore_fields
 from foresail.cli.console.file_pages import LARGEST_LOG, MOST_LOG
@@ -93,6 +94,7 @@ class OwnNamespace:
     may_back_up: bool
     may_pause: bool
     may_restore: bool = False
+    is_enabled: bool | None = None  # self-service; None if the namespace may not be read
     usage: Usage | None = None  # None if the viewer may not count the requests
 
 
@@ -198,6 +200,7 @@ class Reader:
             may_back_up=await may(self.cluster, "create", BACKUPS.kind, name),
             may_pause=await may(self.cluster, "patch", NON_ADMIN_SCHEDULE, name),
             may_restore=await self.may_restore(name),
+            is_enabled=await is_enabled(self.cluster, name),
             usage=await self._usage(name),
         )
 

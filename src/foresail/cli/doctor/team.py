@@ -7,12 +7,10 @@ from typing import Any, TypeVar
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
-from foresail.api.core import NAMESPACE, Namespace
-from foresail.api.marks import VELERO_ANNOTATIONS_LABEL
-from foresail.api.policy import OPT_IN_LABEL
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may
+from foresail.cli.access.self_service import enabling_command, is_enabled
 from foresail.cli.access.together import all_of, together
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.requests import PROCESSED_WITHIN
@@ -22,7 +20,6 @@ from foresail.cli.tenant.schedule.explain import advised as advised_schedule
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.clock import now
-from foresail.plan import Key
 from foresail.selfservice.families import FAMILIES, Family
 from foresail.selfservice.reasons import Reason
 
@@ -73,7 +70,7 @@ async def read_team(cluster: Cluster, namespace: str) -> TeamEvidence:
             return None
 
     async with together() as tasks:
-        labelled = tasks.begin(_is_labelled(cluster, namespace))
+        labelled = tasks.begin(is_enabled(cluster, namespace))
         requests = [tasks.begin(tried(_requests(cluster, family, namespace))) for family in FAMILIES]
         schedules = tasks.begin(tried(cluster.listed(NON_ADMIN_SCHEDULE, namespace)))
     return TeamEvidence(
@@ -89,16 +86,6 @@ async def read_team(cluster: Cluster, namespace: str) -> TeamEvidence:
 
 async def _requests(cluster: Cluster, family: Family, namespace: str) -> list[TenantRequest]:
     return [decode_request(family, raw) for raw in await cluster.listed(family.kind, namespace)]
-
-
-async def _is_labelled(cluster: Cluster, namespace: str) -> bool | None:
-    try:
-        found = await cluster.read(NAMESPACE, Key("", namespace), Namespace)
-    except UnreachableError:
-        raise
-    except CommandError:
-        return None
-    return VELERO_ANNOTATIONS_LABEL in (found.metadata.labels or {})
 
 
 def team_findings(seen: TeamEvidence) -> list[Finding]:
@@ -120,8 +107,8 @@ def _service(seen: TeamEvidence) -> Finding:
         or seen.is_labelled is False
     ):
         says = f"self-service is not enabled in namespace {seen.namespace}"
-        label = f"kubectl label namespace {seen.namespace} {OPT_IN_LABEL}=enabled"
-        return problem("self-service", says, f"ask a cluster administrator to enable it: {label}")
+        ask = f"ask a cluster administrator to enable it: {enabling_command(seen.namespace)}"
+        return problem("self-service", says, ask)
     count = len(seen.requests) + len(seen.schedules)
     if count:
         says = f"the operator has processed every request of namespace {seen.namespace}: {count}"

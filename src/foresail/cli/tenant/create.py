@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from foresail.cli.access.cluster import Cluster, settle_namespace
+from foresail.cli.access.self_service import require
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.output import is_table
@@ -48,6 +49,7 @@ def _settle_namespace_if_known(args: argparse.Namespace) -> None:
 
 
 async def _create(cluster: Cluster, family: Family, args: argparse.Namespace, until: datetime | None) -> int:
+    await require(cluster, family.kind, args.namespace)
     body = request_object(family, args)
     await check_kinds(cluster, family, body)
     await check_backup(cluster, family, body, args.namespace)

@@ -10,6 +10,7 @@ import msgspec
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster, settle_namespace
+from foresail.cli.access.self_service import require
 from foresail.cli.cron.words import explain_hint, pointed_out
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.booleans import CLIENT
@@ -81,6 +82,7 @@ def schedule_object(args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _create(cluster: Cluster, args: argparse.Namespace) -> int:
+    await require(cluster, NON_ADMIN_SCHEDULE, args.namespace)
     body = schedule_object(args)
     await check_kinds(cluster, BACKUPS, {"spec": body["spec"]["template"]})
     key = Key(args.namespace, args.name)
