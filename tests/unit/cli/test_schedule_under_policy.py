@@ -171,6 +171,31 @@ def test_an_objective_that_will_be_missed_and_a_spread_that_is_lost_are_said(
     assert len(missed) == 2
     assert all("and objective.rpo is 1d1h" in line for line in missed)
     (lost,) = [line for line in hints if "spread does not move runs that wait for an opening" in line]
-    assert "2 Schedules start together at " in lost
+    assert "2 Schedules of SchedulePolicy weekdays start together at " in lost
+    assert " 22:00 +00, when a window opens, and at " in lost
+    others = int(lost.partition("and at ")[2].split()[0])
+    assert others in (range(3, 6) if command[0] == "policy" else range(19, 23)), "one on each other working day"
     assert run(tmp_path, *command, str(tmp_path / "policy.yaml")) == 0
     assert "will miss" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spread", "windows"),
+    [
+        ("1s", '{allowed: [{schedule: "0 11 * * *", duration: 2h}], outside: Delay}'),
+        ("2h", '{allowed: [{schedule: "0 22 * * *", duration: 2h}], outside: Skip}'),
+    ],
+    ids=["inside of the window", "skipped"],
+)
+def test_a_spread_that_no_window_undoes_is_not_called_lost(
+    tmp_path: Path, capsys: Capture, spread: str, windows: str
+) -> None:
+    """Both Schedules are due at noon; a spread of one second leaves them together there."""
+    text = f"""
+apiVersion: foresail.dev/v1alpha1
+kind: SchedulePolicy
+metadata: {{name: noon}}
+spec: {{selector: {{}}, spread: {{within: {spread}}}, windows: {windows}}}
+"""
+    assert run(tmp_path, "schedule", "simulate", "--policy", str(tmp_path / "policy.yaml"), text=text) == 0
+    assert "spread does not move" not in capsys.readouterr().err

@@ -10,6 +10,7 @@ from foresail.cli.output.words import counted
 from foresail.cli.schedule.simulation import Fate
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.schedules.policies import rpo_of
+from foresail.schedules.slots import timing_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,15 +51,26 @@ def _missed_objectives(fates: Fates, zone: str) -> Iterator[str]:
 
 
 def _lost_spread(fates: Fates, zone: str) -> Iterator[str]:
-    """Report the second in which most runs start that a policy should spread: they waited for a window."""
-    together: dict[datetime, set[str]] = {}
+    """Report where most runs that a policy should spread start together, because they waited for a window."""
+    together: dict[tuple[str, datetime], set[str]] = {}
     for fate, each in fates:
         policy = each.view.policy
-        if fate.at is not None and policy is not None and policy.spec.spread and policy.spec.windows:
-            together.setdefault(fate.at, set()).add(str(each.schedule.key))
-    at, names = max(together.items(), key=lambda item: len(item[1]), default=(None, set[str]()))
-    if at is not None and len(names) >= _TOGETHER:
-        yield (
-            f"{len(names)} Schedules start together at {wall_time(at, zone)}, when a window opens: spread does not "
-            "move runs that wait for an opening. Set concurrency, or windows.outside: Skip"
-        )
+        if policy is not None and fate.at is not None and policy.spec.spread and _has_waited(fate, each):
+            together.setdefault((policy.name, fate.at), set()).add(str(each.schedule.key))
+    lost = {opening: names for opening, names in together.items() if len(names) >= _TOGETHER}
+    if not lost:
+        return
+    (policy_name, at), names = max(lost.items(), key=lambda item: len(item[1]))
+    rest = len({opening for _, opening in lost} - {at})
+    more = f", and at {counted(rest, 'more opening')}" if rest else ""
+    where = f"at {wall_time(at, zone)}, when a window opens{more}"
+    yield (
+        f"{len(names)} Schedules of SchedulePolicy {policy_name} start together {where}: spread does not move runs "
+        "that wait for an opening. Set concurrency, or windows.outside: Skip"
+    )
+
+
+def _has_waited(fate: Fate, schedule: EvaluatedSchedule) -> bool:
+    """Whether a run starts at the opening of a window, and not at its slot with the delay of the spread."""
+    timing = timing_of(schedule.view)
+    return timing is not None and fate.at == timing.starts(fate.slot) != fate.slot + timing.offset
