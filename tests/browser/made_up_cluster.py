@@ -10,7 +10,7 @@ from foresail.api.instants import stamp
 from foresail.api.marks import CHECK_LABEL, NAMESPACE_UID, REQUEST_UID
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS, RESTORES
-from tests.unit.cli.test_console import GROUP, everything
+from tests.unit.cli.test_console import GROUP, SERVED, everything
 from tests.unit.cli.test_console_restore import MAPS, Answers, with_bucket
 from tests.unit.cli.test_coverage import listed, named
 from tests.unit.cli.test_report import TENANTS
@@ -39,7 +39,7 @@ def _velero(at: datetime) -> dict[str, Any]:
     """Return namespaces with volumes, nightly Schedules and a week of their Backups."""
     spaces = [named(each) | {"metadata": {"name": each, "uid": f"uid-of-{each}"}} for each in _TEAMS]
     for each in spaces:
-        each["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "labels": {}}
+        each["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "labels": {**SERVED}}
     schedules, backups = [], []
     for number, team in enumerate(_TEAMS[:-1]):  # nobody backs up the last one
         cron = "0 2 * * *" if number % 3 else f"{number * 5} {number % 4} * * *"

@@ -24,9 +24,9 @@ from foresail.cli.main import main
 from foresail.cli.report.snapshot import Wanted
 from foresail.kube.connect import Anonymous, ConnectError
 from testbed.pki import make_authority
-from tests.unit.cli.test_console import FORGERIES, PAGES, POSTS, Answer, everything
+from tests.unit.cli.test_console import FORGERIES, PAGES, POSTS, SERVED, Answer, everything
 from tests.unit.cli.test_console_live import RESTORE, a_restore, seen
-from tests.unit.cli.test_coverage import listed, named
+from tests.unit.cli.test_coverage import listed
 from tests.unit.cli.test_report import REVIEWS, TENANTS
 from tests.unit.served import served
 
@@ -187,7 +187,8 @@ def tenant(word: str = "shop") -> dict[str, Any]:
         return {"status": {"allowed": sent["spec"]["resourceAttributes"]["namespace"] == "shop"}}
 
     core = "/api/v1/namespaces/shop"
-    own = {core: named("shop"), f"{core}/persistentvolumeclaims": listed(), f"{core}/pods": listed()}
+    served_namespace = {"metadata": {"name": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": SERVED}}
+    own = {core: served_namespace, f"{core}/persistentvolumeclaims": listed(), f"{core}/pods": listed()}
     return {**everything(word), **own, RESTORE: a_restore(3), REVIEWS: review}
 
 
