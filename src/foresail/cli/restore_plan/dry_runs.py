@@ -92,7 +92,7 @@ class DryRuns:
     ) -> dict[ItemKey, Observed]:
         """Return what exists of each item, and the answers to the dry runs; `scratch` replaces new namespaces."""
         steps = [step for step in preparation.steps if step.body and step.target.namespace not in world.terminating]
-        live = await self._live([step for step in steps if _is_there(step, world)])
+        live = await self.live([step for step in steps if _is_there(step, world)])
         planned = {step.target for step in steps}
         answers = await asyncio.gather(
             *(self._observed(step, live.get(step.target), planned, scratch) for step in steps)
@@ -140,7 +140,8 @@ class DryRuns:
                 made = await send()
             return _answer(made)
 
-    async def _live(self, steps: Iterable[Step]) -> dict[ItemKey, Document]:
+    async def live(self, steps: Iterable[Step]) -> dict[ItemKey, Document]:
+        """Return the existing objects of the steps, as far as the caller may read them."""
         groups: dict[tuple[Kind, str], list[Step]] = defaultdict(list)
         for step in steps:
             kind = self._kind(step)

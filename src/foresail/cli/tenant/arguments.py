@@ -35,6 +35,7 @@ _EXAMPLES = {
             "foresail backup contents before-upgrade --names",
             "foresail backup contents before-upgrade --diff",
         ),
+        "diff": ("foresail backup diff before-upgrade", "foresail backup diff before-upgrade -o json"),
         "explain": ("foresail backup explain before-upgrade", "foresail backup explain -o json"),
         "delete": ("foresail backup delete before-upgrade --wait", "foresail backup delete -l app=db --confirm"),
         "wait": ("foresail backup wait before-upgrade --timeout 30m",),
@@ -99,6 +100,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
         _add_reports(words, word)
         if word == "backup":
             _add_contents(words, word)
+            _add_diff(words, word)
         _add_delete(words, word)
         _add_wait(words, word)
         _add_logs(words, word)
@@ -188,6 +190,15 @@ def _add_contents(words: Any, word: str) -> None:  # noqa: ANN401
     shown.add_argument(
         "--diff", action="store_true", help="list what was deleted or created since, as far as you may list it"
     )
+    add_output(one, "table", "json", "yaml")
+    _add_timeout(one)
+    _add_bucket(one)
+
+
+def _add_diff(words: Any, word: str) -> None:  # noqa: ANN401
+    meaning = "show what is gone, new or changed since a backup, with the names of fields and without values"
+    one = _word(words, word, "diff", meaning)
+    one.add_argument("name", metavar="NAME", help="name of the backup")
     add_output(one, "table", "json", "yaml")
     _add_timeout(one)
     _add_bucket(one)

@@ -21,6 +21,7 @@ _CLUSTERS_OWN = (
     "ownerReferences",
 )
 RESTORE_LABELS = (BACKUP_NAME_LABEL, RESTORE_NAME_LABEL)
+_WITH_VALUES = ("data", "stringData", "metadata.annotations")  # kubectl apply copies a Secret into an annotation
 _LONGEST = 60
 _MOST_FIELDS = 20
 
@@ -84,7 +85,7 @@ def changes(prepared: Document, live: Document) -> tuple[Change, ...]:
         if len(found) == _MOST_FIELDS:
             found.append(Change("…", None, None))
             break
-        hidden = is_secret and path.startswith(("data", "stringData"))
+        hidden = is_secret and path.startswith(_WITH_VALUES)
         found.append(Change(path, _text(ours, is_hidden=hidden), _text(theirs, is_hidden=hidden)))
     return tuple(found)
 
