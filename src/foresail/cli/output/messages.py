@@ -27,12 +27,12 @@ def confirm_deletion(names: Iterable[str]) -> None:
         raise CommandError(f"nothing was deleted: {those}")
 
 
-def confirmed(question: str) -> bool:
-    """Ask, and return whether the answer is yes."""
-    return _answer(question).strip().lower() in ("y", "yes")
+def confirmed(question: str, otherwise: str = "nothing was deleted") -> bool:
+    """Ask, and return whether the answer is yes; Ctrl-C ends the command and says what was not done."""
+    return _answer(question, otherwise).strip().lower() in ("y", "yes")
 
 
-def _answer(question: str) -> str:
+def _answer(question: str, otherwise: str) -> str:
     """Ask, and return the line that was typed; Ctrl-C ends the command at once."""
     # In asyncio, Ctrl-C only cancels a task at its next await: it would be lost until the line is read.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -41,7 +41,7 @@ def _answer(question: str) -> str:
         return sys.stdin.readline()
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        raise InterruptedPromptError("nothing was deleted") from None
+        raise InterruptedPromptError(otherwise) from None
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -61,6 +61,7 @@ _EXAMPLES = {
             "foresail restore create --from-backup before-upgrade --wait",
             "foresail restore create undo --from-backup db --include-resources configmaps",
             "foresail restore create --from-backup db --existing-resource-policy update",
+            "foresail restore create --from-backup db --only configmap/settings",
         ),
         "plan": (
             "foresail restore plan --from-backup before-upgrade",
@@ -140,6 +141,22 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
     _add_timeout(one)
     _add_fail_on(one, word)
     (add_backup_spec if word == "backup" else add_restore_spec)(one)
+    if word == "restore":
+        _add_only(one)
+
+
+def _add_only(one: argparse.ArgumentParser) -> None:
+    """Add --only, which restores objects by name: what Velero cannot do."""
+    only = one.add_argument_group("objects by name")
+    only.add_argument(
+        "--only",
+        action="append",
+        metavar="KIND/NAME,...",
+        help="restore exactly these objects: by Velero if they are all of their kinds in the backup; otherwise as "
+        "yourself from the backup's contents, after showing the plan and asking",
+    )
+    only.add_argument("--confirm", action="store_true", help="with --only: do not ask for confirmation")
+    _add_bucket(one)
 
 
 def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401

@@ -54,6 +54,11 @@ def is_same(prepared: Document, live: Document) -> bool:
     return _unlabelled(prepared) == _unlabelled(stripped(live))
 
 
+def plain_patch(prepared: Document, live: Document) -> Document:
+    """Return the merge patch with which somebody else than Velero changes the object to the item."""
+    return mapping(merge_patch(plain(stripped(live)), plain(prepared)))
+
+
 def update_patch(prepared: Document, live: Document) -> Document:
     """Return the merge patch with which Velero updates the object to the item."""
     patch = merge_patch(_unlabelled(stripped(live)), prepared)
@@ -81,7 +86,7 @@ def changes(prepared: Document, live: Document) -> tuple[Change, ...]:
     """Return the fields that differ, for people: without owners of fields, and never a value of a Secret."""
     is_secret = prepared.get("kind") == "Secret"
     found: list[Change] = []
-    for path, ours, theirs in differences(_shown(prepared), _shown(stripped(live))):
+    for path, ours, theirs in differences(plain(prepared), plain(stripped(live))):
         if len(found) == _MOST_FIELDS:
             found.append(Change("…", None, None))
             break
@@ -97,7 +102,8 @@ def _text(value: Any, *, is_hidden: bool) -> str | None:  # noqa: ANN401
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _shown(body: Document) -> Document:
+def plain(body: Document) -> Document:
+    """Return an object without the labels of a restore and without who owns which field."""
     document = _unlabelled(body)
     metadata(document).pop("managedFields", None)
     return document
