@@ -412,7 +412,10 @@ def breaches_of_contents(
         found += [breach for each in taken for breach in _not_creatable(each, taken, spec, may)]
     if rules.get("volumes", "BackedUp") == "BackedUp" and _brings_claims(taken):
         as_they_were = [each.name for each in volumes if _comes_as_it_was(each, spec)]
-        may_anyway = rules.get("authorization", "Requester") == "Requester" and may("create", "persistentvolumes")
+        is_update = spec.get("existingResourcePolicy") == "update"
+        needs = ("create", "update", "patch") if is_update else ("create",)
+        is_asked = rules.get("authorization", "Requester") == "Requester"
+        may_anyway = is_asked and all(may(verb, "persistentvolumes") for verb in needs)
         found += [] if may_anyway else [f"volume {name} comes back as it was" for name in as_they_were]
     return found
 
@@ -425,7 +428,9 @@ def _not_creatable(kind: Held, taken: list[Held], spec: Spec, may: Rights) -> It
             yield f"{kind.name} has no namespace and comes back"
         return
     verbs = [("create", kind.name)]
-    verbs += [("update", kind.name)] if spec.get("existingResourcePolicy") == "update" else []
+    is_update = spec.get("existingResourcePolicy") == "update"
+    verbs += [("update", kind.name)] if is_update or kind.name == "serviceaccounts" else []
+    verbs += [("patch", kind.name)] if is_update else []
     verbs += _RBAC_VERBS.get(kind.name, ())
     yield from (f"{kind.name} comes back without the right to {verb} {of}" for verb, of in verbs if not may(verb, of))
 
@@ -435,9 +440,9 @@ def _brings_claims(taken: list[Held]) -> bool:
 
 
 def _comes_as_it_was(volume: HeldVolume, spec: Spec) -> bool:
-    """Whether Velero would create the volume as the backup has it, the node's folder or the disk of another in it."""
+    """Whether Velero would create the volume as the backup has it, or change the existing one to that."""
     if volume.method in _NEW_VOLUME:
         return False
     if volume.method == "NativeSnapshot":
-        return spec.get("restorePVs") is False
+        return spec.get("restorePVs") is False or spec.get("existingResourcePolicy") == "update"
     return volume.reclaim != "Delete"

@@ -118,10 +118,6 @@ def test_a_bad_change_is_undone_and_each_restore_says_what_it_did(served: Cluste
     assert sue.done("restore", "get", "gentle").out.endswith("1 left as they are\n")
     assert sue.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "USD"
 
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": "sorry"}}
-    spec = {"namespaceSelector": selector, "restore": {"allowed": {"existingResourcePolicies": ["update"]}}}
-    policy = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": {"name": "sorry"}}
-    served.apply({**policy, "spec": spec})
     said = sue.done("restore", "create", "firm", *wait, "--existing-resource-policy", "update")
     assert re.search(r"^  changed back +[1-9]\d*  .*ConfigMap settings", said.err, re.MULTILINE)
     assert sue.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"

@@ -156,7 +156,7 @@ def take_the_volume_of_another(world: World) -> list[str]:
 
 @attack
 def overwrite_what_is_there(world: World) -> list[str]:
-    """Restore with existingResourcePolicy update, which the default policy does not allow."""
+    """Restore with existingResourcePolicy update, which the chart does not allow in this cluster."""
     world.ask(NAR, "update", {"restoreSpec": {"backupName": OLD, "existingResourcePolicy": "update"}})
     world.decided(NAR, "update")
     made = world.made_for("restores", HOSTILE, "update")

@@ -1,14 +1,16 @@
 """Restores authorised as the requester: what comes back, what is left out and named, and how much it costs."""
 
 import random
+from importlib.resources import files
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.api import velero
 from foresail.api.marks import REQUESTER
 from foresail.api.pods import POD
-from foresail.api.policy import SELF_SERVICE_POLICY
+from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicySpec
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.access.contents import ContentKind, Contents, VolumeRow
@@ -460,7 +462,7 @@ def test_a_thousand_restores_with_random_kinds_and_random_rights_bring_back_what
         rights = {
             (f"tenant-{number}", verb, each)
             for number in range(SHARE)
-            for verb in ("create", "update")
+            for verb in ("create", "update", "patch")
             for each in RESOURCES.values()
             if dice.random() < 0.7
         }
@@ -501,7 +503,7 @@ async def one_restore(
     held = {RESOURCES[each] for each in kinds}
 
     def may(resource: str) -> bool:
-        needs = ["create", "update"] if updates or resource == "serviceaccounts" else ["create"]
+        needs = ["create", *(["update"] if updates or resource == "serviceaccounts" else []), *["patch"] * updates]
         return all((user, verb, resource) in rights for verb in needs)
 
     expected = {each for each in held if may(each)}
@@ -518,6 +520,60 @@ async def one_restore(
     restored = set(made["spec"]["includedResources"])
     assert restored - along == expected
     assert not restored & along or "persistentvolumeclaims" in expected
+
+
+def default_policy() -> SelfServicePolicySpec:
+    """Return the policy that `foresail install` creates."""
+    text = files("foresail.manifests").joinpath("foresail.yaml").read_text()
+    documents = [msgspec.yaml.decode(part) for part in text.split("\n---\n")]
+    objects = [each["object"] for each in documents if each and "object" in each]
+    (spec,) = (each["spec"] for each in objects if each["kind"] == SELF_SERVICE_POLICY.name)
+    return msgspec.convert(spec, SelfServicePolicySpec)
+
+
+@pytest.mark.parametrize("lacking", ["", "create", "update", "patch"])
+def test_with_the_default_policy_a_restore_changes_what_its_requester_may_change(lacking: str) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        policy(tenancy, restore=msgspec.to_builtins(default_policy().restore))
+        tenancy.reviews.held = Contents(kinds=(CONFIG_MAPS, DEPLOYMENTS))
+        tenancy.reviews.may = lambda user, verb, resource, namespace: (
+            (user, namespace) == ("tenant", "red") and (verb != lacking or resource != "deployments.apps")
+        )
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name, existingResourcePolicy="update")
+        await tenancy.settle(2)
+        made = velero_restore(tenancy)["spec"]
+        assert made["existingResourcePolicy"] == "update"
+        assert made["includedResources"] == ["configmaps", *([] if lacking else ["deployments.apps"])]
+
+    tell(story)
+
+
+NATIVE = msgspec.structs.replace(WITH_VOLUME, volumes=(VolumeRow("pv-1", "data", has_snapshot=True),))
+
+
+@pytest.mark.parametrize("lacking", ["", "update", "patch"])
+def test_a_restore_that_would_change_a_volume_needs_the_right_to_change_volumes(lacking: str) -> None:
+    """Velero patches a PersistentVolume that exists, for one with a snapshot of its provider."""
+
+    async def story(tenancy: Tenancy) -> None:
+        policy(tenancy, restore={"allowed": {"existingResourcePolicies": ["update"]}})
+        tenancy.reviews.held = NATIVE
+        tenancy.reviews.may = lambda _user, verb, resource, _: verb != lacking or resource != "persistentvolumes"
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name, existingResourcePolicy="update")
+        await tenancy.settle(30)
+        if not lacking:
+            assert "persistentvolumes" in velero_restore(tenancy)["spec"]["includedResources"]
+            return
+        reason, message = refused(tenancy)
+        assert reason == "AccessDenied"
+        assert "pv-1 of claim data" in message
+        tenancy.edit(NAR, NON_ADMIN_RESTORE, restoreSpec={"existingResourcePolicy": None})
+        await tenancy.settle(30)
+        assert "persistentvolumes" in velero_restore(tenancy)["spec"]["includedResources"], "nothing is changed"
+
+    tell(story)
 
 
 @pytest.mark.parametrize("authorization", ["Requester", "Policy"])

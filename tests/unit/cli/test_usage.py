@@ -229,6 +229,7 @@ def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
         "logs",
         "schedule",  # of backup: a group of its own
         "contents",
+        "diff",
         "usage",
         "simulate",
         "calendar",

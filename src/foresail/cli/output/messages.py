@@ -28,11 +28,12 @@ def confirm_deletion(names: Iterable[str]) -> None:
 
 
 def confirmed(question: str, otherwise: str = "nothing was deleted") -> bool:
-    """Ask, and return whether the answer is yes; Ctrl-C ends the command at once with what did not happen."""
+    """Ask, and return whether the answer is yes; Ctrl-C ends the command and says what was not done."""
     return _answer(question, otherwise).strip().lower() in ("y", "yes")
 
 
 def _answer(question: str, otherwise: str) -> str:
+    """Ask, and return the line that was typed; Ctrl-C ends the command at once."""
     # In asyncio, Ctrl-C only cancels a task at its next await: it would be lost until the line is read.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

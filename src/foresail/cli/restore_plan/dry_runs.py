@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from foresail.kube.failures import Cause, Failure
 from foresail.kube.pages import read_pages
 from foresail.kube.reflector import Page
 from foresail.plan import Key, Kind
-from foresail.proof.restore_plan.decide import Observed, World, question, question_again
+from foresail.proof.restore_plan.decide import Observed, Question, World, question, question_again, written_as
 from foresail.proof.restore_plan.items import Document, ItemKey, Served, ServedKind, at, metadata
 from foresail.proof.restore_plan.prepare import Preparation, Step
 from foresail.proof.restore_plan.refusals import Answer
@@ -59,6 +60,15 @@ def served_kinds(discovery: Discovery) -> Served:
     return Served(kinds)
 
 
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What does one step of a restore without Velero."""
+
+    target: ItemKey
+    kind: Kind
+    asked: Question
+
+
 class DryRuns:
     """Asks the API server about the steps of a plan; stores nothing, and reads only what the caller may read."""
 
@@ -92,7 +102,7 @@ class DryRuns:
     ) -> dict[ItemKey, Observed]:
         """Return what exists of each item, and the answers to the dry runs; `scratch` replaces new namespaces."""
         steps = [step for step in preparation.steps if step.body and step.target.namespace not in world.terminating]
-        live = await self._live([step for step in steps if _is_there(step, world)])
+        live = await self.live([step for step in steps if _is_there(step, world)])
         planned = {step.target for step in steps}
         answers = await asyncio.gather(
             *(self._observed(step, live.get(step.target), planned, scratch) for step in steps)
@@ -105,6 +115,17 @@ class DryRuns:
         for name, answer in zip(spaces, created, strict=True):
             found[ItemKey("namespaces", "", name)] = Observed(None, answer)
         return found
+
+    def writes(self, preparation: Preparation, observed: Mapping[ItemKey, Observed]) -> tuple[Write, ...]:
+        """Return what to send to do the steps without Velero, in order."""
+        found = []
+        for step in preparation.steps:
+            kind = self._kind(step)
+            known = observed.get(step.target, Observed())
+            asked = None if kind is None else written_as(step, known.live, self._policy)
+            if kind is not None and asked is not None:
+                found.append(Write(step.target, kind, asked))
+        return tuple(found)
 
     async def _observed(
         self, step: Step, live: Document | None, planned: Collection[ItemKey], scratch: Mapping[str, str]
@@ -140,7 +161,8 @@ class DryRuns:
                 made = await send()
             return _answer(made)
 
-    async def _live(self, steps: Iterable[Step]) -> dict[ItemKey, Document]:
+    async def live(self, steps: Iterable[Step]) -> dict[ItemKey, Document]:
+        """Return the existing objects of the steps, as far as the caller may read them."""
         groups: dict[tuple[Kind, str], list[Step]] = defaultdict(list)
         for step in steps:
             kind = self._kind(step)

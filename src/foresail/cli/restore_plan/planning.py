@@ -14,7 +14,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import PROBLEM, CommandError, TooLargeError
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
-from foresail.cli.restore_plan.dry_runs import DryRuns, served_kinds
+from foresail.cli.restore_plan.dry_runs import DryRuns, Write, served_kinds
 from foresail.cli.restore_plan.report import as_data, as_text
 from foresail.cli.restore_plan.scratch import scratch_namespaces
 from foresail.cli.threads import in_thread
@@ -46,6 +46,7 @@ class Inputs:
     modifiers: Modifiers
     warnings: tuple[str, ...] = ()
     most_values: int | None = None  # in the JSON of the archive: decoded, they need far more memory
+    only: frozenset[ItemKey] | None = None  # the items that count; all if None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class RestorePlan:
     left_out: Sequence[tuple[ItemKey, str]] = ()
     warnings: tuple[str, ...] = ()
     """What the plan does not take into account."""
+    writes: tuple[Write, ...] = ()
+    """What does the same without Velero; only where some items count alone."""
 
 
 def restore_spec_of(fields: Mapping[str, Any]) -> RestoreSpec:
@@ -105,7 +108,8 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
         observed = await asking.observed(preparation, world, scratch.names)
     verdicts = await in_thread(lambda: decide(preparation, observed, world, policy))
     warnings = (*inputs.warnings, *warnings_of(backup, world), *scratch.warnings)
-    return RestorePlan(inputs.backup, verdicts, preparation.left_out, warnings)
+    writes = () if inputs.only is None else asking.writes(preparation, observed)
+    return RestorePlan(inputs.backup, verdicts, preparation.left_out, warnings, writes)
 
 
 def warnings_of(backup: Backup, world: World) -> list[str]:
@@ -129,6 +133,8 @@ def backup_of(inputs: Inputs) -> Backup:
         raise TooLargeError(f"Backup {inputs.backup}: {error}") from error
     except ArchiveError as error:
         raise CommandError(f"Backup {inputs.backup}: {error}", "choose another backup") from error
+    if inputs.only is not None:
+        items = [item for item in items if item.key in inputs.only]
     volumes = read_volumes(inputs.volumes) if inputs.volumes is not None else None
     if volumes is None:
         return Backup(inputs.backup, items, has_volumes=False)

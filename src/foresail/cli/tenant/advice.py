@@ -216,7 +216,7 @@ ADVICE = {
         f"{_ASK_FOR_ACCESS}, and create another {{word}}",
     ),
     Reason.ACCESS_DENIED: Advice(
-        "the requester may not create any kind in the backup",
+        "the requester may not create any kind in the backup, or not change what the restore would change",
         f"{_ASK_FOR_ACCESS}, then run {_RETRY}",
     ),
     Reason.VOLUME_NOT_BACKED_UP: Advice(

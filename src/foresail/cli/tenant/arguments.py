@@ -35,6 +35,7 @@ _EXAMPLES = {
             "foresail backup contents before-upgrade --names",
             "foresail backup contents before-upgrade --diff",
         ),
+        "diff": ("foresail backup diff before-upgrade", "foresail backup diff before-upgrade -o json"),
         "explain": ("foresail backup explain before-upgrade", "foresail backup explain -o json"),
         "delete": ("foresail backup delete before-upgrade --wait", "foresail backup delete -l app=db --confirm"),
         "wait": ("foresail backup wait before-upgrade --timeout 30m",),
@@ -60,6 +61,7 @@ _EXAMPLES = {
             "foresail restore create --from-backup before-upgrade --wait",
             "foresail restore create undo --from-backup db --include-resources configmaps",
             "foresail restore create --from-backup db --existing-resource-policy update",
+            "foresail restore create --from-backup db --only configmap/settings",
         ),
         "plan": (
             "foresail restore plan --from-backup before-upgrade",
@@ -99,6 +101,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
         _add_reports(words, word)
         if word == "backup":
             _add_contents(words, word)
+            _add_diff(words, word)
         _add_delete(words, word)
         _add_wait(words, word)
         _add_logs(words, word)
@@ -138,6 +141,22 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
     _add_timeout(one)
     _add_fail_on(one, word)
     (add_backup_spec if word == "backup" else add_restore_spec)(one)
+    if word == "restore":
+        _add_only(one)
+
+
+def _add_only(one: argparse.ArgumentParser) -> None:
+    """Add --only, which restores objects by name: what Velero cannot do."""
+    only = one.add_argument_group("objects by name")
+    only.add_argument(
+        "--only",
+        action="append",
+        metavar="KIND/NAME,...",
+        help="restore exactly these objects: by Velero if they are all of their kinds in the backup; otherwise as "
+        "yourself from the backup's contents, after showing the plan and asking",
+    )
+    only.add_argument("--confirm", action="store_true", help="with --only: do not ask for confirmation")
+    _add_bucket(one)
 
 
 def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401
@@ -188,6 +207,15 @@ def _add_contents(words: Any, word: str) -> None:  # noqa: ANN401
     shown.add_argument(
         "--diff", action="store_true", help="list what was deleted or created since, as far as you may list it"
     )
+    add_output(one, "table", "json", "yaml")
+    _add_timeout(one)
+    _add_bucket(one)
+
+
+def _add_diff(words: Any, word: str) -> None:  # noqa: ANN401
+    meaning = "show what is gone, new or changed since a backup, with the names of fields and without values"
+    one = _word(words, word, "diff", meaning)
+    one.add_argument("name", metavar="NAME", help="name of the backup")
     add_output(one, "table", "json", "yaml")
     _add_timeout(one)
     _add_bucket(one)

@@ -2,10 +2,12 @@
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from foresail.api.authorization import Discovery
 from foresail.api.velero_files import MOST_BYTES
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
@@ -13,11 +15,12 @@ from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
 from foresail.cli.tenant.files import Access, File, access_of, check_has_files, read_file
-from foresail.cli.tenant.held import Change, HeldKind, changes, held_kinds, is_compared
+from foresail.cli.tenant.held import Change, HeldKind, LiveObject, changes, held_kinds, is_compared
 from foresail.cli.tenant.live import list_objects, listable
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.threads import in_thread
 from foresail.plan import Key
+from foresail.selfservice.access.discovery import ApiResource
 from foresail.selfservice.families import BACKUPS, Family
 
 _NAMED = 3
@@ -70,12 +73,31 @@ async def read_contents(cluster: Cluster, about: Key, access: Access, most: int 
 
 async def compare(cluster: Cluster, namespace: str, held: Sequence[HeldKind], spec: Mapping[str, Any]) -> Difference:
     """Compare a backup with the live namespace, by the caller's own rights."""
+    discovery = await kinds_served(cluster)
+    live, not_compared = await live_objects(cluster, namespace, discovery, held, spec)
+    return Difference(tuple(changes(held, live, spec)), not_compared)
+
+
+async def kinds_served(cluster: Cluster) -> Discovery:
+    """Return which kinds the API server serves."""
     discovery = await cluster.discovered()
     if discovery is None:
-        raise CommandError("the API server does not answer which kinds it serves", "try again, or leave out --diff")
+        raise CommandError("the API server does not answer which kinds it serves", "try again")
+    return discovery
+
+
+async def live_objects(
+    cluster: Cluster,
+    namespace: str,
+    discovery: Discovery,
+    held: Sequence[HeldKind],
+    spec: Mapping[str, Any],
+    since: datetime | None = None,
+) -> tuple[dict[ApiResource, tuple[LiveObject, ...]], dict[str, str]]:
+    """Return what the namespace has of the kinds of such a backup, and the kinds that are not compared, with causes."""
     served = listable(discovery)
     wanted = [(resource, kind) for resource, kind in served.items() if is_compared(resource, held, spec)]
-    live, refused = await list_objects(cluster, namespace, wanted)
+    live, refused = await list_objects(cluster, namespace, wanted, since)
     known = {(api_resource.group, api_resource.kind) for api_resource in served}
     unserved = [
         held_kind.title
@@ -83,7 +105,7 @@ async def compare(cluster: Cluster, namespace: str, held: Sequence[HeldKind], sp
         if held_kind.is_namespaced and (held_kind.group, held_kind.kind) not in known
     ]
     missing = dict.fromkeys(unserved, "the cluster does not serve it")
-    return Difference(tuple(changes(held, live, spec)), {**refused, **missing})
+    return live, {**refused, **missing}
 
 
 def counts_table(held: Iterable[HeldKind]) -> str:

@@ -30,6 +30,10 @@ from foresail.selfservice.families import Family
 def create(args: argparse.Namespace) -> int:
     """Create a request, or print the manifest, which needs no cluster."""
     family = family_of(args)
+    if getattr(args, "only", None):
+        from foresail.cli.tenant.only import check_options  # noqa: PLC0415 - only for --only
+
+        check_options(args)
     settle_name(family, args, now())
     until = deadline(args.timeout)
     if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
@@ -53,6 +57,13 @@ async def _create(cluster: Cluster, family: Family, args: argparse.Namespace, un
     body = request_object(family, args)
     await check_kinds(cluster, family, body)
     await check_backup(cluster, family, body, args.namespace)
+    if getattr(args, "only", None):
+        from foresail.cli.tenant.only import restore_only  # noqa: PLC0415
+
+        kinds = await restore_only(cluster, args)
+        if not kinds:
+            return 0
+        body["spec"]["restoreSpec"]["includedResources"] = list(kinds)
     key = Key(args.namespace, args.name)
     made = await cluster.create(family.kind, key, await stamped(cluster, body), dry_run=bool(args.dry_run))
     if args.dry_run:

@@ -20,7 +20,7 @@ from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.bucket import DownloadError, download, trusting
 from foresail.bucket import TooLargeError as TooLargeDownloadError
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import CommandError, TooLargeError
+from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint
 from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence
@@ -37,7 +37,8 @@ _FILES = NON_ADMIN_DOWNLOAD_REQUEST
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.8
 _SECONDS = 600.0
 _LONGEST_NAME = 200
-_NO_FILE = (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.CONTENTS_DENIED, Reason.VELERO_SILENT)
+_NOT_SERVED = (Reason.TARGET_NOT_SERVED, Reason.CONTENTS_DENIED)
+_NO_FILE = (Reason.ERROR, *_NOT_SERVED, Reason.VELERO_SILENT)
 
 WHAT_TO_DO = {
     "certificate": "pass its CA certificate in PEM with --cacert FILE",
@@ -48,6 +49,10 @@ WHAT_TO_DO = {
     "larger": "download it with curl from the URL of a NonAdminDownloadRequest",
 }
 """What to do about a file that cannot be read, by a word of the cause."""
+
+
+class NotServedError(NotAllowedError):
+    """The policy, or the API server, does not let the caller have the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,8 @@ def verdict(stands: Condition | None, family: Family, about: Key) -> CommandErro
     """Return why there will be no file; None if there is still hope."""
     if stands is None or stands.reason not in _NO_FILE:
         return None
-    return CommandError(
+    kind = NotServedError if stands.reason in _NOT_SERVED else CommandError
+    return kind(
         f"{family.kind.name} {about}: {stands.message}",
         f"see foresail {family.word} explain {about.name} -n {about.namespace}"
         if stands.reason == Reason.ERROR

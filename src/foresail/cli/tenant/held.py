@@ -40,14 +40,18 @@ class LiveObject(msgspec.Struct, frozen=True):
 
     name: str
     labels: Mapping[str, str] = {}
+    is_recreated: bool = False  # created since a given moment; only if it was asked for
+    is_written: bool = False  # written since then
+    fields: tuple[str, ...] = ()  # the fields of those who wrote it
 
 
 class Change(msgspec.Struct, frozen=True, order=True):
-    """An object that is only in the backup, or only in the namespace."""
+    """An object that is only in the backup, only in the namespace, or in both and not the same."""
 
     change: str
     kind: str
     name: str
+    fields: tuple[str, ...] = ()  # those that differ, by name
 
 
 GONE, NEW = "gone", "new"

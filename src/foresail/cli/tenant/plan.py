@@ -17,7 +17,7 @@ from foresail.cli.restore_plan.planning import (
     restore_spec_of,
     together,
 )
-from foresail.cli.tenant.files import Access, File, access_of, check_has_files, read_file
+from foresail.cli.tenant.files import Access, File, NotServedError, access_of, check_has_files, read_file
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.spec import restore_spec
 from foresail.cli.tenant.tenant_request import TenantRequest
@@ -46,7 +46,11 @@ async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> i
         asked = restore_of(await read_request(cluster, RESTORES, Key(args.namespace, args.name)))
     else:
         asked = restore_spec(args)
-    inputs = await read_inputs(cluster, args.namespace, asked, access, MOST_BYTES)
+    try:
+        inputs = await read_inputs(cluster, args.namespace, asked, access, MOST_BYTES)
+    except NotServedError as error:
+        other = f"foresail backup diff {asked['backupName']} -n {args.namespace} needs no such permission"
+        raise NotServedError(error.problem, f"{other}. {error.hint}") from error
     return report(args, await make_plan(cluster, cluster.client, inputs))
 
 

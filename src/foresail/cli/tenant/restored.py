@@ -76,10 +76,16 @@ async def new_objects(cluster: Cluster, request: TenantRequest) -> RestoredGroup
 
 def new_among(changes: Iterable[Change], held: Iterable[HeldKind]) -> RestoredGroup:
     """Return the new objects, without requests like this one and without what Kubernetes makes for others."""
-    new = [change for change in changes if change.change == NEW and change.kind.partition(".")[2] not in _NOT_COUNTED]
+    new = own_changes([change for change in changes if change.change == NEW], held)
+    own = [f"{change.kind.partition('.')[0]} {change.name}" for change in new]
+    return RestoredGroup(len(own), tuple(own[:MOST_NAMES]))
+
+
+def own_changes(changes: Iterable[Change], held: Iterable[HeldKind]) -> list[Change]:
+    """Return the changes of what people make: without requests like this one, and what Kubernetes makes for others."""
+    counted = [change for change in changes if change.kind.partition(".")[2] not in _NOT_COUNTED]
+    entries = [Entry(change.kind.partition(".")[0], change.name, change.change) for change in counted]
     names = {kind.kind: set(kind.names) for kind in held}
-    entries = [Entry(change.kind.partition(".")[0], change.name, NEW) for change in new]
     for entry in entries:
         names.setdefault(entry.kind, set()).add(entry.name)
-    own = [str(entry) for entry in entries if not follows(entry, names)]
-    return RestoredGroup(len(own), tuple(own[:MOST_NAMES]))
+    return [change for change, entry in zip(counted, entries, strict=True) if not follows(entry, names)]

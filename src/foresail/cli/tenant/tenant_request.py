@@ -123,6 +123,11 @@ class TenantRequest:
         return found or Reference()
 
     @property
+    def started(self) -> datetime | None:
+        """When Velero began with it; None if that is not known."""
+        return instant(self.velero.start_timestamp or "")
+
+    @property
     def restored(self) -> RestoredItems | None:
         """What a restore did; None as long as the operator has not read it."""
         return self.request.status.restored_items

@@ -21,6 +21,7 @@ _CLUSTERS_OWN = (
     "ownerReferences",
 )
 RESTORE_LABELS = (BACKUP_NAME_LABEL, RESTORE_NAME_LABEL)
+_WITH_VALUES = ("data", "stringData", "metadata.annotations")  # kubectl apply copies a Secret into an annotation
 _LONGEST = 60
 _MOST_FIELDS = 20
 
@@ -53,6 +54,11 @@ def is_same(prepared: Document, live: Document) -> bool:
     return _unlabelled(prepared) == _unlabelled(stripped(live))
 
 
+def plain_patch(prepared: Document, live: Document) -> Document:
+    """Return the merge patch with which somebody else than Velero changes the object to the item."""
+    return mapping(merge_patch(plain(stripped(live)), plain(prepared)))
+
+
 def update_patch(prepared: Document, live: Document) -> Document:
     """Return the merge patch with which Velero updates the object to the item."""
     patch = merge_patch(_unlabelled(stripped(live)), prepared)
@@ -80,11 +86,11 @@ def changes(prepared: Document, live: Document) -> tuple[Change, ...]:
     """Return the fields that differ, for people: without owners of fields, and never a value of a Secret."""
     is_secret = prepared.get("kind") == "Secret"
     found: list[Change] = []
-    for path, ours, theirs in differences(_shown(prepared), _shown(stripped(live))):
+    for path, ours, theirs in differences(plain(prepared), plain(stripped(live))):
         if len(found) == _MOST_FIELDS:
             found.append(Change("…", None, None))
             break
-        hidden = is_secret and path.startswith(("data", "stringData"))
+        hidden = is_secret and path.startswith(_WITH_VALUES)
         found.append(Change(path, _text(ours, is_hidden=hidden), _text(theirs, is_hidden=hidden)))
     return tuple(found)
 
@@ -96,7 +102,8 @@ def _text(value: Any, *, is_hidden: bool) -> str | None:  # noqa: ANN401
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _shown(body: Document) -> Document:
+def plain(body: Document) -> Document:
+    """Return an object without the labels of a restore and without who owns which field."""
     document = _unlabelled(body)
     metadata(document).pop("managedFields", None)
     return document

@@ -5,8 +5,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from foresail.proof.restore_plan.compare import Change, account_patch, changes, is_same, update_patch
-from foresail.proof.restore_plan.items import Document, ItemKey, Served, at, mapping
+from foresail.proof.restore_plan.compare import (
+    Change,
+    account_patch,
+    changes,
+    is_same,
+    plain,
+    plain_patch,
+    update_patch,
+)
+from foresail.proof.restore_plan.items import Document, ItemKey, Served, at, mapping, metadata
 from foresail.proof.restore_plan.prepare import Preparation, Step
 from foresail.proof.restore_plan.quota import QuotaLedger
 from foresail.proof.restore_plan.refusals import (
@@ -114,6 +122,24 @@ def question(step: Step, live: Document | None, policy: str) -> Question | None:
         patch = account_patch(step.body, live)
         return Question(patch, is_patch=True) if patch else None
     return Question(update_patch(step.body, live), is_patch=True) if policy == "update" else None
+
+
+def written_as(step: Step, live: Document | None, policy: str) -> Question | None:
+    """Return what to send to do the step without Velero; None if nothing is to be done.
+
+    It has no mark of a restore, creates only the name that was asked for, and changes only the version that was seen.
+    """
+    asked = question(step, live, policy)
+    if asked is None:
+        return None
+    if live is None:
+        body = plain(asked.body)
+        return Question({**body, "metadata": {**metadata(body), "name": step.target.name}})
+    patch = asked.body if step.target.resource == ACCOUNTS else plain_patch(step.body, live)
+    if not patch:
+        return None
+    version = {"resourceVersion": metadata(live).get("resourceVersion")}
+    return Question({**patch, "metadata": {**mapping(patch.get("metadata")), **version}}, is_patch=True)
 
 
 def question_again(step: Step, asked: Question, answer: Answer, planned: Collection[ItemKey]) -> Question | None:

@@ -172,8 +172,7 @@ class AccessReader:
         may = await self._reviewed((*asked, *extra.values()), options)
         allowed, denied = access.allowed_resources(asked, may, along)
         risky = access.volumes_at_risk(contents, allowed, options)
-        volumes = Question("create", "", access.VOLUMES, "")
-        if risky and await self._may(volumes, options):
+        if risky and await self._may_all(access.volume_questions(options), options):
             risky = ()
         objects = _objects(contents, asked, allowed)
         copied = access.copied(contents, allowed)
@@ -184,10 +183,7 @@ class AccessReader:
 
         async def ask(resource: ApiResource) -> bool:
             async with limit:
-                for question in access.questions(resource, options):
-                    if not await self._may(question, options):
-                        return False
-            return True
+                return await self._may_all(access.questions(resource, options), options)
 
         answers = await asyncio.gather(*(ask(api_resource) for api_resource in resources))
         return {each.name: answer for each, answer in zip(resources, answers, strict=True)}
@@ -197,6 +193,13 @@ class AccessReader:
             return False  # the API server refuses a review without a user
         question = Question("get", "", "secrets", check.namespace)
         return await self._may(question, Options(check.namespace, check.user, check.groups))
+
+    async def _may_all(self, questions: Iterable[Question], options: Options) -> bool:
+        """Ask in order; the first denial ends it."""
+        for question in questions:
+            if not await self._may(question, options):
+                return False
+        return True
 
     async def _may(self, question: Question, options: Options) -> bool:
         attributes = {

@@ -33,6 +33,10 @@ if the requester may create these too, as far as the backup holds them.
 """
 
 
+CHANGE = ("update", "patch")
+"""The verbs that the requester needs for a kind whose objects Velero changes: it sends patches."""
+
+
 class Question(msgspec.Struct, frozen=True):
     """Whether the requester may do one thing."""
 
@@ -62,7 +66,7 @@ class Verdict(msgspec.Struct, frozen=True):
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
-    volumes: tuple[VolumeRow, ...] = ()  # would be re-created as they were, and the requester may not create volumes
+    volumes: tuple[VolumeRow, ...] = ()  # would be re-created or changed, and the requester may not do so
     copied: tuple[str, ...] = ()  # the claims into which Velero would write files; empty for a volume without one
     objects: int = 0  # of the allowed kinds
 
@@ -135,7 +139,9 @@ def questions(resource: ApiResource, options: Options) -> list[Question]:
     plural = resource.plural
     namespace = options.namespace
     verbs = ["create"]
-    if options.is_update or resource.name == _ACCOUNTS:  # Velero merges into ServiceAccounts that exist
+    if options.is_update:
+        verbs += CHANGE
+    elif resource.name == _ACCOUNTS:  # Velero merges into ServiceAccounts that exist
         verbs.append("update")
     found = [Question(verb, group, plural, namespace) for verb in verbs]
     if group == _RBAC and plural == "roles":
@@ -173,10 +179,20 @@ def allowed_resources(
 
 
 def volumes_at_risk(contents: Contents, names: Collection[str], options: Options) -> tuple[VolumeRow, ...]:
-    """Return the volumes that would be re-created as they were; pods bring their claims along."""
+    """Return the volumes that would be re-created or changed to what they were; pods bring their claims along."""
     if not options.checks_volumes or not {CLAIMS, PODS} & set(names):
         return ()
-    return tuple(volume for volume in contents.volumes if not volume.has_snapshot or not options.restores_volumes)
+    return tuple(volume for volume in contents.volumes if _is_as_it_was(volume, options) or options.is_update)
+
+
+def volume_questions(options: Options) -> list[Question]:
+    """Return the access reviews for volumes at risk: who is allowed all of them may have the volumes as they were."""
+    verbs = ("create", *(CHANGE if options.is_update else ()))
+    return [Question(verb, "", VOLUMES, "") for verb in verbs]
+
+
+def _is_as_it_was(volume: VolumeRow, options: Options) -> bool:
+    return not volume.has_snapshot or not options.restores_volumes
 
 
 def copied(contents: Contents, names: Collection[str]) -> tuple[str, ...]:
@@ -203,8 +219,11 @@ def _is_named(resource: ApiResource, names: Iterable[str]) -> bool:
 
 def authorized_spec(spec: dict[str, Any], verdict: Verdict, options: Options) -> Authorized | Refused:
     """Return the spec with the allowed kinds alone, or why the restore is not handed over."""
+    as_they_were = tuple(volume for volume in verdict.volumes if _is_as_it_was(volume, options))
+    if as_they_were:
+        return _not_backed_up(as_they_were)
     if verdict.volumes:
-        return _not_backed_up(verdict.volumes)
+        return _would_be_changed(verdict.volumes, options)
     if not options.is_by_requester:
         return Authorized(spec)
     left_out = (*verdict.denied, *verdict.unserved)
@@ -236,9 +255,20 @@ def _nothing_left(verdict: Verdict, options: Options) -> Refused:
     return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}{more}; change spec.restoreSpec.includedResources")
 
 
+def _would_be_changed(volumes: tuple[VolumeRow, ...], options: Options) -> Refused:
+    """Refuse to let Velero patch a PersistentVolume that exists: it does so with the claims, and has no filter."""
+    who = f"{options.user} may not change PersistentVolumes" if options.user else "a tenant may not change them"
+    text = f"With existingResourcePolicy update, Velero would change volume {_in_words(volumes)} too, and {who}"
+    more = "exclude persistentvolumeclaims and pods, or leave existingResourcePolicy out"
+    return Refused(Reason.ACCESS_DENIED, f"{text}; {more}")
+
+
+def _in_words(volumes: Collection[VolumeRow]) -> str:
+    return listed([f"{volume.name} of claim {volume.claim}" if volume.claim else volume.name for volume in volumes])
+
+
 def _not_backed_up(volumes: tuple[VolumeRow, ...]) -> Refused:
-    names = listed([f"{volume.name} of claim {volume.claim}" if volume.claim else volume.name for volume in volumes])
-    text = f"The backup has no data for volume {names}, so Velero would re-create it unchanged"
+    text = f"The backup has no data for volume {_in_words(volumes)}, so Velero would re-create it unchanged"
     more = "exclude persistentvolumeclaims and pods, or ask a cluster administrator to set restore.volumes: AsIs"
     return Refused(Reason.VOLUME_NOT_BACKED_UP, f"{text}; {more}")
 

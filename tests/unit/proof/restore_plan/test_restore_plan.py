@@ -749,6 +749,16 @@ class TestDecide:
         assert asked.is_patch
         assert asked.body["data"] == {"x": "1", "y": None}
 
+    def test_a_copy_of_a_secret_in_an_annotation_is_not_shown(self) -> None:
+        applied = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "c2VjcmV0"}}
+        source = item("secrets", "a", metadata=applied)
+        source.body["kind"] = "Secret"
+        live = item("secrets", "a").body
+        live["kind"] = "Secret"
+        [verdict] = judged(prepared(source), live)
+        assert "c2VjcmV0" not in str(verdict.changes)
+        assert "(not shown)" in str(verdict.changes)
+
     def test_the_values_of_secrets_are_not_shown(self) -> None:
         source = item("secrets", "a", data={"x": "c2VjcmV0"})
         source.body["kind"] = "Secret"

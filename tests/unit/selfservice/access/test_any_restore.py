@@ -158,7 +158,7 @@ volume = st.builds(
     st.sampled_from(["Retain", "Delete", "Recycle"]),
     st.sampled_from(["", "PodVolumeBackup", "CSISnapshot", "NativeSnapshot"]),
 )
-verb = st.sampled_from(["create", "create", "create", "update", "bind", "escalate"])
+verb = st.sampled_from(["create", "create", "create", "update", "patch", "bind", "escalate"])
 kind_name = st.sampled_from([*NAMES, "pvc", "po", "gadgets", "rolebindings", "deployments", "configmaps", "*"])
 restore = st.fixed_dictionaries(
     {},
@@ -188,7 +188,7 @@ situations = st.builds(
     st.one_of(
         st.sets(st.tuples(verb, st.sampled_from(NAMES)), max_size=20),
         st.just({("create", each) for each in NAMES}),
-        st.just({(each, name) for each in ("create", "update", "bind", "escalate") for name in NAMES}),
+        st.just({(each, name) for each in ("create", "update", "patch", "bind", "escalate") for name in NAMES}),
     ),
     restore,
     policies,
@@ -243,7 +243,7 @@ def test_a_restore_brings_back_only_what_the_requester_may_create() -> None:
         held = [Held(full(group, plural), is_namespaced) for group, plural, _, is_namespaced in situation.held]
         assert breaches_of_contents(spec, held, situation.volumes, situation.may, policy) == []
         assert breaches_of_restore(spec, NAMESPACE, VELERO_BACKUP, policy) == []
-        assert len(situation.asked) <= 1 + 4 * (len(situation.held) + 2)
+        assert len(situation.asked) <= 3 + 5 * (len(situation.held) + 2)
         handed_over.append(spec)
         if len(spec.get("includedResources") or KINDS) < len(situation.held):
             narrowed.append(situation)
@@ -267,7 +267,10 @@ def test_the_invariant_notices_what_must_not_come_back() -> None:
     assert breaches({}, may)
     assert breaches({"includedResources": ["*"]}, may)
     assert breaches({"includedResources": ["configmaps", "gadgets.example.com"]}, may)
-    assert breaches({**good, "existingResourcePolicy": "update"}, may)
+    over = {**good, "existingResourcePolicy": "update"}
+    assert breaches(over, may)
+    assert breaches(over, may, ("update", "configmaps")), "Velero patches"
+    assert breaches(over, may, ("update", "configmaps"), ("patch", "configmaps")) == []
     binding = "rolebindings.rbac.authorization.k8s.io"
     assert breaches({"includedResources": [binding]}, ("create", binding))
     assert breaches({"includedResources": ["gadgets.example.com"]}, authorization="Policy") == []
@@ -276,7 +279,7 @@ def test_the_invariant_notices_what_must_not_come_back() -> None:
 def test_the_invariant_notices_a_volume_that_comes_back_as_it_was() -> None:
     held = [Held("persistentvolumeclaims"), Held("persistentvolumes", is_namespaced=False)]
 
-    def breaches(volume: HeldVolume, rights: set[tuple[str, str]], **spec: bool) -> list[str]:
+    def breaches(volume: HeldVolume, rights: set[tuple[str, str]], **spec: object) -> list[str]:
         names = ["persistentvolumeclaims", "persistentvolumes"]
         made = {"includedResources": names, **spec}
         return breaches_of_contents(made, held, [volume], lambda verb, name: (verb, name) in rights, {})
@@ -288,3 +291,7 @@ def test_the_invariant_notices_a_volume_that_comes_back_as_it_was() -> None:
     assert breaches(HeldVolume("pv", "Retain", "CSISnapshot"), claims) == []
     assert breaches(HeldVolume("pv", "Retain", "NativeSnapshot"), claims) == []
     assert breaches(HeldVolume("pv", "Retain", "NativeSnapshot"), claims, restorePVs=False)
+    claims |= {("update", "persistentvolumeclaims"), ("patch", "persistentvolumeclaims")}
+    assert breaches(HeldVolume("pv", "Retain", "NativeSnapshot"), claims, existingResourcePolicy="update")
+    claims |= {(verb, "persistentvolumes") for verb in ("create", "update", "patch")}
+    assert breaches(HeldVolume("pv", "Retain", "NativeSnapshot"), claims, existingResourcePolicy="update") == []
