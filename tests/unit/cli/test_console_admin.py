@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from foresail.api.nonadmin import Approval
+from foresail.api.nonadmin import Approval, Location
 from foresail.api.policy import Quotas
 from foresail.cli.console.layout import Search, Site
 from foresail.cli.console.pages import quota_section
@@ -116,6 +116,21 @@ def test_a_request_is_shown_with_where_it_leads_and_without_credentials() -> Non
     assert {"prefix: none", "CA: none"} <= set(Outline(page_of(location())).texts)
     many = {"config": {f"key-{number}": "v" for number in range(90)}}
     assert "and 64 more: use the command line" in Outline(page_of(location(spec=many))).texts
+
+
+def test_a_location_without_a_request_is_shown_with_what_it_waits_for() -> None:
+    condition = {
+        "type": "SecretSynced",
+        "status": "False",
+        "reason": "SecretSyncFailed",
+        "message": "may not read keys",
+    }
+    spec = {"backupStorageLocationSpec": {"objectStorage": {"bucket": "b"}}}
+    body = named("mine", "shop", spec=spec, status={"phase": "BackingOff", "conditions": [condition]})
+    held = msgspec.json.decode(json.dumps(body), type=Location)
+    page = policies(SITE, [], [], Approvals([], [], may_decide=True, may_adopt=True, unrequested=[held]), NOW)
+    assert {"mine", "b", "SecretSyncFailed: may not read keys"} <= set(Outline(page).texts)
+    assert "Approve shop/mine" not in page
 
 
 def test_only_what_can_be_adopted_has_a_button() -> None:

@@ -40,7 +40,7 @@ from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
 from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError
-from foresail.cli.location.request import read_requests
+from foresail.cli.location.request import read_requests, read_unrequested
 from foresail.cli.output.times import short
 from foresail.cli.policy.choices import existing_resource_policies
 from foresail.cli.policy.get import Applied, read_applied
@@ -349,6 +349,7 @@ class Reader:
             may_decide=may_read and await may(self.cluster, "patch", NON_ADMIN_LOCATION_REQUEST, place),
             may_adopt=await may(self.cluster, "patch", velero.BACKUP, place),
             unread_key="" if may_verify else str(key),
+            unrequested=await read_unrequested(self.cluster, "", locations),
         )
 
     @property
