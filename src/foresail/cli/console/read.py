@@ -58,6 +58,7 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
 from foresail.cli.tenant.adoptable import Scope, read_adoptable
 from foresail.cli.tenant.contents import read_contents
 from foresail.cli.tenant.copies import restorable
+from foresail.cli.tenant.earlier import earlier_backups
 from foresail.cli.tenant.explain import with_refusal
 from foresail.cli.tenant.files import Access
 from foresail.cli.tenant.held import HeldKind
@@ -99,6 +100,7 @@ class OwnNamespace:
     may_pause: bool
     may_restore: bool = False
     usage: Usage | None = None  # None if the viewer may not count the requests
+    earlier: str = ""  # without backups: what to do about those of an earlier namespace of this name
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +218,17 @@ class Reader:
         schedules: tuple[TenantSchedule, ...] = ()
         if await may(self.cluster, "list", NON_ADMIN_SCHEDULE, name):
             schedules = tuple(decode_each(await self.cluster.listed_if_known(NON_ADMIN_SCHEDULE, name)))
+        backups = tuple(await self._requests(BACKUPS, name))
         return OwnNamespace(
             figures,
-            tuple(await self._requests(BACKUPS, name)),
+            backups,
             tuple(await self._requests(RESTORES, name)),
             schedules,
             may_back_up=await may(self.cluster, "create", BACKUPS.kind, name),
             may_pause=await may(self.cluster, "patch", NON_ADMIN_SCHEDULE, name),
             may_restore=await self.may_restore(name),
             usage=await self._usage(name),
+            earlier="" if backups else await earlier_backups(self.cluster, name),
         )
 
     async def _usage(self, namespace: str) -> Usage | None:
