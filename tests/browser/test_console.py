@@ -29,7 +29,7 @@ def test_a_viewer_signs_in_and_walks_through_every_page(tmp_path: Path) -> None:
             for path in PAGES:
                 await looked_at(page, browser, path)
             await page.open(f"http://{browser.console.address}{browser.base}/ns/shop")
-            await page.run("document.querySelector('button').click()")
+            await page.run("document.querySelector('main button').click()")
             await page.settled("document.title.startsWith('This did not work')")  # the canned server makes nothing
             addresses = {each.split("/")[2] for each in page.requested if each.startswith("http")}
             assert addresses == {browser.console.address}
@@ -44,10 +44,10 @@ def test_a_tenant_plans_a_restore_and_confirms_it(tmp_path: Path) -> None:
         async with browsing(tmp_path, with_bucket(url)) as browser, chromium() as page:
             await signed_in(page, browser, tmp_path)
             await page.open(f"http://{browser.console.address}{browser.base}/ns/shop/restore?backup=copy")
-            await page.run("document.querySelector('form button').click()")
+            await page.run("document.querySelector('main form button').click()")
             await page.settled("document.title === 'Restore plan · Foresail'")
             await inspected(page, "ns-shop-plan")
-            await page.run("document.querySelector('form button').click()")
+            await page.run("document.querySelector('main form button').click()")
             await page.settled("location.pathname.includes('/restore/copy-')")
             assert f"POST {TENANTS}/nonadminrestores" in browser.changes
 

@@ -73,6 +73,21 @@ def test_each_advice_to_use_something_else_links_to_what_was_looked_up() -> None
     assert [each for each in named if "](https://" not in each] == []
 
 
+def test_the_metrics_that_the_fleet_reads_of_the_operator_exist() -> None:
+    page = (PAGE.parent / "how-to" / "fleet.md").read_text()
+    part = page.partition("\n## What the operator serves itself\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"\bforesail_\w+", part))
+    assert named
+    assert {name for name in named if f"| `{name}` |" not in WRITTEN["metrics.md"]} == set()
+
+
+def test_the_readme_names_the_options_that_the_first_team_needs_and_they_exist() -> None:
+    install = (PAGE.parents[1] / "README.md").read_text().partition("\n## Install\n")[2].partition("\n## ")[0]
+    for option in ("--self-service", "--restore-checks", "--download-contents"):
+        assert f"{option}`" in install or f"{option} " in install
+        assert option in WRITTEN["commands.md"]
+
+
 def test_every_reason_in_the_troubleshooting_page_is_one() -> None:
     rows = [line for line in (PAGE.parent / "troubleshooting.md").read_text().splitlines() if line.startswith("| ")]
     named = {word for row in rows for word in re.findall(r"`([A-Z][A-Za-z]+)`", row.split(" | ")[0])}

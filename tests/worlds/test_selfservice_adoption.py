@@ -1,11 +1,15 @@
 """A Velero Backup without a NonAdminBackup gets one if it is trusted, and never one of another tenant."""
 
+from datetime import timedelta
+
 import pytest
 
 from foresail.api import velero
+from foresail.api.core import NAMESPACE
 from foresail.api.marks import ADOPT, ADOPTED, NAMESPACE_UID, RECORD_SIGNATURE, REQUEST_UID
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
+from foresail.selfservice.reasons import Reason
 from foresail.selfservice.records.signature import Record, verify
 from tests.worlds import virtual_time
 from tests.worlds.adoption_scene import (
@@ -74,6 +78,23 @@ def test_a_verified_backup_of_the_same_namespace_is_adopted_automatically() -> N
         sync(tenancy, signed(NAME, NAB, namespace_uid(tenancy)))
         await tenancy.settle()
         assert_adopted(tenancy)
+
+    tell(story)
+
+
+def test_the_team_of_a_namespace_that_was_created_again_hears_that_its_backups_wait() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        open_bucket(tenancy, "Automatic")
+        tenancy.delete_namespace("red")
+        sync(tenancy, signed(NAME, NAB, OLD_UID))
+        await tenancy.settle(timedelta(hours=3).total_seconds())
+        assert [note for note in tenancy.notes if note.reason == Reason.BACKUPS_ADOPTABLE] == []
+        labels = {"foresail.dev/self-service": "enabled"}
+        done(tenancy.world.create(NAMESPACE, {"metadata": {"name": "red", "labels": labels}}, "admin"))
+        await tenancy.settle()
+        (note,) = [note for note in tenancy.notes if note.reason == Reason.BACKUPS_ADOPTABLE]
+        assert note.key == Key("red", "red"), "an Event in the namespace itself, where the team may list it"
+        assert "foresail backup adopt -n red" in note.message
 
     tell(story)
 

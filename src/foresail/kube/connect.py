@@ -146,6 +146,22 @@ def namespace_of_context(kubeconfig: str | None = None, context: str | None = No
         raise ConnectError(str(error)) from error
 
 
+def cluster_of_context(kubeconfig: str | None = None, context: str | None = None) -> tuple[str, str]:
+    """Return the name of a context and the host of its API server; in a pod without a kubeconfig, no name."""
+    try:
+        if _is_pods_own(kubeconfig, context):
+            return "", host_of(_pods_server())
+        found = read_context(kubeconfig_paths(kubeconfig), context)
+        return found.name, host_of(found.cluster.text("server"))
+    except KubeconfigError as error:
+        raise ConnectError(str(error)) from error
+
+
+def host_of(server: str) -> str:
+    """Return host and port of a URL, without what may stand before them: a name and a password."""
+    return urlsplit(server).netloc.rpartition("@")[2]
+
+
 def _impersonating(load: Callable[[], _Settings], user: str, groups: tuple[str, ...]) -> Callable[[], _Settings]:
     headers = (("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups))
     return lambda: replace(load(), impersonation=headers)

@@ -1,6 +1,7 @@
 """Rows of namespaces, and the labels by which admission policies select namespaces with self-service."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
 
 import msgspec
@@ -30,6 +31,7 @@ class NamespaceRow(msgspec.Struct, frozen=True, gc=False):
     labels: dict[str, str]  # without those for admission: a policy that selected by them would change its own choice
     is_terminating: bool
     admission: AdmissionLabels = NOT_LABELLED
+    created: datetime | None = None
 
 
 def namespace_row(wire: core.Namespace) -> NamespaceRow:
@@ -39,7 +41,9 @@ def namespace_row(wire: core.Namespace) -> NamespaceRow:
     admission = _admission(labels)
     if admission is not NOT_LABELLED:
         labels = {key: value for key, value in labels.items() if key not in _KEYS}
-    return NamespaceRow(meta.uid, labels, meta.deletion_timestamp is not None, admission)
+    return NamespaceRow(
+        meta.uid, labels, meta.deletion_timestamp is not None, admission, created=meta.creation_timestamp
+    )
 
 
 def _admission(labels: Mapping[str, str]) -> AdmissionLabels:

@@ -217,3 +217,80 @@ def test_an_explanation_of_data_says_loudly_that_the_network_was_open() -> None:
     lines = {line.partition(":")[0]: line.partition(":")[2].strip() for line in text.splitlines()}
     assert lines["Fence"] == "NOT ENFORCED: a pod reached API server"
     assert (lines["Pods"], lines["Assertion"]) == ("2 ready after 9 s", "exit code 3")
+
+
+OWN_CHECKS = "/apis/foresail.dev/v1alpha1/namespaces/shop/restorechecks"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+CREATE = ["check", "create", "own", "-n", "shop", "--from-schedule", "nightly"]
+
+
+def of_namespace(*checks: dict[str, Any], maximum: int | None, may_read: bool = True) -> dict[str, Any]:
+    """Return a namespace with a policy that allows so many RestoreChecks; None: no policy applies."""
+    listed: dict[str, Any] = {"metadata": {"resourceVersion": "1"}}
+    rules = {"namespaceSelector": {}, "restoreChecks": {"maximum": maximum}}
+    policies = [] if maximum is None else [{"metadata": {"name": "web"}, "spec": rules}]
+    return {
+        REVIEWS: {"status": {"allowed": may_read}},
+        "/apis/foresail.dev/v1alpha1/selfservicepolicies": {**listed, "items": policies},
+        "/api/v1/namespaces/shop": {"metadata": {"name": "shop", "uid": "u"}},
+        "/apis/apps/v1/deployments": {**listed, "items": []},
+        OWN_CHECKS: {**listed, "items": list(checks)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("maximum", "checks", "says"),
+    [
+        (None, 0, "NotAllowed: RestoreChecks are not enabled in namespace shop"),
+        (0, 0, "NotAllowed: RestoreChecks are not enabled in namespace shop"),
+        (1, 1, "QuotaExceeded: The policy serves 1 RestoreChecks of namespace shop"),
+    ],
+    ids=["no policy", "a policy without checks", "a full one"],
+)
+def test_a_check_that_the_policy_does_not_allow_is_not_created(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], maximum: int | None, checks: int, says: str
+) -> None:
+    found = [{"metadata": {"name": f"c{number}", "namespace": "shop"}} for number in range(checks)]
+    with canned(tmp_path, of_namespace(*found, maximum=maximum)) as server:
+        assert main([*CREATE, "--kubeconfig", str(server.kubeconfig)]) == 1
+        assert f"POST {OWN_CHECKS}" not in server.asked
+    error, advice = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: RestoreCheck shop/own is not created: {says}")
+    assert "foresail policy usage -n shop" in advice
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "says"),
+    [
+        ("NotAllowed", 1, "was created, but does not run: NotAllowed: it is so"),
+        ("NoBackup", 0, "RestoreCheck shop/own created. it is so."),
+    ],
+)
+def test_a_tenant_who_may_not_read_the_policy_is_told_the_operators_answer_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str, code: int, says: str
+) -> None:
+    ready = {"type": "Ready", "status": "False", "reason": reason, "message": "it is so"}
+    made = {"metadata": {"name": "own", "namespace": "shop"}, "status": {"conditions": [ready]}}
+    answers = of_namespace(maximum=0, may_read=False) | {f"{OWN_CHECKS}/own": made}
+    with canned(tmp_path, answers) as server:
+        assert main([*CREATE, "--kubeconfig", str(server.kubeconfig)]) == code
+        assert server.bodies[f"POST {OWN_CHECKS}"]["spec"] == {"backups": {"nonAdminSchedule": "nightly"}}
+    assert says in capsys.readouterr().err
+
+
+def test_a_manifest_of_a_check_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "create", "own", "-n", "shop", "-o", "json"]) == 0
+    assert '"nonAdminBackups": {}' in capsys.readouterr().out
+    assert (
+        main(["check", "create", "nightly", "--from-schedule", "nightly", "--schedule", "0 6 * * *", "-o", "yaml"]) == 0
+    )
+    shown = capsys.readouterr().out
+    assert "schedule: nightly" in shown
+    assert "schedule: 0 6 * * *" in shown
+
+
+@pytest.mark.parametrize(
+    "words", [["nightly"], ["Nightly", "-n", "shop"], ["own", "-n", "shop", "--schedule", "never"]]
+)
+def test_a_check_that_cannot_be_meant_is_refused(words: list[str]) -> None:
+    assert main(["check", "create", *words, "-o", "yaml"]) == 2

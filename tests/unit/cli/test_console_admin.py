@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from foresail.api.nonadmin import Approval
+from foresail.api.nonadmin import Approval, Location
 from foresail.api.policy import Quotas
 from foresail.cli.console.layout import Search, Site
 from foresail.cli.console.pages import quota_section
@@ -118,6 +118,21 @@ def test_a_request_is_shown_with_where_it_leads_and_without_credentials() -> Non
     assert "and 64 more: use the command line" in Outline(page_of(location(spec=many))).texts
 
 
+def test_a_location_without_a_request_is_shown_with_what_it_waits_for() -> None:
+    condition = {
+        "type": "SecretSynced",
+        "status": "False",
+        "reason": "SecretSyncFailed",
+        "message": "may not read keys",
+    }
+    spec = {"backupStorageLocationSpec": {"objectStorage": {"bucket": "b"}}}
+    body = named("mine", "shop", spec=spec, status={"phase": "BackingOff", "conditions": [condition]})
+    held = msgspec.json.decode(json.dumps(body), type=Location)
+    page = policies(SITE, [], [], Approvals([], [], may_decide=True, may_adopt=True, unrequested=[held]), NOW)
+    assert {"mine", "b", "SecretSyncFailed: may not read keys"} <= set(Outline(page).texts)
+    assert "Approve shop/mine" not in page
+
+
 def test_only_what_can_be_adopted_has_a_button() -> None:
     page = page_of()
     assert "Approve shop-good" in page
@@ -137,7 +152,7 @@ def test_a_viewer_who_may_not_read_the_key_is_told_that_no_record_is_verifiable(
 
 
 def test_a_viewer_who_may_not_decide_is_offered_nothing() -> None:
-    assert "<button" not in page_of(location(), may=False)
+    assert 'method="post"' not in page_of(location(), may=False)
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])

@@ -496,6 +496,21 @@ def test_a_tenant_chooses_their_namespace_and_is_told_which_they_may_not_read(pk
     walk(pki, steps, {ANN: tenant()})
 
 
+def test_an_administrator_switches_to_the_page_of_a_namespace_and_sees_as_whom(pki: Path) -> None:
+    who = {"/apis/authentication.k8s.io/v1/selfsubjectreviews": {"status": {"userInfo": {"username": "ann@corp"}}}}
+
+    async def steps(proxy: Proxy) -> None:
+        page = (await proxy.get("/")).text
+        server = proxy.api.url.removeprefix("https://")
+        for each in (f"<dd>{server}</dd>", "<dd>ann@corp</dd>", '<option value="bank">bank</option>'):
+            assert each in page
+        answer = await proxy.get("/?namespace=bank")
+        assert (answer.status, answer.headers["location"]) == (303, f"/{MOUNT}/ns/bank")
+        assert SimpleCookie(answer.headers["set-cookie"])[NAMESPACE].value == "bank"
+
+    walk(pki, steps, {ANN: everything() | who})
+
+
 @asynccontextmanager
 async def following(proxy: Proxy, path: str) -> AsyncIterator[asyncio.StreamReader]:
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)

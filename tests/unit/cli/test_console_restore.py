@@ -194,7 +194,7 @@ def test_a_copy_that_is_being_deleted_is_not_offered() -> None:
 def test_what_an_access_review_refuses_is_not_offered() -> None:
     found = restorable(copies(3), NOW)
     page = choose(SITE, "shop", Copies(found, may_restore=False, may_plan=True), "", Search(), NOW)
-    assert "<button" not in page
+    assert 'method="post"' not in page
     assert "You may not create NonAdminRestores" in page
     page = choose(SITE, "shop", Copies(found, may_restore=True, may_plan=False), "", Search(), NOW)
     assert "Show the plan" not in page
@@ -218,7 +218,7 @@ def test_what_the_policy_refuses_is_not_offered(choices: tuple[str, ...] | None,
     page = choose(SITE, "shop", found, "", Search(), NOW)
     assert [value for value in ("none", "update") if f'name="policy" value="{value}"' in page] == offered
     assert told in page
-    assert ("<button" in page) is bool(offered)
+    assert ('method="post"' in page) is bool(offered)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_viewer_without_rights_is_offered_no_restore(tmp_path: Path) -> None:
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
         found = [await browser.get(path) for path in ("/ns/shop", "/ns/shop/backup/first", "/ns/shop/restore")]
-        assert not any("<button" in each.text or 'shop/restore"' in each.text for each in found)
+        assert not any('method="post"' in each.text or 'shop/restore"' in each.text for each in found)
 
     browse(tmp_path, walk, {**everything(), REVIEWS: {"status": {"allowed": False}}})
 

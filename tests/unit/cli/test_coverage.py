@@ -213,6 +213,12 @@ def test_gaps_alone_are_no_failure_unless_asked_for(run: Callable[..., tuple[int
     assert run("-n", "shop", "--fail-on", "not-safe", "--rpo", "26h")[0] == 1
 
 
+def test_the_verdicts_of_the_summary_add_up(run: Callable[..., tuple[int, str, str]]) -> None:
+    first = run("-A", "--rpo", "26h")[2].splitlines()[0]
+    safe, total, *others = (int(word) for word in first.replace(",", "").split() if word.isdecimal())
+    assert safe + sum(others) == total
+
+
 def test_an_excluded_namespace_is_not_counted() -> None:
     out = NamespaceCoverage("out", is_excluded=True)
     assert summary([out]) == "0 of 0 namespaces are safe."

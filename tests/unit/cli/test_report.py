@@ -151,6 +151,27 @@ def test_the_last_checks_are_shown_with_their_duration_and_result() -> None:
     assert "6 of 7" in shown
 
 
+@pytest.mark.parametrize(
+    ("results", "says", "mood"),
+    [
+        ((None,), "Restore checks none yet 1 without a result", "tile"),
+        (("Pass", None), "Restore checks 1 of 1 passed last time, 1 without a result", "tile"),
+        (("Pass",), "Restore checks 1 of 1 passed last time", "tile good"),
+        (("Fail", None), "Restore checks 0 of 1 passed last time, 1 without a result", "tile bad"),
+    ],
+)
+def test_a_check_that_was_never_due_is_neither_red_nor_green(
+    results: tuple[Literal["Pass", "Fail"] | None, ...], says: str, mood: str
+) -> None:
+    checks = tuple(
+        check(f"c{number}", result, "Complete") if result else LastCheck(f"c{number}", problem="Waiting")
+        for number, result in enumerate(results)
+    )
+    page = report_page(replace(figures(), checks=checks))
+    assert says in " ".join(Outline(page).texts)
+    assert f'<div class="{mood}"><dt>Restore checks</dt>' in page
+
+
 def test_a_report_without_checks_says_so_and_one_that_may_not_list_them_does_not() -> None:
     nothing = "There is no RestoreCheck"
     assert nothing in report_page(replace(figures(), checks=()))

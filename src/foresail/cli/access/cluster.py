@@ -290,7 +290,7 @@ def _not_found(failure: Failure, kind: Kind, key: Key) -> CommandError:
 def _installs(kind: Kind) -> str:
     if kind.group == velero.GROUP:
         return "check that Velero is installed in this cluster"
-    capability = "primers" if kind.name == "Primer" else "self-service"
+    capability = {"Primer": "primers", "RestoreCheck": "restore-checks"}.get(kind.name, "self-service")
     return f"install Foresail with {capability}: foresail install --{capability}"
 
 

@@ -6,7 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.connection import add_velero_and_cluster
+from foresail.cli.options.connection import (
+    add_cluster,
+    add_operator_namespace,
+    add_velero_and_cluster,
+    add_velero_namespace,
+)
 from foresail.cli.options.output import add_object_output
 from foresail.cli.options.parser import examples
 
@@ -18,13 +23,14 @@ def add_check(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail check` to the command line."""
     check = commands.add_parser(
         "check",
-        help="show and start RestoreChecks",
-        description="Shows RestoreChecks, which restore backups into fenced sandboxes and compare, and starts them."
+        help="create, show and start RestoreChecks",
+        description="Creates, shows and starts RestoreChecks, which restore backups into fenced sandboxes and compare."
         " -n shows those of a tenant's namespace, -A all.",
         epilog=examples(
             "foresail check get",
             "foresail check get -n my-namespace",
             "foresail check get -A",
+            "foresail check create own -n my-namespace --from-schedule nightly",
             "foresail check run nightly --wait",
             "foresail check explain nightly",
         ),
@@ -44,6 +50,7 @@ def _fill(check: argparse.ArgumentParser) -> None:
     one.add_argument("names", nargs="*", metavar="NAME", help="names of RestoreChecks; all if none is given")
     one.add_argument("-A", "--all-namespaces", action="store_true", help="those of tenants too")
     add_object_output(one)
+    _add_create(verbs)
     one = _verb(verbs, "run", "check the newest good backup now", "foresail check run nightly --wait")
     one.add_argument("name", metavar="NAME", help="the RestoreCheck")
     one.add_argument("--wait", action="store_true", help="wait for the result; exit code 1 if it is Fail")
@@ -55,6 +62,35 @@ def _fill(check: argparse.ArgumentParser) -> None:
     one.add_argument("name", metavar="NAME", help="the RestoreCheck")
 
 
+def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
+    one = verbs.add_parser(
+        "create",
+        help="create a RestoreCheck",
+        description="Creates a RestoreCheck, or says why it would not be served. In a tenant's namespace, the"
+        " SelfServicePolicy must allow it.",
+        epilog=examples(
+            "foresail check create nightly --from-schedule nightly",
+            "foresail check create own -n my-namespace --from-schedule nightly",
+            "foresail check create own -n my-namespace -o yaml",
+        ),
+    )
+    one.add_argument("name", metavar="NAME", help="name of the RestoreCheck")
+    one.add_argument(
+        "--from-schedule",
+        metavar="NAME",
+        help="check the newest good backup of this Schedule, in a tenant's namespace of this NonAdminSchedule"
+        " (default there: of all NonAdminBackups)",
+    )
+    one.add_argument("--schedule", metavar="CRON", help="when to check, in UTC (default: after each backup)")
+    one.add_argument("-n", "--namespace", metavar="NAMESPACE", help="a tenant's namespace (default: Velero's)")
+    add_velero_namespace(one)
+    add_operator_namespace(one)
+    add_cluster(one)
+    add_object_output(one, "json, yaml, jsonpath: print the object and send nothing; needs no cluster")
+    add_dry_run(one)
+    one.set_defaults(run=_command("create", "create"))
+
+
 def _verb(verbs: Any, name: str, help_text: str, *commands: str) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
     one: argparse.ArgumentParser = verbs.add_parser(
         name, help=help_text, description=f"{help_text[0].upper()}{help_text[1:]}.", epilog=examples(*commands)
@@ -64,9 +100,9 @@ def _verb(verbs: Any, name: str, help_text: str, *commands: str) -> argparse.Arg
     return one
 
 
-def _command(function: str) -> Callable[[argparse.Namespace], int]:
+def _command(function: str, module: str = "checks") -> Callable[[argparse.Namespace], int]:
     def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module("foresail.cli.check.checks"), function)(args)
+        code: int = getattr(import_module(f"foresail.cli.check.{module}"), function)(args)
         return code
 
     return run

@@ -19,11 +19,12 @@ _PAUSE = 2.0
 _SETTLED = timedelta(seconds=5)  # until then a condition may be older than the request
 _UNSERVED = timedelta(minutes=1)
 
-_BLOCKED = {
+BLOCKED = {
     Reason.NOT_ALLOWED: "ask a cluster administrator",
     Reason.QUOTA_EXCEEDED: "delete a RestoreCheck, or ask a cluster administrator",
     Reason.NO_BACKUP: "correct spec.backups, or wait until the Schedule has a Completed Backup",
     Reason.DATA_DISABLED: "set proof.data.enabled in the chart's values, or spec.depth to Objects",
+    Reason.INVALID_SCHEDULE: "correct spec.schedule",
     Reason.SUSPENDED: "set spec.suspend to false",
 }
 """Reasons why a requested check does not start, and what to do."""
@@ -56,8 +57,8 @@ def progress(key: Key, check: Mapping[str, Any], request: str, waited: timedelta
     ready = condition(check, "Ready")
     reason = ready.get("reason")
     message = str(ready.get("message", ""))
-    if reason in _BLOCKED and waited >= _SETTLED:
-        raise CommandError(f"check {key} does not start: {message}", _BLOCKED[reason])
+    if reason in BLOCKED and waited >= _SETTLED:
+        raise CommandError(f"check {key} does not start: {message}", BLOCKED[reason])
     if reason in _WAITS:
         return Progress(text=f"{message}.")
     if not status.get("run") and waited >= _UNSERVED:

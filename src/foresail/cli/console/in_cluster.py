@@ -29,7 +29,7 @@ from foresail.cli.tenant.files import trust_of
 from foresail.cli.tenant.names import problem_with_name
 from foresail.kube.client import Client
 from foresail.kube.clock import now, steady
-from foresail.kube.connect import Anonymous, ConnectError
+from foresail.kube.connect import Anonymous, ConnectError, host_of
 from foresail.kube.http_pool import HttpPool
 
 MOUNT, PORT = "foresail", 8080
@@ -82,6 +82,11 @@ class Viewers:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    @property
+    def server(self) -> str:
+        """Host and port of the API server."""
+        return host_of(self._api.connection.server)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -181,10 +186,11 @@ class Gate:
         if not (rights.is_administrator or rights.has_namespace):
             return _html(setup_pages.choose_namespace(_BASE, namespace), HTTPStatus.FORBIDDEN)
         if chosen:
-            return _moved({"Set-Cookie": _cookie(NAMESPACE, namespace)})
+            page = f"{_BASE}ns/{namespace}" if rights.is_administrator else _BASE  # whose overview is of the cluster
+            return _moved({"Set-Cookie": _cookie(NAMESPACE, namespace), "Location": page})
         if not _SESSION.fullmatch(session):
             session = request[_NEW_SESSION] = secrets.token_urlsafe(32)
-        form = Form(MOUNT, guard.csrf_of(session), _digest(token))
+        form = Form(MOUNT, guard.csrf_of(session), _digest(token), server=self._viewers.server)
         return Pages(reader, form, self._tls, self.streams)
 
     async def unauthorized(self, request: web.Request, _: UnauthorizedError) -> web.StreamResponse:

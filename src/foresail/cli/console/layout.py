@@ -14,6 +14,23 @@ FURTHER = {"queue": "Queue", "policies": "Policies", "checks": "Checks", "primer
 """The pages that not everybody may read, by path and title."""
 
 _LONGEST = 4000  # characters of a message that are shown
+_LONGEST_NAME = 253
+_SWITCH = "switch-namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Viewpoint:
+    """Which cluster is shown, to whom, and which other namespaces there are to choose from."""
+
+    context: str = ""  # of the kubeconfig; empty behind a proxy
+    server: str = ""  # host and port of the API server
+    user: str = ""  # as the API server knows the viewer
+    namespaces: tuple[str, ...] = ()  # empty: the viewer may not list them, or there are too many; they write a name
+
+    @property
+    def cluster(self) -> str:
+        """The cluster in words."""
+        return f"{self.context} ({self.server})" if self.context and self.server else self.context or self.server
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +42,7 @@ class Site:
     namespace: str  # the viewer's own
     is_administrator: bool
     offered: frozenset[str] = frozenset()  # the further pages that the viewer may read
+    viewpoint: Viewpoint = Viewpoint()
 
     def link(self, *parts: str, **query: str | int) -> str:
         """Return the path of a page; the parts are quoted."""
@@ -51,9 +69,53 @@ def shell(site: Site, title: str, same: str, *children: Child, live: str = "") -
         *(element("a", name, href=path, aria_current="page" if name == title else None) for path, name in site.pages),
         aria_label="pages",
     )
-    top = element("header", navigation, element("h1", title))
+    top = element("header", _bar(site), navigation, element("h1", title))
     footer = element("footer", "The same in the terminal: ", command(same))
-    return document(f"{title} · Foresail", head, (top, element("main", *children, data_live=live or None), footer))
+    named = " · ".join(filter(None, (title, cut(site.viewpoint.context, _LONGEST_NAME), "Foresail")))
+    return document(named, head, (top, element("main", *children, data_live=live or None), footer))
+
+
+def _bar(site: Site) -> Html:
+    """Return what tells two tabs apart: the product, the cluster and the user; and the way to another namespace."""
+    at = site.viewpoint
+    facts = (("Cluster", at.cluster or "unknown"), ("User", at.user or "unknown"))
+    named = [
+        element("div", element("dt", name), element("dd", cut(value, _LONGEST_NAME)), class_="fact")
+        for name, value in facts
+    ]
+    product = element("span", "Foresail", class_="product")
+    return element("div", product, element("dl", *named, class_="facts"), _switcher(site), class_="bar")
+
+
+def _switcher(site: Site) -> Html:
+    """Return a form that leads to another namespace: it changes nothing, and works without JavaScript."""
+    names = site.viewpoint.namespaces
+    if names:
+        known = names if site.namespace in names or not site.namespace else (site.namespace, *names)
+        options = [element("option", name, value=name, selected=name == site.namespace) for name in known]
+        field = element("select", *options, id=_SWITCH, name="namespace")
+    else:
+        field = element(
+            "input",
+            type="text",
+            id=_SWITCH,
+            name="namespace",
+            value=site.namespace,
+            required=True,
+            maxlength=63,
+            autocomplete="off",
+            spellcheck="false",
+        )
+    return element(
+        "form",
+        element("label", "Namespace", for_=_SWITCH),
+        field,
+        element("button", "Switch", type="submit"),
+        method="get",
+        action=site.link(""),
+        class_="switch",
+        aria_label="another namespace",
+    )
 
 
 def entrance(url: str) -> Html:

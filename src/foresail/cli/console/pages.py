@@ -28,6 +28,7 @@ from foresail.cli.report.page import (
     namespace_tiles,
     summary_tiles,
 )
+from foresail.cli.tenant.advice import capital
 from foresail.cli.tenant.explain import advised, steps_of, summary
 from foresail.cli.tenant.get import until, why
 from foresail.cli.tenant.schedule.get import short_cells as own_schedule_cells
@@ -121,6 +122,7 @@ def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime)
         for open_gaps in own_namespace.figures.gaps
         for gap in open_gaps.gaps
     ]
+    earlier = element("p", f"{capital(own_namespace.earlier)}.", class_="note") if own_namespace.earlier else None
     return shell(
         site,
         f"Namespace {name}",
@@ -134,7 +136,7 @@ def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime)
             "Schedules",
             own_schedules(site, own_namespace.schedules, now, may_pause=own_namespace.may_pause),
         ),
-        section("backups", "Backups", requests_table(site, "Backups", own_namespace.backups, now)),
+        section("backups", "Backups", requests_table(site, "Backups", own_namespace.backups, now), earlier),
         section("restores", "Restores", requests_table(site, "Restores", own_namespace.restores, now)),
         checks_section(site, own_namespace.figures) if own_namespace.figures.checks is not None else None,
         live=site.link("live", "ns", name, seen=digest((*own_namespace.backups, *own_namespace.restores))),

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from foresail.api.nonadmin import Approval
+from foresail.api.nonadmin import Approval, Location
 from foresail.cli.console.layout import Site, button, cut, shell
-from foresail.cli.location.request import APPROVE, REJECT, asked_for, request_cells, requested
+from foresail.cli.location.request import APPROVE, REJECT, asked_for, request_cells, requested, unrequested_cells
 from foresail.cli.output.times import ago
 from foresail.cli.policy.get import Applied, policy_cells, selector_text
 from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy
@@ -16,6 +16,7 @@ from foresail.cli.web.parts import badge, command, data_table, section, words
 
 _POLICIES = ("name", "priority", "namespaces", "stored", "active", "restores", "age", "selector", "where")
 _LOCATIONS = ("location", "namespace", "phase", "decision", "asks for", "request", "decide")
+_UNREQUESTED = ("location", "namespace", "phase", "bucket", "why there is no request")
 _ADOPTIONS = ("backup", "namespace", "record", "made for", "state", "started", "Velero Backup", "decide")
 _MOODS = {"verified": "good", "unverified": "warn"}
 _MOST = 100
@@ -32,6 +33,7 @@ class Approvals:
     may_decide: bool
     may_adopt: bool
     unread_key: str = ""  # the Secret that verifies records, if the viewer may not get it
+    unrequested: Sequence[Location] = ()  # locations that cannot be decided about yet
 
 
 def policies(
@@ -95,7 +97,21 @@ def _locations(site: Site, approvals: Approvals) -> list[Child]:
         ]
         rows.append((name, namespace, phase, decision, parts, request, words(forms)))
     table = data_table("Requests for storage locations", _LOCATIONS, rows, "No request.")
-    return [table, _rest(len(approvals.locations)), element("p", command("foresail location request get -o yaml"))]
+    rest = _rest(len(approvals.locations))
+    same = element("p", command("foresail location request get -o yaml"))
+    return [table, rest, *_unrequested(approvals.unrequested), same]
+
+
+def _unrequested(locations: Sequence[Location]) -> list[Child]:
+    """Return the locations of tenants that wait for something else before anybody can approve them."""
+    if not locations:
+        return []
+    rows = []
+    for location in locations[:_MOST]:
+        namespace, name, phase, _, bucket, _, why = map(cut, unrequested_cells(location, in_full=True))
+        rows.append((name, namespace, phase, bucket, why))
+    title = "Storage locations without a request"
+    return [element("h3", title), data_table(title, _UNREQUESTED, rows, ""), _rest(len(locations))]
 
 
 def _adoptions(site: Site, approvals: Approvals, now: datetime) -> list[Child]:

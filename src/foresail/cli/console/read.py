@@ -12,7 +12,8 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.batch import CRON_JOB
-from foresail.api.core import CONFIG_MAP, EVENT, SECRET
+from foresail.api.core import CONFIG_MAP, EVENT, NAMESPACE, SECRET
+from foresail.api.metadata import Named
 from foresail.api.nonadmin import Approval
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
@@ -41,7 +42,7 @@ from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
 from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError
-from foresail.cli.location.request import read_requests
+from foresail.cli.location.request import read_requests, read_unrequested
 from foresail.cli.output.times import short
 from foresail.cli.policy.choices import existing_resource_policies
 from foresail.cli.policy.get import Applied, read_applied
@@ -58,11 +59,13 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
 from foresail.cli.tenant.adoptable import Scope, read_adoptable
 from foresail.cli.tenant.contents import read_contents
 from foresail.cli.tenant.copies import restorable
+from foresail.cli.tenant.earlier import earlier_backups
 from foresail.cli.tenant.explain import with_refusal
 from foresail.cli.tenant.files import Access
 from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.logs import read_log_end
 from foresail.cli.tenant.plan import read_inputs
+from foresail.cli.tenant.requester import current_user
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.selection import read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_if_open, decode_request
@@ -78,6 +81,9 @@ GiveAccess = Callable[[], Access]
 
 LARGEST_PLAN, MOST_VALUES = 16 << 20, 300_000
 """Bytes of the contents of a backup that a plan reads, and values in them: decoded, a value has up to 120 bytes."""
+
+MOST_NAMESPACES = 200
+"""Namespaces that each page offers; with more, the viewer writes a name."""
 
 LARGEST_CONTENTS = 4 << 20
 """Bytes of the list of what is in a backup: some 50,000 objects."""
@@ -96,6 +102,7 @@ class OwnNamespace:
     may_restore: bool = False
     is_enabled: bool | None = None  # self-service; None if the namespace may not be read
     usage: Usage | None = None  # None if the viewer may not count the requests
+    earlier: str = ""  # without backups: what to do about those of an earlier namespace of this name
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,8 @@ class Rights:
     offered: frozenset[str]
     has_namespace: bool  # the backups and schedules of the namespace that the reader is about
     checks: tuple[str, ...] = ()  # the namespaces whose RestoreChecks the viewer may list; an empty one means all
+    user: str = ""  # the viewer's name; empty if the API server does not tell
+    namespaces: tuple[str, ...] = ()  # what the viewer may list; empty if they may not, or if there are too many
 
 
 class Reader:
@@ -150,7 +159,26 @@ class Reader:
             needed = [(SELF_SERVICE_POLICY, ""), (velero.RESTORE, velero_namespace), (RESTORES.kind, "")]
             offered |= {"policies"} if await may_all(self.cluster, "list", needed) else set()
         has_namespace = not is_all and await self._has_namespace()
-        return Rights(is_all, frozenset(offered), has_namespace=has_namespace, checks=checks)
+        user = await current_user(self.cluster)
+        return Rights(
+            is_all,
+            frozenset(offered),
+            has_namespace=has_namespace,
+            checks=checks,
+            user=user.username if user is not None else "",
+            namespaces=await self._namespaces(),
+        )
+
+    async def _namespaces(self) -> tuple[str, ...]:
+        """Return the namespaces to choose from, as far as the viewer may list them."""
+        if not await may(self.cluster, "list", NAMESPACE):
+            return ()
+        try:
+            found = await self.cluster.first_page(NAMESPACE, "", "", MOST_NAMESPACES + 1)
+        except CommandError:
+            return ()  # every page needs the review; without the list the viewer writes a name
+        names = sorted(msgspec.json.decode(raw, type=Named).metadata.name for raw in found)
+        return tuple(names) if len(names) <= MOST_NAMESPACES else ()
 
     async def _places_of_checks(self) -> tuple[str, ...]:
         """Return the namespaces whose RestoreChecks the viewer may list: an empty one for all, Velero's, their own."""
@@ -192,9 +220,10 @@ class Reader:
         schedules: tuple[TenantSchedule, ...] = ()
         if await may(self.cluster, "list", NON_ADMIN_SCHEDULE, name):
             schedules = tuple(decode_each(await self.cluster.listed_if_known(NON_ADMIN_SCHEDULE, name)))
+        backups = tuple(await self._requests(BACKUPS, name))
         return OwnNamespace(
             figures,
-            tuple(await self._requests(BACKUPS, name)),
+            backups,
             tuple(await self._requests(RESTORES, name)),
             schedules,
             may_back_up=await may(self.cluster, "create", BACKUPS.kind, name),
@@ -202,6 +231,7 @@ class Reader:
             may_restore=await self.may_restore(name),
             is_enabled=await is_enabled(self.cluster, name),
             usage=await self._usage(name),
+            earlier="" if backups else await earlier_backups(self.cluster, name),
         )
 
     async def _usage(self, namespace: str) -> Usage | None:
@@ -352,6 +382,7 @@ class Reader:
             may_decide=may_read and await may(self.cluster, "patch", NON_ADMIN_LOCATION_REQUEST, place),
             may_adopt=await may(self.cluster, "patch", velero.BACKUP, place),
             unread_key="" if may_verify else str(key),
+            unrequested=await read_unrequested(self.cluster, "", locations),
         )
 
     @property

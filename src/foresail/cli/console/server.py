@@ -11,7 +11,7 @@ import tempfile
 import webbrowser
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Protocol, TypeVar
@@ -33,8 +33,8 @@ from foresail.cli.console import (
     restore_pages,
 )
 from foresail.cli.console.changes import back_up_now, restore, set_paused
-from foresail.cli.console.layout import Search, Site, entrance, plain_page, problem_page
-from foresail.cli.console.read import Reader
+from foresail.cli.console.layout import Search, Site, Viewpoint, entrance, plain_page, problem_page
+from foresail.cli.console.read import Reader, Rights
 from foresail.cli.console.turns import LONGEST_WAIT, TurnError, Turns
 from foresail.cli.errors import (
     CommandError,
@@ -56,6 +56,7 @@ from foresail.cli.web.sheet import CONSOLE, SHEET
 from foresail.cron import CronError
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
+from foresail.kube.connect import cluster_of_context
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 
@@ -64,6 +65,7 @@ LOOPBACK = "127.0.0.1"
 _NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 _START_AGAIN = "Open the URL that foresail console has printed, or start it again: the URL works once."
 _PATIENCE = timedelta(minutes=2)
+_MOST_NAME = 253
 SILENT = logging.getLogger("foresail.console.http")
 """Of aiohttp, which would log the beginning of a header that is too long: that of a token."""
 
@@ -79,6 +81,8 @@ class Form:
     mount: str
     csrf: str
     viewer: str = ""  # a digest of the token, if there are several
+    context: str = ""  # of the kubeconfig
+    server: str = ""  # host and port of the API server
 
 
 class Pages:
@@ -140,10 +144,22 @@ class Pages:
         change(f"{base}/ns/{namespace}/backup", cls._back_up)
         change(f"{base}/ns/{namespace}/schedule/{name}/{{verb:pause|unpause}}", cls._pause)
 
-    async def _site(self) -> Site:
-        rights = await self._reader.rights(now())
-        namespace = self._reader.wanted.namespace
-        return Site(self._form.mount, self._form.csrf, namespace, rights.is_administrator, offered=rights.offered)
+    async def rights(self) -> Rights:
+        """Return what the viewer may read."""
+        return await self._reader.rights(now())
+
+    async def _site(self, namespace: str = "") -> Site:
+        """Return the site, for a page of a namespace or of the one that was chosen."""
+        rights = await self.rights()
+        form = self._form
+        return Site(
+            form.mount,
+            form.csrf,
+            namespace or self._reader.wanted.namespace,
+            rights.is_administrator,
+            offered=rights.offered,
+            viewpoint=Viewpoint(form.context, form.server, rights.user, rights.namespaces),
+        )
 
     async def problem(self, error: CommandError, request: web.Request) -> str:
         """Return an error in the layout; what was asked for by a form is not asked for again."""
@@ -298,7 +314,7 @@ class Pages:
         at = now()
         name = request.match_info["namespace"]
         namespace = await self._reader.namespace(name, at)
-        return _page(pages.namespace(await self._site(), name, namespace, at))
+        return _page(pages.namespace(await self._site(name), name, namespace, at))
 
     async def _detail(self, request: web.Request) -> web.Response:
         at = now()
@@ -308,15 +324,14 @@ class Pages:
         is_copy = family is BACKUPS and is_restorable(tenant_request, at)
         may_restore = is_copy and await self._reader.may_restore(key.namespace)
         may_download = not tenant_request.is_open and await self._reader.may_download(key.namespace)
-        return _page(
-            pages.detail(await self._site(), tenant_request, at, may_restore=may_restore, may_download=may_download)
-        )
+        site = await self._site(key.namespace)
+        return _page(pages.detail(site, tenant_request, at, may_restore=may_restore, may_download=may_download))
 
     async def _file(self, request: web.Request) -> web.Response:
         """Show a file of Velero; a form asks for it, for a request for the file is created and deleted."""
         await self._own_form(request)
-        site = await self._site()
         place = request.match_info
+        site = await self._site(place["namespace"])
         access = self._access
         key = Key(place["namespace"], place["name"])
         if place["file"] == file_pages.CONTENTS:
@@ -332,12 +347,12 @@ class Pages:
         namespace = request.match_info["namespace"]
         copies = await self._reader.copies(namespace, at)
         chosen = request.query.get("backup", "")
-        return _page(restore_pages.choose(await self._site(), namespace, copies, chosen, _search(request), at))
+        return _page(restore_pages.choose(await self._site(namespace), namespace, copies, chosen, _search(request), at))
 
     async def _plan(self, request: web.Request) -> web.Response:
         copy, policy, _ = await self._wished(request)
         at = now()
-        site = await self._site()
+        site = await self._site(copy.namespace)
         wish = restore_pages.Wish(await self._reader.copy(copy), policy)
         try:
             plan = await self._reader.plan(copy, policy, self._access)
@@ -474,12 +489,20 @@ class Console:
         known: guard.Secrets,
         tls: ssl.SSLContext,
         operator_namespace: str | None = None,
+        place: tuple[str, str] = ("", ""),  # the context of the kubeconfig, and the host of its API server
     ) -> None:
         self._secrets, self.mount, self.streams = known, known.mount, live.Streams(live.MOST_STREAMS)
-        form = Form(known.mount, known.csrf)
-        self._pages = Pages(Reader(cluster, wanted, operator_namespace, Turns().share()), form, tls, self.streams)
+        self._form = Form(known.mount, known.csrf, context=place[0], server=place[1])
+        self._cluster, self._wanted, self._tls, self._operator_namespace = cluster, wanted, tls, operator_namespace
+        self._share = Turns().share()
+        self._pages = self._pages_of(wanted.namespace)
         self._is_token_used = False
         self.address = ""
+
+    def _pages_of(self, namespace: str) -> Pages:
+        wanted = replace(self._wanted, namespace=namespace)
+        reader = Reader(self._cluster, wanted, self._operator_namespace, self._share)
+        return Pages(reader, self._form, self._tls, self.streams)
 
     @property
     def first_url(self) -> str:
@@ -506,7 +529,25 @@ class Console:
         refused = guard.refusal(asked, guard.Place(self.address, f"http://{self.address}"))
         if refused is not None:
             return plain(refused.status, "Refused", refused.text)
-        return self._pages if guard.is_signed_in(asked, self._secrets) else self._sign_in(request)
+        if not guard.is_signed_in(asked, self._secrets):
+            return self._sign_in(request)
+        if request.method == "GET" and request.path == self._base and "namespace" in request.query:
+            return await self._switch(request, request.query["namespace"].strip())
+        return self._pages
+
+    async def _switch(self, request: web.Request, namespace: str) -> web.StreamResponse:
+        """Let all pages be about another namespace, if the viewer may read it."""
+        request[_PAGES] = self._pages  # in whose layout a refusal is shown
+        if problem_with_name(namespace) is not None:
+            raise CommandError(f"{namespace[:_MOST_NAME]!r} is not the name of a namespace", "correct the name")
+        pages = self._pages_of(namespace)
+        rights = await pages.rights()
+        if not (rights.is_administrator or rights.has_namespace):
+            problem = f"you may not list the backups and schedules of namespace {namespace}, or it does not exist"
+            raise NotAllowedError(problem, "a Role there must allow to list nonadminbackups and nonadminschedules")
+        self._pages = pages
+        page = f"{self._base}ns/{namespace}" if rights.is_administrator else self._base
+        return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": page})
 
     async def unauthorized(self, _: web.Request, error: UnauthorizedError) -> web.StreamResponse:
         """Show what to do about the kubeconfig."""
@@ -624,7 +665,8 @@ def set_by_signals() -> asyncio.Event:
 
 async def _serve(args: argparse.Namespace, wanted: Wanted, tls: ssl.SSLContext) -> None:
     async with connected(args) as cluster:
-        console = Console(cluster, wanted, new_secrets(), tls, args.operator_namespace)
+        place = cluster_of_context(args.kubeconfig, args.context)
+        console = Console(cluster, wanted, new_secrets(), tls, args.operator_namespace, place)
         try:
             runner = await console.serve(args.port)
         except OSError as error:

@@ -99,7 +99,14 @@ def _add_requests(verbs: Any) -> None:  # noqa: ANN401
         epilog=examples("foresail location request get", "foresail location request approve mine -n shop"),
     )
     words = request.add_subparsers(required=True, metavar="COMMAND")
-    one = _verb(words, "get", "list requests for storage locations", "foresail location request get", of="request")
+    one = _verb(
+        words,
+        "get",
+        "list requests for storage locations",
+        "foresail location request get",
+        more="Locations without a request yet are listed with the reason, if you may list them.",
+        of="request",
+    )
     _add_velero(one)
     add_object_output(one)
     for verb, meaning, example in (

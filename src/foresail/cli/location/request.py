@@ -6,6 +6,7 @@ A request is found by namespace and name, and by the UID of the location that ha
 import argparse
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -14,7 +15,9 @@ from foresail.api.marks import REQUEST_UID
 from foresail.api.nonadmin import Approval, Location, RequestedLocation
 from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.access.own_rights import may
 from foresail.cli.errors import CommandError
+from foresail.cli.location.get import location_spec, problem
 from foresail.cli.options.output import is_table
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
@@ -27,19 +30,59 @@ _REASONS = {APPROVE: "openshift.io/oadp-approval-reason", REJECT: "openshift.io/
 
 
 def get(args: argparse.Namespace) -> int:
-    """Print the requests of all tenants, or of the namespace of -n."""
-    found = on_cluster(args, lambda cluster: read_requests(cluster, args.velero_namespace, args.namespace or ""))
+    """Print the requests of all tenants, or of the namespace of -n, and the locations that have none yet."""
+    found, unrequested = on_cluster(args, lambda cluster: _read(cluster, args))
     if not is_table(args.output):
         kind = {"apiVersion": NON_ADMIN_LOCATION_REQUEST.api_version, "kind": NON_ADMIN_LOCATION_REQUEST.name}
         print(as_text([{**kind, **msgspec.json.decode(raw, type=dict[str, Any])} for raw, _ in found], args.output))
-    elif found:
-        header = ("NAMESPACE", "NAME", "PHASE", "DECISION", "BUCKET", "REQUEST")
-        print(table(header, [request_cells(each) for _, each in found]))
+        return 0
+    rows = [(*request_cells(each), "") for _, each in found]
+    rows += [unrequested_cells(each, in_full=args.output == "wide") for each in unrequested]
+    if rows:
+        print(table(("NAMESPACE", "NAME", "PHASE", "DECISION", "BUCKET", "REQUEST", "WHY"), rows), flush=True)
     else:
         where = f"namespace {args.namespace}" if args.namespace else "any namespace"
         print(f"No location requests found in {where}", file=sys.stderr)
+    if unrequested:
+        first = unrequested[0].metadata
+        command = f"foresail location describe {first.name} -n {first.namespace}"
+        hint(f"what has no request yet cannot be approved; see {command}")
+    elif not rows:
         hint("a location has none before the operator may read its Secret; see foresail location get -A")
     return 0
+
+
+async def _read(
+    cluster: Cluster, args: argparse.Namespace
+) -> tuple[list[tuple[msgspec.Raw, Approval]], list[Location]]:
+    namespace = args.namespace or ""
+    every = await read_requests(cluster, args.velero_namespace)
+    unrequested = (
+        await read_unrequested(cluster, namespace, [each for _, each in every]) if is_table(args.output) else []
+    )
+    return [pair for pair in every if not namespace or asked_for(pair[1]).namespace == namespace], unrequested
+
+
+async def read_unrequested(cluster: Cluster, namespace: str, requests: Iterable[Approval]) -> list[Location]:
+    """Return the locations without a request for approval, as far as the user may list locations."""
+    if not await may(cluster, "list", NON_ADMIN_LOCATION, namespace):
+        return []
+    asked = {(each.metadata.annotations or {}).get(REQUEST_UID) for each in requests}
+    raw = await cluster.listed_if_known(NON_ADMIN_LOCATION, namespace)
+    locations = [msgspec.json.decode(item, type=Location) for item in raw]
+    found = [each for each in locations if each.metadata.uid not in asked and not each.metadata.deletion_timestamp]
+    return sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
+
+
+def unrequested_cells(location: Location, *, in_full: bool) -> tuple[str, ...]:
+    """Return the cells of a location that has no request yet, and why it has none."""
+    meta = location.metadata
+    held = problem(location)
+    why = "no operator has processed it" if not location.status.phase else ""
+    if held is not None:
+        why = f"{held.reason}: {held.message}" if in_full else held.reason
+    bucket = str(location_spec(location).get("objectStorage", {}).get("bucket", ""))
+    return (meta.namespace, meta.name, location.status.phase or "New", "not requested", bucket, "-", why)
 
 
 def approve(args: argparse.Namespace) -> int:
@@ -52,14 +95,11 @@ def reject(args: argparse.Namespace) -> int:
     return on_cluster(args, lambda cluster: _decide(cluster, args, REJECT))
 
 
-async def read_requests(
-    cluster: Cluster, velero_namespace: str, namespace: str = ""
-) -> list[tuple[msgspec.Raw, Approval]]:
-    """Return the requests of all tenants, or of one namespace, as they came and decoded."""
+async def read_requests(cluster: Cluster, velero_namespace: str) -> list[tuple[msgspec.Raw, Approval]]:
+    """Return the requests of all tenants, as they came and decoded."""
     raw = await cluster.listed(NON_ADMIN_LOCATION_REQUEST, velero_namespace)
     found = [(item, msgspec.json.decode(item, type=Approval)) for item in raw]
-    chosen = [pair for pair in found if not namespace or asked_for(pair[1]).namespace == namespace]
-    return sorted(chosen, key=lambda pair: (asked_for(pair[1]).namespace, asked_for(pair[1]).name))
+    return sorted(found, key=lambda pair: (asked_for(pair[1]).namespace, asked_for(pair[1]).name))
 
 
 async def _decide(cluster: Cluster, args: argparse.Namespace, decision: str) -> int:

@@ -102,17 +102,21 @@ def summary_tiles(figures: Figures) -> Html:
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
         _next_tile(figures, following),
-        *((_check_tile(figures, len(figures.checks)),) if figures.checks else ()),
+        *((_check_tile(figures),) if figures.checks else ()),
     )
 
 
-def _check_tile(figures: Figures, count: int) -> Html:
-    return tile(
-        "Restore checks",
-        f"{figures.passed_checks} of {count}",
-        "passed last time",
-        _mood(figures.passed_checks < count),
-    )
+def _check_tile(figures: Figures) -> Html:
+    """Return how many checks passed of those that have ended: one that was never due is no failure, and no proof."""
+    checks = figures.checks or ()
+    ended = [check for check in checks if check.last is not None]
+    open_checks = len(checks) - len(ended)
+    more = f"{open_checks} without a result" if open_checks else ""
+    if not ended:
+        return tile("Restore checks", "none yet", more)
+    mood = "bad" if any(check.has_failed for check in ended) else "" if open_checks else "good"
+    detail = ", ".join(filter(None, ("passed last time", more)))
+    return tile("Restore checks", f"{figures.passed_checks} of {len(ended)}", detail, mood)
 
 
 def namespace_tiles(figures: Figures) -> Html:

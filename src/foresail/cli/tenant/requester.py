@@ -12,13 +12,15 @@ from foresail.plan import Kind
 _REVIEW = Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
 
 
-class _User(msgspec.Struct, frozen=True):
+class User(msgspec.Struct, frozen=True):
+    """Who makes the requests, as the API server knows them."""
+
     username: str = ""
     groups: tuple[str, ...] = ()
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    user_info: _User = _User()
+    user_info: User = User()
 
 
 class _Review(msgspec.Struct, frozen=True):
@@ -32,10 +34,13 @@ async def stamped(cluster: Cluster, body: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, "metadata": {**metadata, "annotations": annotations}} if annotations else dict(body)
 
 
-async def _stamp(cluster: Cluster) -> dict[str, str]:
-    """Ask the API server who the user is; without an answer, leave the annotations to the API server."""
+async def current_user(cluster: Cluster) -> User | None:
+    """Ask the API server who the user is; None if it does not answer."""
     raw = await cluster.reviewed(_REVIEW, {"apiVersion": _REVIEW.api_version, "kind": _REVIEW.name})
-    if raw is None:
-        return {}
-    user = msgspec.json.decode(raw, type=_Review).status.user_info
-    return {REQUESTER: user.username, REQUESTER_GROUPS: "\n".join(user.groups)}
+    return None if raw is None else msgspec.json.decode(raw, type=_Review).status.user_info
+
+
+async def _stamp(cluster: Cluster) -> dict[str, str]:
+    """Return the annotations; without an answer, leave them to the API server."""
+    user = await current_user(cluster)
+    return {} if user is None else {REQUESTER: user.username, REQUESTER_GROUPS: "\n".join(user.groups)}

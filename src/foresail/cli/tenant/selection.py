@@ -10,6 +10,8 @@ import msgspec
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.access.together import all_of
 from foresail.cli.errors import CommandError
+from foresail.cli.output.messages import hint
+from foresail.cli.tenant.earlier import earlier_backups
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
@@ -50,6 +52,8 @@ async def selected_requests(
     if not requests and not is_quiet:
         where = f"namespace {args.namespace}" if args.namespace else "any namespace"
         print(f"No {family.word}s found in {where}", file=sys.stderr)
+        if family is BACKUPS and args.namespace and not args.selector:
+            hint(await earlier_backups(cluster, args.namespace))
     return requests
 
 

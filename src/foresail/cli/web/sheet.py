@@ -61,8 +61,13 @@ header nav{display:flex;flex-wrap:wrap;gap:2px 4px;margin-bottom:16px;border-bot
 header nav a{margin:0 0 -1px;padding:6px 10px;text-decoration:none;border-bottom:3px solid transparent}
 header nav a:hover{border-bottom-color:var(--line)}
 header nav a[aria-current]{font-weight:700;color:var(--ink);border-bottom-color:var(--link)}
-button,input[type=search],textarea{font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--pale);
-border-radius:6px;padding:4px 12px}
+.bar{display:flex;flex-wrap:wrap;align-items:center;gap:6px 22px;margin-bottom:10px}
+.product{font-size:1.15rem;font-weight:700}.facts{display:flex;flex-wrap:wrap;gap:2px 22px;margin:0;min-width:0}
+.fact{display:flex;gap:6px;min-width:0}.fact dt{color:var(--pale)}.fact dd{margin:0;overflow-wrap:anywhere;min-width:0}
+.switch{display:flex;flex-wrap:wrap;align-items:center;gap:6px;margin-left:auto}.switch label{color:var(--pale)}
+.switch select,.switch input{max-width:min(22em,60vw)}
+button,input[type=search],input[type=text],select,textarea{font:inherit;color:var(--ink);background:var(--card);
+border:1px solid var(--pale);border-radius:6px;padding:4px 12px}
 button{cursor:pointer;color:var(--link);border-color:var(--link);font-weight:600}button:hover{background:var(--code)}
 td form{margin:0 0 6px}td ul{margin:0;padding-left:18px}
 label+textarea{display:block;width:100%;max-width:60em;margin:6px 0 12px;font:13px/1.5 ui-monospace,monospace}

@@ -15,7 +15,7 @@ from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
 from foresail.tenancy.namespaces import NamespaceRow
 
-_NEWS = timedelta(hours=1)  # what came back longer ago was announced then
+_NEWS = timedelta(hours=1)  # what came back longer ago was announced then, and so was a namespace that did
 
 
 def decide(view: AdoptionView, now: datetime) -> Plan:
@@ -39,12 +39,16 @@ def _writes(view: AdoptionView, namespace: NamespaceRow) -> tuple[Action, ...]:
 
 
 def announcement(view: AdoptionView, namespace: NamespaceRow, offer: Offer, now: datetime) -> tuple[Note, ...]:
-    """Return one Event for a namespace whose backups have come back and wait for an administrator."""
-    if view.is_announced or offer.is_name_taken or now - view.backup.created > _NEWS:
+    """Return one Event for a namespace whose backups, or which itself, came back: they wait for an administrator.
+
+    It is in the namespace, where its team may list it.
+    """
+    since = max(view.backup.created, namespace.created or view.backup.created)
+    if view.is_announced or offer.is_name_taken or now - since > _NEWS:
         return ()
     name = view.owner.namespace
     text = (
         f"Velero has backups of namespace {name} without a NonAdminBackup; to give them to the tenant, a cluster "
         f"administrator runs foresail backup adopt -n {name}"
     )
-    return (Note(NAMESPACE, Key("", name), namespace.uid, Reason.BACKUPS_ADOPTABLE.value, text),)
+    return (Note(NAMESPACE, Key(name, name), namespace.uid, Reason.BACKUPS_ADOPTABLE.value, text),)
