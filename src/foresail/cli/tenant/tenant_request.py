@@ -12,6 +12,7 @@ from foresail.api.nonadmin import Condition, Reference, Request, RestoredItems
 from foresail.api.velero import COMPLETED, TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
+from foresail.cli.output.transfer import Transfer, transfer_of
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.requests.status import (
@@ -116,6 +117,16 @@ class TenantRequest:
         status = self.request.status
         found = status.velero_backup if self.family is BACKUPS else status.velero_restore
         return found or Reference()
+
+    @property
+    def transfer(self) -> Transfer | None:
+        """How far the data of its volumes is, while it runs; None if nothing is known of that."""
+        status = self.request.status
+        if not self.is_open:
+            return None
+        if self.family is BACKUPS:
+            return transfer_of(status.data_mover_data_uploads, status.file_system_pod_volume_backups)
+        return transfer_of(status.data_mover_data_downloads, status.file_system_pod_volume_restores)
 
     @property
     def restored(self) -> RestoredItems | None:
