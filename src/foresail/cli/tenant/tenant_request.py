@@ -202,6 +202,11 @@ class TenantRequest:
         return self.velero.phase not in TERMINAL and self.done is None and not self.is_refused
 
     @property
+    def is_running(self) -> bool:
+        """Whether Velero has begun it and not ended it."""
+        return self.is_open and bool(self.made.name) and self.velero.phase not in WAITING
+
+    @property
     def is_refused(self) -> bool:
         """Whether it stays blocked until someone changes it or its policy; the reason decides, not the phase."""
         from foresail.selfservice.requests.rules import is_refused  # noqa: PLC0415 - `get` needs none of the rules
