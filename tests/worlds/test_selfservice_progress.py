@@ -170,3 +170,17 @@ def test_bytes_that_cannot_be_are_bounded() -> None:
         assert found == {"total": 2, "inProgress": 2, "bytesDone": 3 * GIB, "totalBytes": 3 * GIB}
 
     tell(story)
+
+
+def test_a_running_backup_whose_velero_object_is_deleted_shows_no_bytes() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await running(tenancy)
+        move(tenancy, "data", **at(GIB))
+        await tenancy.settle(EVERY)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        done(tenancy.world.delete(velero.BACKUP, Key(VELERO, made["metadata"]["name"])))
+        await tenancy.settle()
+        assert tenancy.status(NAB)[COPIES] == {"total": 1, "inProgress": 1}
+
+    tell(story)

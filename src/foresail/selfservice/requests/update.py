@@ -90,7 +90,9 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
     if expired is not None:  # withdrawn by an operator that was killed before it said so
         return status_plan(view, withdrawal.ended(view, expired.reason, expired.message, now))
     text = rules.why_deleted(view)
-    after = msgspec.structs.replace(request.status, position=0)
+    before = request.status
+    transfers, volumes = without_bytes(before.transfers), without_bytes(before.volumes)
+    after = msgspec.structs.replace(before, position=0, transfers=transfers, volumes=volumes)
     after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, family.not_found, text), now)
     if not outcome.has_ended(request):
         after = with_condition(view, after, NewCondition(SUCCEEDED, FALSE, family.not_found, text), now)
