@@ -3,6 +3,7 @@
 import io
 from datetime import UTC, datetime, timedelta
 from math import inf, isfinite
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cli.console.pages import data_bar
+from foresail.cli.main import main
 from foresail.cli.output.progress import Bar, Status, bar
 from foresail.cli.output.transfer import RECENT, Throughput, Transfer, remaining, size, transfer_of, transfer_text
 from foresail.cli.tenant.describe import described
@@ -17,6 +19,8 @@ from foresail.cli.tenant.get import request_table, why
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.cli.tenant.wait import progress_of
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from tests.unit.cli.canned import canned
+from tests.unit.cli.made_up import schedule_wire
 from tests.unit.cli.test_schedule_messages import Terminal
 from tests.unit.cli.test_tenant import condition, seen
 
@@ -183,3 +187,43 @@ def test_a_line_never_turns_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
         Bar(stream).show(Status("WaitingForPluginOperations"), Transfer(1, 2 * GIB))
     assert len(terminal.getvalue()) == 30  # a return, and one column less than it has
     assert file.getvalue() == "░░░░░░░░░░   0 %  0 of 2 GiB  WaitingForPluginOperations\n"
+
+
+# A Velero Backup, for its administrator
+
+VELEROS = "/apis/velero.io/v1/namespaces/velero"
+UPLOADS = "/apis/velero.io/v2alpha1/namespaces/velero/datauploads"
+FORBIDDEN = {"kind": "Status", "reason": "Forbidden", "message": "no", "code": 403}
+
+
+def copy(name: str, phase: str, bytes_done: int, total_bytes: int) -> dict[str, Any]:
+    """Return a PodVolumeBackup as the API server lists it."""
+    status = {"phase": phase, "progress": {"bytesDone": bytes_done, "totalBytes": total_bytes}}
+    labels = {"velero.io/backup-name": "b"}
+    return {"metadata": {"name": name, "namespace": "velero", "uid": name, "labels": labels}, "status": status}
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_the_wait_for_a_run_has_bytes_if_they_may_be_read(
+    *, copies: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def backup(phase: str) -> dict[str, Any]:
+        status = {"phase": phase, "progress": {"totalItems": 4, "itemsBackedUp": 1}}
+        return {"metadata": {"name": "b", "namespace": "velero"}, "status": status}
+
+    items = [copy("data", "InProgress", GIB, 2 * GIB), copy("logs", "Completed", 0, 0)]
+    states = map(backup, ("New", "InProgress", "InProgress", "Completed"))
+    answers = {
+        f"{VELEROS}/backups/b": lambda *_: next(states),
+        f"{VELEROS}/schedules/daily": schedule_wire(),
+        f"{VELEROS}/backups": lambda _, sent: sent or {"metadata": {}, "items": []},
+        f"{VELEROS}/podvolumebackups": {"metadata": {}, "items": items} if copies else FORBIDDEN,
+        UPLOADS: FORBIDDEN,
+    }
+    words = ["schedule", "run", "daily", "-n", "velero", "--backup-name", "b", "--wait"]
+    with canned(tmp_path, answers) as server:
+        assert main([*words, "--kubeconfig", str(server.kubeconfig)]) == 0
+    shown = "█████░░░░░  50 %  1 of 2 GiB  InProgress" if copies else "1 of 4 items  InProgress"
+    assert shown in capsys.readouterr().err
+    assert server.asked.count(f"GET {UPLOADS}") == 1
+    assert sum(each.get("labelSelector") == ["velero.io/backup-name=b"] for each in server.queries) == 2

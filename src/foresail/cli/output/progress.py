@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TextIO
 
 import msgspec
@@ -44,11 +44,11 @@ class Backup(msgspec.Struct, frozen=True):
     status: Status = Status()
 
 
-async def ended(cluster: Cluster, key: Key, show: Callable[[Status], None]) -> Status:
+async def ended(cluster: Cluster, key: Key, show: Callable[[Status], Awaitable[None]]) -> Status:
     """Return the last status of a Backup, having shown each one before it."""
     while True:
         backup = await cluster.read(velero.BACKUP, key, Backup)
-        show(backup.status)
+        await show(backup.status)
         if backup.status.phase in velero.TERMINAL:
             return backup.status
         await asyncio.sleep(_PAUSE)
