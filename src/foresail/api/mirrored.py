@@ -67,10 +67,18 @@ class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
     csi_volume_snapshots_completed: int = 0
 
 
+class MovementProgress(msgspec.Struct, frozen=True, rename="camel"):
+    """How much of the data of one volume was moved; Velero estimates the total at first."""
+
+    total_bytes: int = 0
+    bytes_done: int = 0
+
+
 class MovementStatus(msgspec.Struct, frozen=True):
-    """The phase of the data of one volume, and its snapshot in the repository."""
+    """The phase of the data of one volume, how far it is, and its snapshot in the repository."""
 
     phase: str = ""
+    progress: MovementProgress | None = None
     snapshot_id: str = msgspec.field(default="", name="snapshotID")
 
 

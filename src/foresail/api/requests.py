@@ -77,7 +77,10 @@ class QueueInfo(Wire, frozen=True):
 
 
 class Movements(Wire, frozen=True):
-    """Number of volumes by phase; other phases of Velero count only in the total."""
+    """Number of volumes by phase; other phases of Velero count only in the total.
+
+    While it runs, also bytes: how many were moved, and how many the volumes that have begun have, by Velero's estimate.
+    """
 
     total: int = 0
     new: int = 0
@@ -88,6 +91,8 @@ class Movements(Wire, frozen=True):
     canceled: int = 0
     failed: int = 0
     completed: int = 0
+    bytes_done: int = 0
+    total_bytes: int = 0
 
 
 class VeleroBackup(Wire, frozen=True):

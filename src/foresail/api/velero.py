@@ -61,6 +61,9 @@ AFTER_THE_QUEUE = frozenset(
 )
 """The phases in which a Backup is not finished, but no longer counts against Velero's concurrency."""
 
+MOVED = frozenset({COMPLETED, FAILED, "Canceled"})
+"""The phases in which the data of a volume is not moved any more."""
+
 DELETION_TIME = timedelta(hours=1)
 """How long a deletion may take. A Velero that was killed amid it skips the request, and removes it after a day."""
 

@@ -14,6 +14,7 @@ from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.visit import summary as findings_summary
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, YES
 from foresail.cli.output.times import short
+from foresail.cli.output.transfer import Transfer, transfer_text
 from foresail.cli.policy.shares import in_order
 from foresail.cli.policy.usage import Usage
 from foresail.cli.report.figures import Figures
@@ -248,6 +249,7 @@ def detail(site: Site, request: TenantRequest, now: datetime, *, may_restore: bo
         ("summary", cut(summary(request))),
         ("next", cut(advised(request))),
         ("items", progress_bar(done, progress.total_items) if progress else "n/a"),
+        ("data of volumes", data_bar(request.transfer) if request.transfer is not None else "n/a"),
         ("position in the queue", str(request.position) if request.position else "n/a"),
         ("errors, warnings", f"{velero.errors}, {velero.warnings}"),
         ("age", short(now - created) if created else "n/a"),
@@ -280,6 +282,13 @@ def progress_bar(done: int, total: int, label: str = "items done") -> Html:
     """Return how many of a total, as a bar and in figures."""
     bar = element("progress", max=max(total, 1), value=min(done, max(total, 1)), aria_label=label)
     return words((bar, f"{done} of {total}"))
+
+
+def data_bar(transfer: Transfer) -> Html:
+    """Return how much data of volumes was moved, as a bar and in figures."""
+    total = max(transfer.total_bytes, 1)
+    bar = element("progress", max=total, value=min(transfer.bytes_done, total), aria_label="data moved")
+    return words((bar, transfer_text(transfer)))
 
 
 def _step_mood(answer: str) -> str:

@@ -1,17 +1,21 @@
-"""How far a Backup is, as a bar that grows in place on a terminal, and as lines elsewhere."""
+"""How far a Backup or Restore is, as a bar that grows in place on a terminal, and as lines elsewhere."""
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TextIO
 
 import msgspec
 
 from foresail.api import velero
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.output.table import terminal_width
+from foresail.cli.output.transfer import Throughput, Transfer, transfer_text
+from foresail.kube.clock import now
 from foresail.plan import Key
 
 _WIDTH = 30
+_NARROW = 10
 _PAUSE = 0.5
 
 
@@ -40,29 +44,35 @@ class Backup(msgspec.Struct, frozen=True):
     status: Status = Status()
 
 
-async def ended(cluster: Cluster, key: Key, show: Callable[[Status], None]) -> Status:
+async def ended(cluster: Cluster, key: Key, show: Callable[[Status], Awaitable[None]]) -> Status:
     """Return the last status of a Backup, having shown each one before it."""
     while True:
         backup = await cluster.read(velero.BACKUP, key, Backup)
-        show(backup.status)
+        await show(backup.status)
         if backup.status.phase in velero.TERMINAL:
             return backup.status
         await asyncio.sleep(_PAUSE)
 
 
-def bar(status: Status) -> str:
-    """Return the phase and the share of items that are backed up."""
+def bar(status: Status, transfer: Transfer | None = None, rate: float | None = None) -> str:
+    """Return the phase and the share of items that are backed up; while data of volumes is moved, the share of that."""
     phase = status.phase or "New"
     progress = status.progress
     if phase == "Queued" and status.queue_position:
         is_next = status.queue_position == 1
         return f"{phase}, next to run" if is_next else f"{phase}, position {status.queue_position} in the queue"
+    if transfer is not None and transfer.is_moving:
+        share = "" if transfer.waiting else f"{_share(transfer.bytes_done, transfer.total_bytes, _NARROW)}  "
+        return f"{share}{transfer_text(transfer, rate)}  {phase}"
     if progress is None or not progress.total_items:
         return phase
     done = min(progress.items_backed_up, progress.total_items)
-    filled = _WIDTH * done // progress.total_items
-    line = "█" * filled + "░" * (_WIDTH - filled)
-    return f"{line} {100 * done // progress.total_items:3} %  {done} of {progress.total_items} items  {phase}"
+    return f"{_share(done, progress.total_items, _WIDTH)}  {done} of {progress.total_items} items  {phase}"
+
+
+def _share(done: int, total: int, width: int) -> str:
+    filled = width * done // total
+    return f"{'█' * filled}{'░' * (width - filled)} {100 * done // total:3} %"
 
 
 class Bar:
@@ -71,10 +81,13 @@ class Bar:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._last = ""
+        self._throughput = Throughput()
 
-    def show(self, status: Status) -> None:
+    def show(self, status: Status, transfer: Transfer | None = None) -> None:
         """Show a status: over the one before on a terminal, below it elsewhere."""
-        text = bar(status)
+        text = bar(status, transfer, self._throughput.observe(transfer, now()))
+        width = terminal_width(self._stream)
+        text = text if width is None else text[: max(width - 1, 0)]  # a line that turns could not be overwritten
         if text == self._last:
             return
         if self._stream.isatty():

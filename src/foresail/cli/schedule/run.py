@@ -18,6 +18,7 @@ from foresail.cli.output.objects import as_text
 from foresail.cli.output.progress import Bar, Status, ended
 from foresail.cli.output.requests import Request, shown
 from foresail.cli.schedule.snapshot import row_of
+from foresail.cli.schedule.volume_data import VolumeData
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, backup_name
@@ -77,8 +78,13 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
         return 0
     print("Waiting for it to finish; Ctrl-C stops waiting, not the Backup.", file=sys.stderr)
     progress = Bar()
+    data = VolumeData(cluster, backup)
+
+    async def show(status: Status) -> None:
+        progress.show(status, await data.transfer(status.phase, now()))
+
     try:
-        status = await ended(cluster, backup, progress.show)
+        status = await ended(cluster, backup, show)
     finally:
         progress.close()
     return report_result(backup, status)

@@ -88,12 +88,14 @@ def _report(request: TenantRequest, args: argparse.Namespace) -> None:
 
 
 def what_happens(request: TenantRequest, *, force: bool) -> str:
-    """Return what a deletion does to the data."""
+    """Return what a deletion does to the data, and that it does not stop what Velero has begun."""
     if request.family is not BACKUPS:
-        return "; restored objects stay"
+        goes_on = "; Velero goes on restoring and cannot be stopped, and" if request.is_running else ";"
+        return f"{goes_on} restored objects stay"
+    when = ", when it has finished: Velero cannot stop it" if request.is_running else ""
     if is_in_own_bucket(request.content):
-        return "; its data stays in your bucket"
-    return "; its data stays in the bucket" if force else ", including its data"
+        return f"; its data stays in your bucket{when}"
+    return f"; its data stays in the bucket{when}" if force else f", including its data{when}"
 
 
 def is_in_own_bucket(content: dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from foresail.cli.output.objects import document
 from foresail.cli.output.table import aligned, table
 from foresail.cli.output.terminal import BOLD, painted
 from foresail.cli.output.times import moment
+from foresail.cli.output.transfer import transfer_text
 from foresail.cli.tenant.explain import advised
 from foresail.cli.tenant.get import until
 from foresail.cli.tenant.selection import in_namespace, selected_requests
@@ -17,6 +18,7 @@ from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.requests.outcome import cause_in_words
+from foresail.selfservice.rows.velero import BYTES
 
 _NONE = "<none>"
 
@@ -65,7 +67,6 @@ def _request_lines(request: TenantRequest, at: datetime) -> Iterator[str]:
 
 def _velero_lines(request: TenantRequest, at: datetime) -> Iterator[str]:
     velero = request.velero
-    status = request.request.status
     yield f"Velero {request.family.word.capitalize()}:\t{request.made.name or _NONE}"
     yield f"Velero Phase:\t{velero.phase or _NONE}"
     yield f"Started:\t{until(velero.start_timestamp, at)}"
@@ -80,12 +81,21 @@ def _velero_lines(request: TenantRequest, at: datetime) -> Iterator[str]:
     yield f"Warnings:\t{velero.warnings}"
     for cause in filter(None, (cause_in_words(velero.failure_reason), *(velero.validation_errors or ()))):
         yield f"Cause:\t{cause}"
+    yield from _volume_lines(request)
+
+
+def _volume_lines(request: TenantRequest) -> Iterator[str]:
+    """Return how far the data of volumes is: in bytes while it is moved, and by volumes."""
+    status = request.request.status
+    if request.transfer is not None:
+        yield f"Data:\t{transfer_text(request.transfer)}"
     for name, counts in (
         ("Volumes Moved", status.data_mover_data_uploads or status.data_mover_data_downloads),
         ("Volumes Copied", status.file_system_pod_volume_backups or status.file_system_pod_volume_restores),
     ):
         if counts:
-            yield f"{name}:\t{', '.join(f'{number} {word}' for word, number in sorted(counts.items()) if number)}"
+            volumes = sorted((word, number) for word, number in counts.items() if number and word not in BYTES)
+            yield f"{name}:\t{', '.join(f'{number} {word}' for word, number in volumes)}"
 
 
 def _restored(request: TenantRequest) -> str:

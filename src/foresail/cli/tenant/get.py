@@ -15,12 +15,14 @@ from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import columns, fitted, shortened, table, terminal_width
 from foresail.cli.output.times import distance, moment, short
+from foresail.cli.output.transfer import transfer_text
 from foresail.cli.output.words import in_words
 from foresail.cli.tenant.selection import in_namespace, read_selected, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import DELETING
 
 _SHRINKS = ("NAMESPACE", "BACKUP", "NAME", "STATUS")
@@ -166,7 +168,7 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def why(request: TenantRequest, *, in_full: bool) -> str:
-    """Return when a backup goes, why there is no complete one yet, what it lacks, or what a restore left."""
+    """Return when a backup goes, why there is no complete one yet, how far its data is, what it lacks or left."""
     mark = request.mark
     if mark.is_marked and not request.is_terminating:
         after = f"deleted after {stamp(mark.delete_after)}" if mark.delete_after is not None else "waits for approval"
@@ -178,6 +180,9 @@ def why(request: TenantRequest, *, in_full: bool) -> str:
         return summary(request.restored) if in_full else short_text(request.restored)
     if blocking is None:
         return ""
+    if request.transfer is not None and blocking.reason == Reason.RUNNING:
+        text = transfer_text(request.transfer)
+        return f"{blocking.reason}: {blocking.message}, {text}" if in_full else text
     return f"{blocking.reason}: {blocking.message}" if in_full else in_words(blocking.reason.removeprefix("Velero"))
 
 

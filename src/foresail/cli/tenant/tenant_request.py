@@ -12,6 +12,7 @@ from foresail.api.nonadmin import Condition, Reference, Request, RestoredItems
 from foresail.api.velero import COMPLETED, TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
+from foresail.cli.output.transfer import Transfer, transfer_of
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.requests.status import (
@@ -128,6 +129,16 @@ class TenantRequest:
         return instant(self.velero.start_timestamp or "")
 
     @property
+    def transfer(self) -> Transfer | None:
+        """How far the data of its volumes is, while it runs; None if nothing is known of that."""
+        status = self.request.status
+        if not self.is_open:
+            return None
+        if self.family is BACKUPS:
+            return transfer_of(status.data_mover_data_uploads, status.file_system_pod_volume_backups)
+        return transfer_of(status.data_mover_data_downloads, status.file_system_pod_volume_restores)
+
+    @property
     def restored(self) -> RestoredItems | None:
         """What a restore did; None as long as the operator has not read it."""
         return self.request.status.restored_items
@@ -199,6 +210,11 @@ class TenantRequest:
     def is_open(self) -> bool:
         """Whether it has not ended yet: it waits, or it runs."""
         return self.velero.phase not in TERMINAL and self.done is None and not self.is_refused
+
+    @property
+    def is_running(self) -> bool:
+        """Whether Velero has begun it and not ended it."""
+        return self.is_open and bool(self.made.name) and self.velero.phase not in WAITING
 
     @property
     def is_refused(self) -> bool:

@@ -4,9 +4,7 @@ import msgspec
 
 from foresail.api import velero_files
 from foresail.cli.output.table import table
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_STEP = 1024
+from foresail.cli.output.transfer import size
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
@@ -54,7 +52,8 @@ class VolumeInfo(msgspec.Struct, frozen=True, rename="camel"):
     def size(self) -> str:
         """The size of the data; n/a if Velero does not know it."""
         infos = (self.snapshot_data_movement_info, self.csi_snapshot_info, self.pod_volume)
-        return _bytes(next((info.size for info in infos if info is not None and info.size), 0))
+        count = next((info.size for info in infos if info is not None and info.size), 0)
+        return size(count) if count else "n/a"
 
     @property
     def method(self) -> str:
@@ -89,14 +88,3 @@ def volumes_text(infos: list[VolumeInfo], *, has_results: bool) -> str:
     rows = [(f"  {info.claim}", info.size, info.method, *((info.outcome,) if has_results else ())) for info in infos]
     header = ("  CLAIM", "SIZE", "METHOD", *(("RESULT",) if has_results else ()))
     return "Volumes:\n" + table(header, rows)
-
-
-def _bytes(count: int) -> str:
-    if not count:
-        return "n/a"
-    size = float(count)
-    unit = 0
-    while size >= _STEP and unit < len(_UNITS) - 1:
-        size = size / _STEP
-        unit = unit + 1
-    return f"{size:.3g} {_UNITS[unit]}"

@@ -66,7 +66,7 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     try:
         while True:
             each = await read_request(cluster, family, key)
-            progress.show(progress_of(each))
+            progress.show(progress_of(each), each.transfer)
             ended = verdict(each, fail_on)
             if ended is not None:
                 over = over or min(now() + _FOR_THE_CAUSE, until or datetime.max.replace(tzinfo=UTC))

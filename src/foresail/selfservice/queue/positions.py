@@ -18,6 +18,12 @@ LATEST = timedelta(seconds=30)
 PART = 0.1
 """Farther ones are reported when they differ by this part, or after that long."""
 
+BYTES_EVERY = timedelta(seconds=5)
+"""Bytes of volumes alone are written so long after the last write of the same status at the earliest.
+
+Velero reports those of each volume every ten seconds, and a backup may move many volumes at once.
+"""
+
 PER_SECOND = 16
 """At most so many farther ones are reported in a second; with those that are under way it stays below 20."""
 
@@ -140,6 +146,11 @@ class PositionReports:
         """Note that a position was written."""
         self._reported[name] = now
         self._slots.pop(name, None)
+
+    def bytes_at(self, name: str) -> datetime | None:
+        """Return when bytes alone may be written; None for at once."""
+        reported = self._reported.get(name)
+        return reported + BYTES_EVERY if reported is not None else None
 
     def is_booked(self, name: str) -> bool:
         """Whether one has an instant at which it will be reported."""

@@ -46,6 +46,7 @@ class RequestView(msgspec.Struct, frozen=True):
     keyring: Keyring = NO_KEYS
     transfers: Counts = ()
     volumes: Counts = ()
+    bytes_at: datetime | None = None  # when bytes are reported if nothing else is; None: at once
     position: Position = Position()
     turn: Turn = Turn()
     history: int | None = None  # how many finished restores are kept, if this one is not among them

@@ -26,7 +26,8 @@ from foresail.selfservice.requests.status import (
     NewCondition,
     patch_body,
 )
-from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.rows.requests import Status
+from foresail.selfservice.rows.velero import VeleroRow, without_bytes
 
 
 def update_from_velero(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
@@ -45,14 +46,24 @@ def update_from_velero(view: RequestView, row: VeleroRow, now: datetime) -> Plan
 
 
 def _mirror(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
-    """Mirror Velero's status; a distant queue position is written later."""
-    before = view.request.status
+    """Mirror Velero's status; a distant queue position and bytes are written later."""
     after = created_status(view, row.mirror, row.spec, now)
-    if not patch_body(view.family, before, msgspec.structs.replace(after, position=before.position)):
-        at = view.position.report_at
-        if at is not None and at > now and after.position != before.position:
-            return Plan(wake_at=at)
-    return status_plan(view, after)
+    at = _written_at(view, after)
+    return Plan(wake_at=at) if at is not None and at > now else status_plan(view, after)
+
+
+def _written_at(view: RequestView, after: Status) -> datetime | None:
+    """Return when a status is written of which only the queue position or bytes differ; None for at once."""
+    before = view.request.status
+    moved = [(before.transfers, after.transfers), (before.volumes, after.volumes)]
+    if any(without_bytes(old) != without_bytes(new) for old, new in moved):
+        return None
+    same = msgspec.structs.replace(after, position=before.position, transfers=before.transfers, volumes=before.volumes)
+    if patch_body(view.family, before, same):
+        return None
+    due = [view.position.report_at] if after.position != before.position else []
+    due += [view.bytes_at] if any(old != new for old, new in moved) else []
+    return None if None in due else min(filter(None, due), default=None)
 
 
 def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
@@ -79,7 +90,9 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
     if expired is not None:  # withdrawn by an operator that was killed before it said so
         return status_plan(view, withdrawal.ended(view, expired.reason, expired.message, now))
     text = rules.why_deleted(view)
-    after = msgspec.structs.replace(request.status, position=0)
+    before = request.status
+    transfers, volumes = without_bytes(before.transfers), without_bytes(before.volumes)
+    after = msgspec.structs.replace(before, position=0, transfers=transfers, volumes=volumes)
     after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, family.not_found, text), now)
     if not outcome.has_ended(request):
         after = with_condition(view, after, NewCondition(SUCCEEDED, FALSE, family.not_found, text), now)

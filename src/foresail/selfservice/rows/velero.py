@@ -15,7 +15,7 @@ from foresail.selfservice.rows.text import interned
 from foresail.tenancy.records import owner_of
 
 Counts = tuple[tuple[str, int], ...]
-"""How many volumes are how far, by the names that the status has for it; only what is not zero."""
+"""How many volumes and bytes are how far, by the names that the status has for it; only what is not zero."""
 
 _glimpse = msgspec.json.Decoder(mirrored.Glimpse)
 
@@ -137,6 +137,8 @@ class MovementRow(Keyed, frozen=True, gc=False):
     claim: str = ""  # the UID of the claim; empty if the volume has none
     claim_name: str = ""  # of a PodVolumeBackup
     has_snapshot: bool = False  # its data can be restored
+    bytes_done: int = 0
+    total_bytes: int = 0  # as estimated; the same as done once it has ended, so that it moves nothing more
 
 
 def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
@@ -208,6 +210,7 @@ def movement_row(wire: mirrored.Movement, label: str) -> MovementRow:
     meta = wire.metadata
     labels = meta.labels or {}
     key = Key(meta.namespace, meta.name)
+    bytes_done, total_bytes = _bytes_of(wire.status)
     return MovementRow(
         key,
         labels.get(label, ""),
@@ -215,7 +218,17 @@ def movement_row(wire: mirrored.Movement, label: str) -> MovementRow:
         labels.get(velero.CLAIM_UID_LABEL, ""),
         sys.intern((meta.annotations or {}).get(velero.CLAIM_NAME_ANNOTATION, "")),
         bool(wire.status.snapshot_id),
+        bytes_done,
+        total_bytes,
     )
+
+
+def _bytes_of(status: mirrored.MovementStatus) -> tuple[int, int]:
+    """Return how many bytes of a volume were moved, and of how many; one number for both keeps the row small."""
+    if status.progress is None:
+        return 0, 0
+    bytes_done = max(status.progress.bytes_done, 0)
+    return bytes_done, bytes_done if status.phase in velero.MOVED else max(status.progress.total_bytes, bytes_done)
 
 
 def glimpse(mirror: str) -> mirrored.Glimpse:
@@ -226,15 +239,26 @@ def glimpse(mirror: str) -> mirrored.Glimpse:
         return mirrored.Glimpse()
 
 
-def movements(rows: list[MovementRow]) -> Counts:
+def movements(rows: list[MovementRow], *, with_bytes: bool) -> Counts:
     """Count volumes by how far they are; a phase that the status has no number for counts in the total alone."""
     counts = {"total": len(rows)}
+    if with_bytes:
+        counts["bytesDone"] = sum(row.bytes_done for row in rows)
+        counts["totalBytes"] = sum(row.total_bytes for row in rows)
     for row in rows:
         name = _COUNTED.get(row.phase)
         if name is not None:
             counts[name] = counts.get(name, 0) + 1
     return tuple(sorted((name, number) for name, number in counts.items() if number))
 
+
+def without_bytes(counts: Counts) -> Counts:
+    """Return how many volumes are how far, without what changes all the time while they move."""
+    return tuple(each for each in counts if each[0] not in BYTES)
+
+
+BYTES = ("bytesDone", "totalBytes")
+"""The names of numbers that are no volumes."""
 
 _COUNTED = {
     "": "new",

@@ -63,6 +63,7 @@ class Observer:
         uid = namespace.uid if namespace is not None else ""
         row = family.velero.get(at)
         transfers, copies = family.movements.values()
+        is_moving = row is not None and not row.is_terminal
         needs_policy = _needs_policy(request) or _waits_in_velero(family, row)
         view = RequestView(
             family=family.family,
@@ -74,8 +75,9 @@ class Observer:
             stored=family.ledger.stored(uid, key.namespace, name),
             active=family.ledger.active(uid, key.namespace, name),
             keyring=cluster.keyring,
-            transfers=movements(transfers.by("of", name)),
-            volumes=movements(copies.by("of", name)),
+            transfers=movements(transfers.by("of", name), with_bytes=is_moving),
+            volumes=movements(copies.by("of", name), with_bytes=is_moving),
+            bytes_at=family.reports.bytes_at(name),
             position=_reported_position(family, request, at, now),
         )
         view = self._of_backup(view, at, uid) if family is cluster.backups else self._of_restore(view)
