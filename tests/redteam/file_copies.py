@@ -63,15 +63,15 @@ def _back_up(world: World, name: str, **spec: Any) -> None:  # noqa: ANN401 - JS
 
 def _administrators_copy(world: World) -> list[str]:
     """Let an administrator back up a pod that asks for a copy: Velero tries."""
-    world.admin.create(path("pods", CLOSED), _pod("copied", annotations=OPTED_IN))
-    _runs(world, CLOSED, "copied")
-    name = f"plain-copy-{next(_NUMBERS)}"  # the bucket keeps each
+    name = f"plain-copy-{next(_NUMBERS)}"  # the bucket keeps each; a pod of a removed one's name could inherit its end
+    world.admin.create(path("pods", CLOSED), _pod(name, annotations=OPTED_IN))
+    _runs(world, CLOSED, name)
     target = path("backups", VELERO, name)
     world.admin.create(path("backups", VELERO), body_of("backups", name, {"includedNamespaces": [CLOSED]}))
     until(lambda: (world.admin.get(target) or {}).get("status", {}).get("phase") in _ENDED, 60, "it ends")
     found = _tried(world, world.admin.get(target) or {"metadata": {"name": name}})
     world.admin.delete(target)
-    _remove(world, "copied", CLOSED)
+    _remove(world, name, CLOSED)
     return found
 
 
