@@ -23,7 +23,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test coverage test-python test-shells test-browser test-console test-node node-rounds test-cluster test-part cluster-build cluster-up cluster-down \
   cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand primer-year primer-kills primer-kept primer-admission \
+  crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel pyz base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand bench-pyz primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization truth hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -110,6 +110,12 @@ image-size: setup ## measure what the image has above its base
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m hatchling build --target wheel --directory $(DIST)
+
+pyz: wheel ## build foresail.pyz into dist/: one file for every Python and system that we support
+	$(BIN)/python -m release.pyz $(DIST)/foresail-$(VERSION)-py3-none-any.whl $(DIST)/foresail.pyz
+
+bench-pyz: pyz ## start foresail.pyz and the installed wheel in turns, medians of ten; the last line is JSON
+	$(BIN)/python -m bench.pyz $(DIST)/foresail.pyz $(DIST)/foresail-$(VERSION)-py3-none-any.whl
 
 audit: $(VENV)/.release ## ask whether a pinned dependency is known to be vulnerable; needs the network
 	$(BIN)/pip-audit --require-hashes --disable-pip --strict --requirement requirements/run.txt --requirement requirements/otel.txt
