@@ -15,6 +15,7 @@ BASE ?= $(shell sed -n 's/^ARG BASE=//p' Containerfile)
 HELM ?= helm
 DIST ?= dist
 ACTIONLINT := v1.7.12
+KREW := v0.4.4
 AXE := 4.14.0
 WITHOUT_CLUSTER := tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells --ignore=tests/browser
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init__.py)
@@ -23,7 +24,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test coverage test-python test-shells test-browser test-console test-node node-rounds test-cluster test-part cluster-build cluster-up cluster-down \
   cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand primer-year primer-kills primer-kept primer-admission \
+  crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel pyz plugins test-krew base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand bench-pyz primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization truth hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -110,6 +111,28 @@ image-size: setup ## measure what the image has above its base
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m hatchling build --target wheel --directory $(DIST)
+
+pyz: wheel ## build foresail.pyz into dist/: one file for every Python and system that we support
+	$(BIN)/python -m release.pyz $(DIST)/foresail-$(VERSION)-py3-none-any.whl $(DIST)/foresail.pyz
+
+bench-pyz: pyz ## start foresail.pyz and the installed wheel in turns, medians of ten; the last line is JSON
+	$(BIN)/python -m bench.pyz $(DIST)/foresail.pyz $(DIST)/foresail-$(VERSION)-py3-none-any.whl
+
+plugins: pyz ## write the krew manifest and the Homebrew formula into dist/; ADDRESS=https://host/owner/name of the repository
+	$(BIN)/python -m release.plugins $(DIST)/foresail.pyz "$(ADDRESS)"
+
+test-krew: pyz build/krew/bin/krew ## install the plugin by krew from a local archive and start it; needs kubectl, git and Go
+	rm -rf build/krew/root build/krew/plugin && mkdir -p build/krew/plugin && cp $(DIST)/foresail.pyz build/krew/plugin
+	$(BIN)/python -m release.plugins build/krew/plugin/foresail.pyz https://example.com/foresail
+	build/krew/bin/validate-krew-manifest -skip-install -manifest build/krew/plugin/foresail.yaml
+	KREW_ROOT=$(CURDIR)/build/krew/root build/krew/bin/krew install --manifest=build/krew/plugin/foresail.yaml \
+	  --archive=build/krew/plugin/kubectl-foresail-$(VERSION).tar.gz
+	PATH="$(CURDIR)/build/krew/root/bin:$$PATH" kubectl foresail version --client
+
+build/krew/bin/krew:
+	mkdir -p build/krew/src
+	printf 'module krew\n\ngo 1.22\n\nrequire sigs.k8s.io/krew $(KREW)\n' > build/krew/src/go.mod
+	cd build/krew/src && GOFLAGS=-mod=mod go build -o ../bin/ sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest
 
 audit: $(VENV)/.release ## ask whether a pinned dependency is known to be vulnerable; needs the network
 	$(BIN)/pip-audit --require-hashes --disable-pip --strict --requirement requirements/run.txt --requirement requirements/otel.txt
