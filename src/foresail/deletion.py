@@ -96,11 +96,16 @@ class Decision(msgspec.Struct, frozen=True):
     goes: dict[str, str] = {}  # why, by name, the oldest first
     asks: tuple[str, ...] = ()  # those of them that wait for an approval
     marks: tuple[str, ...] = ()  # to be marked now
-    unmarks: tuple[str, ...] = ()  # marked, but kept by now
+    unmarks: tuple[str, ...] = ()  # marked, but kept by now; or marked before the rules were in effect
     deletes: tuple[str, ...] = ()  # to be deleted now, in this order
     waits: dict[str, datetime] = {}  # marked, by when they go
     of: int = 0  # how many backups there were within the last day
     doubt: str = ""
+
+    @property
+    def has_stale_marks(self) -> bool:
+        """Whether marks from before the rules are still to be removed, so that their grace period starts anew."""
+        return not self.goes.keys().isdisjoint(self.unmarks)
 
     @property
     def next_at(self) -> datetime | None:
@@ -127,15 +132,35 @@ def decide(
     oldest_first = sorted(backups, key=lambda backup: (backup.started, backup.name))
     going = [backup for backup in oldest_first if backup.name in gives_up and backup.name not in stays]
     goes = {backup.name: gives_up[backup.name] for backup in going}
+    stale = {row.name for row in going if _is_stale(row, circumstances, now)}
     decision = Decision(
         goes,
-        unmarks=tuple(row.name for row in oldest_first if row.delete_after is not None and row.name not in goes),
+        unmarks=tuple(row.name for row in oldest_first if row.name in stale or _is_kept_again(row, goes)),
         waits={row.name: row.delete_after for row in going if row.delete_after is not None and row.delete_after > now},
         of=len(backups) + circumstances.ledger.deleted(now),
     )
     if circumstances.doubt:
         return msgspec.structs.replace(decision, waits={}, doubt=circumstances.doubt)
-    return _undoubted(decision, oldest_first, going, circumstances, now)
+    trusted = [msgspec.structs.replace(row, delete_after=None) if row.name in stale else row for row in going]
+    decision = _undoubted(decision, oldest_first, trusted, circumstances, now)
+    return msgspec.structs.replace(decision, marks=tuple(name for name in decision.marks if name not in stale))
+
+
+def _is_kept_again(backup: Stored, goes: Mapping[str, str]) -> bool:
+    """Whether a backup is marked, but does not go any more."""
+    return backup.delete_after is not None and backup.name not in goes
+
+
+def _is_stale(backup: Stored, circumstances: Circumstances, now: datetime) -> bool:
+    """Whether a mark is older than the rules: its grace period passed while they were not in effect."""
+    is_approved = short_digest(backup) in circumstances.approved
+    return bool(
+        circumstances.is_new
+        and circumstances.grace
+        and not is_approved
+        and backup.delete_after is not None
+        and backup.delete_after <= now
+    )
 
 
 def _undoubted(

@@ -95,11 +95,12 @@ def retain(view: ScheduleView, observed: Observed | None, now: datetime) -> Reta
         doubt=doubt if has_to_decide else "",
     )
     decision = deletion.decide(stored, gives_up, circumstances, now)
+    is_settled = not (doubt or decision.has_stale_marks)
     retained = Retained(
         digest,
         reasons,
         decision,
-        not circumstances.is_new or (not doubt and _may_take_effect(stored, reasons, circumstances, now)),
+        not circumstances.is_new or (is_settled and _may_take_effect(stored, reasons, circumstances, now)),
     )
     return _with_deletions(view, retained, [row for row in stored if row.name in decision.asks], doubt, now)
 
@@ -229,6 +230,15 @@ class Step(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...] = ()
     ledger: Ledger | None = None  # with what these writes delete
     because: Because | None = None
+
+
+def abandon(view: ScheduleView) -> Step:
+    """Take everything back that was announced or requested by rules that apply no more: a later return starts anew."""
+    ours = (row for row in view.backups if row.delete_after is not None and _is_made_for(row, view))
+    marked = [row for row in ours if row.phase != velero.DELETING][:MOST_MARKS]
+    requested = (row for row in view.deletions if row.is_ours and row.is_open and not row.is_begun)
+    taken_back = (deletion_writes.take_back(row.key, row.uid) for row in requested)
+    return Step((*taken_back, *(_mark(row, None, "") for row in marked)))
 
 
 def next_step(view: ScheduleView, retained: Retained, observed: Observed | None, now: datetime) -> Step:
