@@ -161,3 +161,17 @@ def test_a_mark_that_came_due_before_its_rules_were_in_effect_is_written_anew() 
     assert not life.requested
     assert len(life.marked) == 11 - len(life.retained.decision.asks)
     assert all(at >= returned + 30 * DAY for at in life.marked.values())
+
+
+def test_retention_that_goes_and_comes_back_forgets_no_deletion() -> None:
+    life = Life(100)
+    life.rules(100)
+    for keeps in range(90, 40, -10):
+        life.rules(keeps)
+        life.no_rules()
+    assert len(life.requested) == 10
+    life.now += DAY + HOUR
+    life.rules(40)
+    assert len(life.requested) == 10, "50 at once ask"
+    life.rules(82)
+    assert len(life.requested) == 18, "what was deleted a day ago no longer counts"
