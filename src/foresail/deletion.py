@@ -243,15 +243,20 @@ def list_digest(backups: Iterable[Stored]) -> str:
     return hashlib.sha256(" ".join(sorted(map(short_digest, backups))).encode()).hexdigest()[:_SHORT]
 
 
-def approval(backups: Iterable[Stored]) -> str:
-    """Return the annotation that approves the deletion of backups, and of nothing else."""
+def approval(backups: Iterable[Stored], rules: str) -> str:
+    """Return the annotation that approves the deletion of backups by rules with this digest, and of nothing else."""
     oldest_first = sorted(backups, key=lambda backup: (backup.started, backup.name))
-    return " ".join(short_digest(backup) for backup in oldest_first[:MOST_APPROVED])
+    return " ".join((_name_of(rules), *(short_digest(backup) for backup in oldest_first[:MOST_APPROVED])))
 
 
-def approved(annotation: str | None) -> frozenset[str]:
-    """Return the backups that an annotation approves."""
-    return frozenset((annotation or "").split())
+def approved(annotation: str | None, rules: str) -> frozenset[str]:
+    """Return the backups that an annotation approves, if it is of the rules with this digest."""
+    of, *backups = (annotation or "").split() or [""]
+    return frozenset(backups) if of == _name_of(rules) else frozenset()
+
+
+def _name_of(rules: str) -> str:
+    return f"rules={hashlib.sha256(rules.encode()).hexdigest()[:_SHORT]}"
 
 
 # Doubts

@@ -97,7 +97,11 @@ def test_an_edit_that_would_delete_many_waits_for_an_approval_of_that_list() -> 
         assert len(asked) == 15
         assert DELETE_AFTER not in annotations(scene, asked[0])
         listed = [approved(scene, name) for name in asked[:13]]
-        change = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed)}}}
+        stale = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, "keepLast 14")}}}
+        done(scene.world.merge(NON_ADMIN_SCHEDULE, NAS, stale, "tenant"))
+        await scene.settle(0.05 * MINUTE)
+        assert len(scene.velero_objects()) == 16, "an approval under other rules"
+        change = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, scene.asks())}}}
         done(scene.world.merge(NON_ADMIN_SCHEDULE, NAS, change, "tenant"))
         await scene.settle(0.9 * MINUTE)
         assert len(scene.velero_objects()) <= 4, "those that were approved, and few"

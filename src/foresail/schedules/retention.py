@@ -90,7 +90,7 @@ def retain(view: ScheduleView, observed: Observed | None, now: datetime) -> Reta
     circumstances = Circumstances(
         grace_of(view.policy),
         ledger_of(observed),
-        deletion.approved(view.schedule.annotations.get(RETENTION_APPROVED)),
+        deletion.approved(view.schedule.annotations.get(RETENTION_APPROVED), digest),
         is_new=observed is None or observed.retention != digest,
         doubt=doubt if has_to_decide else "",
     )

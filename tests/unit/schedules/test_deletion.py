@@ -86,7 +86,7 @@ def test_new_rules_do_not_take_effect_in_doubt(state: str) -> None:
 
 def approve(seen: ScheduleView) -> ScheduleRow:
     """Return the Schedule with an approval of the list that waits for it."""
-    listed = approval(asked_for(seen.backups, retained(seen)))
+    listed = approval(asked_for(seen.backups, retained(seen)), retained(seen).digest)
     annotations = {**seen.schedule.annotations, RETENTION_APPROVED: listed}
     return msgspec.structs.replace(seen.schedule, annotations=annotations)
 

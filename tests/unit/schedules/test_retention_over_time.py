@@ -8,11 +8,12 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.instants import instant
-from foresail.api.marks import DELETE_AFTER
+from foresail.api.marks import DELETE_AFTER, RETENTION_APPROVED
+from foresail.deletion import approval
 from foresail.plan import Create, Delete, Key, Patch
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, DeletionRow, VeleroServer
-from foresail.schedules.retention import Retained
+from foresail.schedules.retention import Retained, asked_for
 from foresail.schedules.rules import judge
 from tests.unit.schedules.rows import AVAILABLE, DAY, GO_CRON, HOUR, MINUTE, NOON, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
@@ -86,6 +87,13 @@ class Life:
         at = annotations[DELETE_AFTER]
         marked = self.backups[write.key.name]
         self.backups[marked.name] = msgspec.structs.replace(marked, delete_after=instant(at) if at else None)
+
+    def approve(self) -> None:
+        """Approve the list that waits, and run."""
+        listed = approval(asked_for(self.backups.values(), self.retained), self.retained.digest)
+        annotations = {**self.schedule.annotations, RETENTION_APPROVED: listed}
+        self.schedule = msgspec.structs.replace(self.schedule, annotations=annotations)
+        self.run()
 
     @property
     def marked(self) -> dict[str, datetime]:
@@ -175,3 +183,19 @@ def test_retention_that_goes_and_comes_back_forgets_no_deletion() -> None:
     assert len(life.requested) == 10, "50 at once ask"
     life.rules(82)
     assert len(life.requested) == 18, "what was deleted a day ago no longer counts"
+
+
+def test_an_approval_is_of_the_rules_under_which_it_was_given() -> None:
+    life = Life(100)
+    life.rules(100, "24h")
+    life.rules(10, "24h")
+    life.approve()
+    assert len(life.marked) == 90
+    life.rules(100, "24h")
+    assert not life.marked
+    life.now += 90 * DAY
+    life.rules(3)
+    assert not life.requested
+    assert len(life.retained.decision.asks) == 97
+    life.rules(10)
+    assert len(life.requested) == 90, "the same rules and the same Backups"

@@ -41,6 +41,7 @@ class Outdated(msgspec.Struct, frozen=True):
     grace: timedelta = deletion.DEFAULT_GRACE
     later: datetime | None = None  # when the clock alone changes this
     gone: Stored | None = None  # the run to delete now, one at a time
+    asks: str = ""  # the digest of the `keepLast` that waits for an approval
 
 
 def outdated(view: ScheduleView, now: datetime) -> Outdated:
@@ -74,6 +75,7 @@ def outdated(view: ScheduleView, now: datetime) -> Outdated:
         circumstances.grace,
         _first_after(instants, now),
         _first_to_go(stored, decision),
+        _digest(rules) if decision.asks else "",
     )
 
 
@@ -98,7 +100,7 @@ def _circumstances(view: ScheduleView, policy: PolicyRow, gives_up: dict[str, st
     return Circumstances(
         length_of(policy.spec.schedules.grace_period) or timedelta(),
         ledger_of(observed),
-        deletion.approved(view.schedule.approved),
+        deletion.approved(view.schedule.approved, _digest(rules_of(policy))),
         is_edited=observed is not None and observed.retention != _digest(rules_of(policy)),
         doubt=doubt,
     )
