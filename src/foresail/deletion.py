@@ -11,7 +11,7 @@ from math import ceil
 
 import msgspec
 
-from foresail.api.velero import FAILED
+from foresail.api.velero import FAILED, FAILED_VALIDATION
 from foresail.backups import Quality
 
 MOST_UNAPPROVED = 10
@@ -28,6 +28,9 @@ SKEW = timedelta(minutes=5)
 
 SHADOWS = "already exists in object storage"
 """In Velero's reason for a failure: the data of that name in the bucket belongs to an earlier backup."""
+
+INTERRUPTED = "during the server starting"
+"""In Velero's reason for a failure: it found the backup unfinished when it started, and what it had done is unknown."""
 
 _DAY = timedelta(hours=24)
 _HOUR = timedelta(hours=1)
@@ -265,6 +268,17 @@ def _name_of(rules: str) -> str:
 def is_shadow(phase: str, failure: str) -> bool:
     """Whether the data in the bucket under a failed backup's name belongs to an earlier one of that name."""
     return phase == FAILED and SHADOWS in failure
+
+
+def has_own_data(phase: str, failure: str, *, has_progress: bool) -> bool:
+    """Whether what the bucket has under a backup's name can only be its own: only then Velero may delete it.
+
+    Velero deletes by name, whatever the phase. Before it reports progress, it has looked for that name in the bucket.
+    An interrupted backup may report the progress of an earlier time: etcd was restored amid it.
+    """
+    if phase == FAILED:
+        return has_progress and SHADOWS not in failure and INTERRUPTED not in failure
+    return phase != FAILED_VALIDATION
 
 
 def clock_doubt(skew: timedelta | None) -> str:

@@ -247,13 +247,24 @@ def test_nothing_goes_that_a_restore_reads_or_is_about_to_read() -> None:
     tell(story, keepLast=1, **AT_ONCE)
 
 
-def test_a_failed_backup_whose_data_is_an_earlier_ones_is_deleted_as_an_object_only() -> None:
+@pytest.mark.parametrize(
+    ("phase", "reported"),
+    [
+        (velero.FAILED, {"failureReason": "backup already exists in object storage"}),
+        (velero.FAILED, {"failureReason": "error getting backup store"}),
+        (velero.FAILED, {"failureReason": 'found a backup with status "InProgress" during the server starting'}),
+        (velero.FAILED_VALIDATION, {"validationErrors": ["BackupStorageLocation default is in Unavailable status."]}),
+    ],
+)
+def test_a_backup_whose_data_may_be_an_earlier_ones_is_deleted_as_an_object_only(
+    phase: str, reported: dict[str, object]
+) -> None:
     async def story(scene: TenantScene) -> None:
         key, kinds = Key("red", "again"), set[Kind]()
         scene.world.history.listeners.append(lambda happening: kinds.add(happening.kind))
         scene.back_up(key)
         await scene.settle()
-        scene.velero_says(key, velero.FAILED, failureReason="backup already exists in object storage")
+        scene.velero_says(key, phase, **reported)
         await scene.settle()
         scene.edit(key, deleteBackup=True)
         await scene.settle()

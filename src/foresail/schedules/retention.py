@@ -257,12 +257,15 @@ def next_step(view: ScheduleView, retained: Retained, observed: Observed | None,
     if name is not None:
         why = retained.deletes[name]
         row = rows[name]
-        because = Because(Reason.RETENTION_DELETED, f"deleted Backup {name}: {why}.", Level.NORMAL)
+        is_whole = deletion.has_own_data(row.phase, row.failure, has_progress=row.items is not None)
+        text = f"deleted Backup {name}: {why}." if is_whole else f"deleted the object Backup {name} alone: {why}."
+        because = Because(Reason.RETENTION_DELETED, text, Level.NORMAL)
         ledger = ledger_of(observed).with_deletion(_stored(row, Quality.UNFINISHED), now)
         # The first write fails if the Backup was replaced, pinned or kept meanwhile, and nothing is deleted.
         at = row.delete_after if row.delete_after is not None else now
-        writes = (_mark(row, at, why), _deletion(view.schedule, row, why))
-        return Step(writes, ledger, because)
+        request = _deletion(view.schedule, row, why)
+        gone = request if is_whole else deletion_writes.delete_object(row.key, row.uid)
+        return Step((_mark(row, at, why), gone), ledger, because)
     return Step(tuple(_new_marks(view, retained, rows, now)))
 
 

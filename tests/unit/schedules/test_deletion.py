@@ -239,6 +239,37 @@ def test_failed_run_whose_data_belongs_to_an_earlier_one_is_removed_as_an_object
     assert shadow.name not in retained(seen).kept
 
 
+INTERRUPTED = 'found a backup with status "InProgress" during the server starting, mark it as "Failed"'
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_requested"),
+    [
+        ({"phase": "Failed", "failure": INTERRUPTED, "items": 7}, False),
+        ({"phase": "Failed", "failure": "error getting backup store", "items": None}, False),
+        ({"phase": "Failed", "failure": "error uploading", "items": 7}, True),
+        ({"phase": "PartiallyFailed", "items": None}, True),
+    ],
+)
+def test_failed_run_that_may_not_have_looked_into_the_bucket_is_removed_as_an_object_only(
+    changed: dict[str, Any], is_requested: bool
+) -> None:
+    """An etcd restore may have brought the run back, and Velero deletes by its name."""
+    row = good(NOON - DAY, version="3", **changed)
+    seen = under({"keepLast": 1}, good(NOON), row)
+    assert requests(seen) == ([row.name] if is_requested else [])
+    record, mark, last = decide(seen, NOON + 2 * MINUTE).actions
+    assert isinstance(record, Patch)
+    assert isinstance(mark, Patch)
+    assert mark.resource_version == "3"
+    assert is_requested or last == Delete(velero.BACKUP, row.key, row.uid)
+
+
+def test_a_run_that_velero_refused_is_left_alone() -> None:
+    refused = good(NOON - DAY, phase="FailedValidation", items=None)
+    assert not decide(under({"keepLast": 1}, good(NOON), refused), NOON + 2 * MINUTE).actions
+
+
 def test_first_write_of_a_deletion_fails_if_the_backup_has_changed() -> None:
     rows = [good(NOON - n * DAY, version=f"{n}") for n in range(3)]
     record, mark, request = decide(under({"keepLast": 2}, *rows), NOON + 2 * MINUTE).actions
