@@ -282,8 +282,10 @@ def has_own_data(phase: str, failure: str, *, has_progress: bool) -> bool:
 
 
 def clock_doubt(skew: timedelta | None) -> str:
-    """Return what is wrong if the operator's clock differs from the API server's; empty if it does not."""
-    if skew is None or abs(skew) <= SKEW:
+    """Return what is wrong if the operator's clock may differ from the API server's; empty if it does not."""
+    if skew is None:
+        return "The API server's time is unknown. Check that its answers have the header Date"
+    if abs(skew) <= SKEW:
         return ""
     word = "ahead of" if skew > timedelta() else "behind"
     minutes = ceil(abs(skew) / timedelta(minutes=1))
