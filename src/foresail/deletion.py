@@ -125,6 +125,7 @@ def protected(backups: Iterable[Stored]) -> frozenset[str]:
 
 
 _RESTORABLE = (Quality.GOOD, Quality.PARTIAL, Quality.SHRUNK)
+_PUSHES_OUT = (Quality.GOOD, Quality.PARTIAL)
 
 
 def decide(
@@ -200,8 +201,8 @@ def _asks(
     total = len(backups) + ledger.deleted(now)
     due = [backup for backup in unapproved if _is_due(backup, grace, now)]
     is_new = circumstances.is_new
-    at_once = len(due) + ledger.deleted(now) - _made(backups, ledger, _DAY, now)
-    in_all = len(unapproved) + ledger.deleted(now) - _made(backups, ledger, _DAY + grace, now)
+    at_once = len(due) + ledger.deleted(now) - _made(backups, due, ledger, _DAY, now)
+    in_all = len(unapproved) + ledger.deleted(now) - _made(backups, unapproved, ledger, _DAY + grace, now)
     if is_new or circumstances.is_edited:
         at_once = in_all = len(unapproved) + ledger.deleted(now)
     if is_mass_deletion(in_all, total, is_new=is_new):
@@ -220,10 +221,14 @@ def may_take_effect(
     return not is_mass_deletion(unapproved + deleted, len(backups) + deleted, is_new=circumstances.is_new)
 
 
-def _made(backups: Iterable[Stored], ledger: Ledger, window: timedelta, now: datetime) -> int:
-    """Return how many runs were made for a slot within a window: as many as these may go in turn."""
-    lasting = sum(backup.is_run and now - window < backup.started <= now for backup in backups)
-    return lasting + ledger.made(now)
+def _made(backups: Iterable[Stored], going: Iterable[Stored], ledger: Ledger, window: timedelta, now: datetime) -> int:
+    """Return how many runs were made for a slot within a window: as many as these may go in turn.
+
+    A run that failed pushes nothing out, so it lets no other go; it only counts if it goes itself.
+    """
+    names = {backup.name for backup in going}
+    pushes = (backup for backup in backups if backup.quality in _PUSHES_OUT or backup.name in names)
+    return sum(backup.is_run and now - window < backup.started <= now for backup in pushes) + ledger.made(now)
 
 
 def is_mass_deletion(going: int, total: int, *, is_new: bool = False) -> bool:

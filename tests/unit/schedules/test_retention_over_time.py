@@ -199,3 +199,35 @@ def test_an_approval_is_of_the_rules_under_which_it_was_given() -> None:
     assert len(life.retained.decision.asks) == 97
     life.rules(10)
     assert len(life.requested) == 90, "the same rules and the same Backups"
+
+
+# Many at once
+
+
+def test_runs_that_failed_let_no_other_backup_go() -> None:
+    life = Life(0)
+    for number in range(24, 54):
+        life.add(number, NOON - number * HOUR)
+    for number in range(54, 88):
+        life.add(number, NOON - number * DAY, is_pinned=True)
+    life.rules(30)
+    for number in range(24):
+        life.add(number, NOON - number * HOUR, phase="Failed")
+    life.run()
+    unpinned = {name: msgspec.structs.replace(row, is_pinned=False) for name, row in life.backups.items()}
+    life.backups = unpinned
+    life.run()
+    assert not life.requested
+    assert len(life.retained.decision.asks) == 34
+
+
+def test_failed_runs_that_go_after_a_good_one_ask_nothing() -> None:
+    life = Life(0)
+    for number in range(24, 48):
+        life.add(number, NOON - number * HOUR)
+    life.rules(24)
+    for number in range(1, 24):
+        life.add(number, NOON - number * HOUR, phase="Failed")
+    life.add(0, NOON)
+    life.run()
+    assert len(life.requested) == 24
