@@ -26,6 +26,9 @@ MOST_APPROVED = 2_000
 SKEW = timedelta(minutes=5)
 """By how much two clocks may differ."""
 
+EXPIRES_SOON = timedelta(hours=1)
+"""Within this time of its expiration, a backup is no reason to delete another one."""
+
 SHADOWS = "already exists in object storage"
 """In Velero's reason for a failure: the data of that name in the bucket belongs to an earlier backup."""
 
@@ -47,6 +50,7 @@ class Stored(msgspec.Struct, frozen=True):
     quality: Quality
     is_run: bool = False  # made for a slot, not by hand
     delete_after: datetime | None = None  # it is marked, and goes then
+    expires: datetime | None = None  # Velero deletes it then
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -116,12 +120,19 @@ class Decision(msgspec.Struct, frozen=True):
         return min(self.waits.values(), default=None)
 
 
-def protected(backups: Iterable[Stored]) -> frozenset[str]:
-    """Return the names that never go: the newest good backup, and the newest restorable one."""
+def protected(backups: Iterable[Stored], now: datetime) -> frozenset[str]:
+    """Return the names that never go: the newest good backup, and the newest restorable one.
+
+    If Velero deletes one of them soon, by its ttl, the newest such that lasts stays too.
+    """
     newest_first = sorted(backups, key=lambda backup: (backup.started, backup.name), reverse=True)
-    good = next((backup.name for backup in newest_first if backup.quality is Quality.GOOD), None)
-    restorable = next((backup.name for backup in newest_first if backup.quality in _RESTORABLE), None)
-    return frozenset(name for name in (good, restorable) if name is not None)
+    lasting = [backup for backup in newest_first if backup.expires is None or backup.expires > now + EXPIRES_SOON]
+    found = (
+        next((backup.name for backup in rows if backup.quality in qualities), None)
+        for rows in (newest_first, lasting)
+        for qualities in ((Quality.GOOD,), _RESTORABLE)
+    )
+    return frozenset(name for name in found if name is not None)
 
 
 _RESTORABLE = (Quality.GOOD, Quality.PARTIAL, Quality.SHRUNK)
@@ -132,7 +143,7 @@ def decide(
     backups: Collection[Stored], gives_up: Mapping[str, str], circumstances: Circumstances, now: datetime
 ) -> Decision:
     """Return what becomes of the backups that a rule gives up, given all that count."""
-    stays = protected(backups)
+    stays = protected(backups, now)
     oldest_first = sorted(backups, key=lambda backup: (backup.started, backup.name))
     going = [backup for backup in oldest_first if backup.name in gives_up and backup.name not in stays]
     goes = {backup.name: gives_up[backup.name] for backup in going}

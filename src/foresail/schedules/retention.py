@@ -410,7 +410,8 @@ def _copy(backup: BackupRow, quality: Quality, view: ScheduleView) -> Copy:
 
 
 def _stored(backup: BackupRow, quality: Quality) -> Stored:
-    return Stored(backup.name, backup.uid, backup.started, quality, backup.slot is not None, backup.delete_after)
+    is_run = backup.slot is not None
+    return Stored(backup.name, backup.uid, backup.started, quality, is_run, backup.delete_after, backup.expires)
 
 
 def asked_for(iterable: Iterable[BackupRow], retained: Retained) -> list[Stored]:

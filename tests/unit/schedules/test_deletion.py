@@ -160,6 +160,14 @@ def test_empty_or_shrunken_copy_pushes_nothing_out(items: int) -> None:
     assert retained(seen).kept[rows[1].name]
 
 
+def test_a_backup_that_expires_within_the_hour_is_no_reason_to_delete_another_one() -> None:
+    """Runs by a template with a ttl of their own beside those that the rules gave one."""
+    rows = [good(NOON, expires=NOON + 30 * MINUTE), good(NOON - DAY, expires=NOON + DAY), good(NOON - 2 * DAY)]
+    assert list(retained(under({"keepLast": 1}, *rows)).goes) == [rows[2].name], "the newest one that lasts stays"
+    lasts = msgspec.structs.replace(rows[0], expires=NOON + 2 * HOUR)
+    assert requests(under({"keepLast": 1}, lasts, rows[1])) == [rows[1].name]
+
+
 # In doubt
 
 

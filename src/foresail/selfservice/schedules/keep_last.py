@@ -158,7 +158,7 @@ def _make_room(
 ) -> tuple[list[Stored], dict[str, str]]:
     """Let one backup that is given up go at once; if there is none, one that goes after the run that waits."""
     names = gives_up or (_beyond_next_run(view, copies, now) if view.is_waiting else {})
-    stays = deletion.protected(stored)
+    stays = deletion.protected(stored, now)
     going = [row for row in stored if row.name in names and row.name not in stays]
     first = min(going, key=_least_loss, default=None)
     if first is None:
@@ -197,9 +197,10 @@ def stored_runs(view: ScheduleView) -> Iterator[Stored]:
     qualities = judge_quality(in_order(made.values()))
     for row in view.backups:
         if row.key.name in made:
-            quality = qualities.get(made[row.key.name].name, Quality.UNFINISHED)
-            started = row.slot or row.created
-            yield Stored(row.key.name, row.uid, started, quality, row.slot is not None, row.delete_after)
+            backup = made[row.key.name]
+            quality = qualities.get(backup.name, Quality.UNFINISHED)
+            started, is_run = row.slot or row.created, row.slot is not None
+            yield Stored(row.key.name, row.uid, started, quality, is_run, row.delete_after, backup.expires)
 
 
 def _counts(run: RequestRow, view: ScheduleView) -> bool:
