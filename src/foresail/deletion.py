@@ -150,20 +150,24 @@ def decide(
     stale = {row.name for row in going if _is_stale(row, circumstances, now)}
     decision = Decision(
         goes,
-        unmarks=tuple(row.name for row in oldest_first if row.name in stale or _is_kept_again(row, goes)),
+        unmarks=_unmarks(oldest_first, goes, stale),
         waits={row.name: row.delete_after for row in going if row.delete_after is not None and row.delete_after > now},
         of=len(backups) + circumstances.ledger.deleted(now),
     )
     if circumstances.doubt:
         return msgspec.structs.replace(decision, waits={}, doubt=circumstances.doubt)
-    trusted = [msgspec.structs.replace(row, delete_after=None) if row.name in stale else row for row in going]
-    decision = _undoubted(decision, oldest_first, trusted, circumstances, now)
-    return msgspec.structs.replace(decision, marks=tuple(name for name in decision.marks if name not in stale))
+    return _undoubted(decision, oldest_first, _unmarked(going, stale), circumstances, now)
 
 
-def _is_kept_again(backup: Stored, goes: Mapping[str, str]) -> bool:
-    """Whether a backup is marked, but does not go any more."""
-    return backup.delete_after is not None and backup.name not in goes
+def _unmarked(backups: Iterable[Stored], stale: Collection[str]) -> list[Stored]:
+    """Return the backups as if those with a stale mark had none."""
+    return [msgspec.structs.replace(row, delete_after=None) if row.name in stale else row for row in backups]
+
+
+def _unmarks(backups: Iterable[Stored], goes: Mapping[str, str], stale: Collection[str]) -> tuple[str, ...]:
+    """Return the marked backups that do not go any more, or whose mark is stale."""
+    marked = (row.name for row in backups if row.delete_after is not None)
+    return tuple(name for name in marked if name in stale or name not in goes)
 
 
 def _is_stale(backup: Stored, circumstances: Circumstances, now: datetime) -> bool:
@@ -191,7 +195,7 @@ def _undoubted(
     return msgspec.structs.replace(
         decision,
         asks=tuple(backup.name for backup in going if backup.name in asks),
-        marks=tuple(backup.name for backup in free if backup.delete_after is None),
+        marks=tuple(row.name for row in free if row.delete_after is None and row.name not in decision.unmarks),
         deletes=tuple(backup.name for backup in free if _is_due(backup, circumstances.grace, now)),
         waits={name: at for name, at in decision.waits.items() if name not in asks},
     )
