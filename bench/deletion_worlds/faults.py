@@ -16,7 +16,7 @@ def _without_version(*args: Any) -> Any:  # noqa: ANN401 - those of the original
 
 
 FAULTS: dict[str, tuple[ModuleType, str, Callable[..., Any]]] = {
-    "last": (deletion, "protected", lambda _: frozenset()),  # the newest good and restorable ones may go
+    "last": (deletion, "protected", lambda *_: frozenset()),  # the newest good and restorable ones may go
     "grace": (deletion, "_is_due", lambda *_: True),  # nothing is announced before it goes
     "breaker": (deletion, "is_mass_deletion", lambda *_, **__: False),  # any number goes without an approval
     "clock": (deletion, "clock_doubt", lambda _: ""),  # the operator's clock is believed

@@ -86,7 +86,8 @@ class ScheduleWorld(ClusterWorld):
         if retained is not None and retained.decision.asks:
             listed = asked_for(seen.backups, retained)
             self.judge.approved |= {row.uid for row in listed}
-            self._change_schedule(annotations={**self.schedule.annotations, RETENTION_APPROVED: approval(listed)})
+            approved = approval(listed, retained.digest)
+            self._change_schedule(annotations={**self.schedule.annotations, RETENTION_APPROVED: approved})
 
     # What the operator sees
 

@@ -92,7 +92,9 @@ class TenantWorld(ClusterWorld):
         if asked:
             self.judge.approved |= {copy.uid for copy in asked}
             listed = [Stored(_run_name(copy), copy.uid, copy.slot, Quality.GOOD) for copy in asked]
-            self._merge({"metadata": {"annotations": {RETENTION_APPROVED: approval(listed)}}})
+            self._merge(
+                {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, f"keepLast {self.keep_last}")}}}
+            )
 
     def name_by_hand(self, moment: datetime) -> str:
         """Return the name of a backup that the tenant makes."""

@@ -11,7 +11,7 @@ from math import ceil
 
 import msgspec
 
-from foresail.api.velero import FAILED
+from foresail.api.velero import FAILED, FAILED_VALIDATION
 from foresail.backups import Quality
 
 MOST_UNAPPROVED = 10
@@ -26,8 +26,14 @@ MOST_APPROVED = 2_000
 SKEW = timedelta(minutes=5)
 """By how much two clocks may differ."""
 
+EXPIRES_SOON = timedelta(hours=1)
+"""Within this time of its expiration, a backup is no reason to delete another one."""
+
 SHADOWS = "already exists in object storage"
 """In Velero's reason for a failure: the data of that name in the bucket belongs to an earlier backup."""
+
+INTERRUPTED = "during the server starting"
+"""In Velero's reason for a failure: it found the backup unfinished when it started, and what it had done is unknown."""
 
 _DAY = timedelta(hours=24)
 _HOUR = timedelta(hours=1)
@@ -44,6 +50,7 @@ class Stored(msgspec.Struct, frozen=True):
     quality: Quality
     is_run: bool = False  # made for a slot, not by hand
     delete_after: datetime | None = None  # it is marked, and goes then
+    expires: datetime | None = None  # Velero deletes it then
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -96,11 +103,16 @@ class Decision(msgspec.Struct, frozen=True):
     goes: dict[str, str] = {}  # why, by name, the oldest first
     asks: tuple[str, ...] = ()  # those of them that wait for an approval
     marks: tuple[str, ...] = ()  # to be marked now
-    unmarks: tuple[str, ...] = ()  # marked, but kept by now
+    unmarks: tuple[str, ...] = ()  # marked, but kept by now; or marked before the rules were in effect
     deletes: tuple[str, ...] = ()  # to be deleted now, in this order
     waits: dict[str, datetime] = {}  # marked, by when they go
     of: int = 0  # how many backups there were within the last day
     doubt: str = ""
+
+    @property
+    def has_stale_marks(self) -> bool:
+        """Whether marks from before the rules are still to be removed, so that their grace period starts anew."""
+        return not self.goes.keys().isdisjoint(self.unmarks)
 
     @property
     def next_at(self) -> datetime | None:
@@ -108,34 +120,66 @@ class Decision(msgspec.Struct, frozen=True):
         return min(self.waits.values(), default=None)
 
 
-def protected(backups: Iterable[Stored]) -> frozenset[str]:
-    """Return the names that never go: the newest good backup, and the newest restorable one."""
+def protected(backups: Iterable[Stored], now: datetime) -> frozenset[str]:
+    """Return the names that never go: the newest good backup, and the newest restorable one.
+
+    If Velero deletes one of them soon, by its ttl, the newest such that lasts stays too.
+    """
     newest_first = sorted(backups, key=lambda backup: (backup.started, backup.name), reverse=True)
-    good = next((backup.name for backup in newest_first if backup.quality is Quality.GOOD), None)
-    restorable = next((backup.name for backup in newest_first if backup.quality in _RESTORABLE), None)
-    return frozenset(name for name in (good, restorable) if name is not None)
+    lasting = [backup for backup in newest_first if backup.expires is None or backup.expires > now + EXPIRES_SOON]
+    found = (
+        next((backup.name for backup in rows if backup.quality in qualities), None)
+        for rows in (newest_first, lasting)
+        for qualities in ((Quality.GOOD,), _RESTORABLE)
+    )
+    return frozenset(name for name in found if name is not None)
 
 
 _RESTORABLE = (Quality.GOOD, Quality.PARTIAL, Quality.SHRUNK)
+_PUSHES_OUT = (Quality.GOOD, Quality.PARTIAL)
 
 
 def decide(
     backups: Collection[Stored], gives_up: Mapping[str, str], circumstances: Circumstances, now: datetime
 ) -> Decision:
     """Return what becomes of the backups that a rule gives up, given all that count."""
-    stays = protected(backups)
+    stays = protected(backups, now)
     oldest_first = sorted(backups, key=lambda backup: (backup.started, backup.name))
     going = [backup for backup in oldest_first if backup.name in gives_up and backup.name not in stays]
     goes = {backup.name: gives_up[backup.name] for backup in going}
+    stale = {row.name for row in going if _is_stale(row, circumstances, now)}
     decision = Decision(
         goes,
-        unmarks=tuple(row.name for row in oldest_first if row.delete_after is not None and row.name not in goes),
+        unmarks=_unmarks(oldest_first, goes, stale),
         waits={row.name: row.delete_after for row in going if row.delete_after is not None and row.delete_after > now},
         of=len(backups) + circumstances.ledger.deleted(now),
     )
     if circumstances.doubt:
         return msgspec.structs.replace(decision, waits={}, doubt=circumstances.doubt)
-    return _undoubted(decision, oldest_first, going, circumstances, now)
+    return _undoubted(decision, oldest_first, _unmarked(going, stale), circumstances, now)
+
+
+def _unmarked(backups: Iterable[Stored], stale: Collection[str]) -> list[Stored]:
+    """Return the backups as if those with a stale mark had none."""
+    return [msgspec.structs.replace(row, delete_after=None) if row.name in stale else row for row in backups]
+
+
+def _unmarks(backups: Iterable[Stored], goes: Mapping[str, str], stale: Collection[str]) -> tuple[str, ...]:
+    """Return the marked backups that do not go any more, or whose mark is stale."""
+    marked = (row.name for row in backups if row.delete_after is not None)
+    return tuple(name for name in marked if name in stale or name not in goes)
+
+
+def _is_stale(backup: Stored, circumstances: Circumstances, now: datetime) -> bool:
+    """Whether a mark is older than the rules: its grace period passed while they were not in effect."""
+    is_approved = short_digest(backup) in circumstances.approved
+    return bool(
+        circumstances.is_new
+        and circumstances.grace
+        and not is_approved
+        and backup.delete_after is not None
+        and backup.delete_after <= now
+    )
 
 
 def _undoubted(
@@ -151,7 +195,7 @@ def _undoubted(
     return msgspec.structs.replace(
         decision,
         asks=tuple(backup.name for backup in going if backup.name in asks),
-        marks=tuple(backup.name for backup in free if backup.delete_after is None),
+        marks=tuple(row.name for row in free if row.delete_after is None and row.name not in decision.unmarks),
         deletes=tuple(backup.name for backup in free if _is_due(backup, circumstances.grace, now)),
         waits={name: at for name, at in decision.waits.items() if name not in asks},
     )
@@ -172,8 +216,8 @@ def _asks(
     total = len(backups) + ledger.deleted(now)
     due = [backup for backup in unapproved if _is_due(backup, grace, now)]
     is_new = circumstances.is_new
-    at_once = len(due) + ledger.deleted(now) - _made(backups, ledger, _DAY, now)
-    in_all = len(unapproved) + ledger.deleted(now) - _made(backups, ledger, _DAY + grace, now)
+    at_once = len(due) + ledger.deleted(now) - _made(backups, due, ledger, _DAY, now)
+    in_all = len(unapproved) + ledger.deleted(now) - _made(backups, unapproved, ledger, _DAY + grace, now)
     if is_new or circumstances.is_edited:
         at_once = in_all = len(unapproved) + ledger.deleted(now)
     if is_mass_deletion(in_all, total, is_new=is_new):
@@ -192,10 +236,14 @@ def may_take_effect(
     return not is_mass_deletion(unapproved + deleted, len(backups) + deleted, is_new=circumstances.is_new)
 
 
-def _made(backups: Iterable[Stored], ledger: Ledger, window: timedelta, now: datetime) -> int:
-    """Return how many runs were made for a slot within a window: as many as these may go in turn."""
-    lasting = sum(backup.is_run and now - window < backup.started <= now for backup in backups)
-    return lasting + ledger.made(now)
+def _made(backups: Iterable[Stored], going: Iterable[Stored], ledger: Ledger, window: timedelta, now: datetime) -> int:
+    """Return how many runs were made for a slot within a window: as many as these may go in turn.
+
+    A run that failed pushes nothing out, so it lets no other go; it only counts if it goes itself.
+    """
+    names = {backup.name for backup in going}
+    pushes = (backup for backup in backups if backup.quality in _PUSHES_OUT or backup.name in names)
+    return sum(backup.is_run and now - window < backup.started <= now for backup in pushes) + ledger.made(now)
 
 
 def is_mass_deletion(going: int, total: int, *, is_new: bool = False) -> bool:
@@ -218,15 +266,20 @@ def list_digest(backups: Iterable[Stored]) -> str:
     return hashlib.sha256(" ".join(sorted(map(short_digest, backups))).encode()).hexdigest()[:_SHORT]
 
 
-def approval(backups: Iterable[Stored]) -> str:
-    """Return the annotation that approves the deletion of backups, and of nothing else."""
+def approval(backups: Iterable[Stored], rules: str) -> str:
+    """Return the annotation that approves the deletion of backups by rules with this digest, and of nothing else."""
     oldest_first = sorted(backups, key=lambda backup: (backup.started, backup.name))
-    return " ".join(short_digest(backup) for backup in oldest_first[:MOST_APPROVED])
+    return " ".join((_name_of(rules), *(short_digest(backup) for backup in oldest_first[:MOST_APPROVED])))
 
 
-def approved(annotation: str | None) -> frozenset[str]:
-    """Return the backups that an annotation approves."""
-    return frozenset((annotation or "").split())
+def approved(annotation: str | None, rules: str) -> frozenset[str]:
+    """Return the backups that an annotation approves, if it is of the rules with this digest."""
+    of, *backups = (annotation or "").split() or [""]
+    return frozenset(backups) if of == _name_of(rules) else frozenset()
+
+
+def _name_of(rules: str) -> str:
+    return f"rules={hashlib.sha256(rules.encode()).hexdigest()[:_SHORT]}"
 
 
 # Doubts
@@ -237,9 +290,22 @@ def is_shadow(phase: str, failure: str) -> bool:
     return phase == FAILED and SHADOWS in failure
 
 
+def has_own_data(phase: str, failure: str, *, has_progress: bool) -> bool:
+    """Whether what the bucket has under a backup's name can only be its own: only then Velero may delete it.
+
+    Velero deletes by name, whatever the phase. Before it reports progress, it has looked for that name in the bucket.
+    An interrupted backup may report the progress of an earlier time: etcd was restored amid it.
+    """
+    if phase == FAILED:
+        return has_progress and SHADOWS not in failure and INTERRUPTED not in failure
+    return phase != FAILED_VALIDATION
+
+
 def clock_doubt(skew: timedelta | None) -> str:
-    """Return what is wrong if the operator's clock differs from the API server's; empty if it does not."""
-    if skew is None or abs(skew) <= SKEW:
+    """Return what is wrong if the operator's clock may differ from the API server's; empty if it does not."""
+    if skew is None:
+        return "The API server's time is unknown. Check that its answers have the header Date"
+    if abs(skew) <= SKEW:
         return ""
     word = "ahead of" if skew > timedelta() else "behind"
     minutes = ceil(abs(skew) / timedelta(minutes=1))

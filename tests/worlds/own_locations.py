@@ -3,6 +3,7 @@
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from foresail.api import core, velero
@@ -141,6 +142,7 @@ class OwnLocations(Tenancy):
         reader = AccessReader(Reviewer(visitor, self.reviews), self.reviews.contents)
         secrets = SecretReader(_Reader(visitor, self.reviews, self))
         controller = SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader, secrets=secrets)
+        controller.cluster.skew = timedelta
         self.controller = controller
         self.process = Process(visitor, controller, dies=dies, workers=workers, emit=self.notes.add)
         return self.process

@@ -138,7 +138,7 @@ class ScheduleScene:
         """Start the operator; it may be told to die at one of its writes."""
         visitor = Visitor(self.world, weather=self.weather, role=Role("schedules"))
         self.visitors.append(visitor)
-        controller = Schedules(HOME, self.settings)
+        controller = Schedules(HOME, self.settings, skew=timedelta)
         self.process = Process(visitor, controller, dies=dies, workers=workers, timing=timing, emit=self.notes.append)
         return self.process
 
@@ -148,7 +148,7 @@ class ScheduleScene:
         self.visitors.append(visitor)
         return Process(
             visitor,
-            Schedules(HOME, self.settings),
+            Schedules(HOME, self.settings, skew=timedelta),
             election=leads,
             may_write=lambda: leads.is_leader,
             workers=workers,

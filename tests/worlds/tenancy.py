@@ -258,6 +258,7 @@ class Tenancy:
         visitor = Visitor(self.world, weather=self.weather, role=Role("self-service"))
         reader = self.reader = AccessReader(Reviewer(visitor, self.reviews), self.reviews.contents)
         self.controller = SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader)
+        self.controller.cluster.skew = timedelta
         self.process = Process(
             visitor,
             self.controller,
@@ -273,6 +274,7 @@ class Tenancy:
         visitor = Visitor(self.world, weather=self.weather, role=Role("self-service"))
         reader = AccessReader(Reviewer(visitor, self.reviews), self.reviews.contents)
         controller = SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader)
+        controller.cluster.skew = timedelta
         return Process(visitor, controller, election=leads, may_write=lambda: leads.is_leader, workers=workers)
 
     async def _fetched(self, wanted: Wanted) -> Found:

@@ -1,6 +1,7 @@
 """NonAdminSchedules in a world: their runs, their skips, and a Velero that completes what it is asked for."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -45,6 +46,11 @@ class TenantScene(Tenancy):
 
     def says(self, name: str, key: Key = NAS) -> tuple[str, str, str]:
         return self.condition(key, name, NON_ADMIN_SCHEDULE)
+
+    def asks(self) -> str:
+        """Return the digest of the rules that wait for an approval, as the status has it."""
+        document = self.world.history.present(NON_ADMIN_SCHEDULE)[NAS]
+        return str(json.loads(document["status"]["observed"]["record"])["asks"])
 
     def backups(self) -> list[str]:
         return sorted(key.name for key in self.world.history.present(NON_ADMIN_BACKUP))

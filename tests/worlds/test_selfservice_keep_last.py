@@ -97,7 +97,11 @@ def test_an_edit_that_would_delete_many_waits_for_an_approval_of_that_list() -> 
         assert len(asked) == 15
         assert DELETE_AFTER not in annotations(scene, asked[0])
         listed = [approved(scene, name) for name in asked[:13]]
-        change = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed)}}}
+        stale = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, "keepLast 14")}}}
+        done(scene.world.merge(NON_ADMIN_SCHEDULE, NAS, stale, "tenant"))
+        await scene.settle(0.05 * MINUTE)
+        assert len(scene.velero_objects()) == 16, "an approval under other rules"
+        change = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, scene.asks())}}}
         done(scene.world.merge(NON_ADMIN_SCHEDULE, NAS, change, "tenant"))
         await scene.settle(0.9 * MINUTE)
         assert len(scene.velero_objects()) <= 4, "those that were approved, and few"
@@ -243,13 +247,24 @@ def test_nothing_goes_that_a_restore_reads_or_is_about_to_read() -> None:
     tell(story, keepLast=1, **AT_ONCE)
 
 
-def test_a_failed_backup_whose_data_is_an_earlier_ones_is_deleted_as_an_object_only() -> None:
+@pytest.mark.parametrize(
+    ("phase", "reported"),
+    [
+        (velero.FAILED, {"failureReason": "backup already exists in object storage"}),
+        (velero.FAILED, {"failureReason": "error getting backup store"}),
+        (velero.FAILED, {"failureReason": 'found a backup with status "InProgress" during the server starting'}),
+        (velero.FAILED_VALIDATION, {"validationErrors": ["BackupStorageLocation default is in Unavailable status."]}),
+    ],
+)
+def test_a_backup_whose_data_may_be_an_earlier_ones_is_deleted_as_an_object_only(
+    phase: str, reported: dict[str, object]
+) -> None:
     async def story(scene: TenantScene) -> None:
         key, kinds = Key("red", "again"), set[Kind]()
         scene.world.history.listeners.append(lambda happening: kinds.add(happening.kind))
         scene.back_up(key)
         await scene.settle()
-        scene.velero_says(key, velero.FAILED, failureReason="backup already exists in object storage")
+        scene.velero_says(key, phase, **reported)
         await scene.settle()
         scene.edit(key, deleteBackup=True)
         await scene.settle()

@@ -18,7 +18,7 @@ RETENTION = "foresail.dev/retention"
 """On a DeleteBackupRequest: why no rule keeps the Backup."""
 
 RETENTION_APPROVED = "foresail.dev/retention-approved"
-"""On a Schedule or NonAdminSchedule: the backups, by digests of their UIDs, that may go although they are many."""
+"""On a Schedule or NonAdminSchedule: the backups, by digests of their UIDs, that these rules may delete at once."""
 
 DELETE_AFTER = "foresail.dev/delete-after"
 DELETE_REASON = "foresail.dev/delete-reason"

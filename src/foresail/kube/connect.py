@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from foresail.kube.clock import now
+from foresail.kube.clock import now, steady
 from foresail.kube.credentials import Credentials, CredentialSource, TokenFile, anonymous, credential_source
 from foresail.kube.kubeconfig import Entry, KubeconfigError, kubeconfig_paths, read_context
 
@@ -41,21 +41,24 @@ class Connection:
         self.tls = _tls(settings, credentials)
         self._renewing = asyncio.Lock()
         self._renewals = 0
-        self._last_answer: tuple[str, datetime] | None = None  # its header Date, and when it came
+        self._last_answer: tuple[str, float] | None = None  # its header Date, and when it came by the monotonic clock
 
     def note_date(self, date: str) -> None:
         """Note the header Date of an answer that has just come."""
-        if self._last_answer is None or date != self._last_answer[0]:
-            self._last_answer = date, now()
+        if date and (self._last_answer is None or date != self._last_answer[0]):
+            self._last_answer = date, steady()
 
     @property
     def skew(self) -> timedelta | None:
-        """By how much our clock is ahead of the API server's, by its last answer; None if that is unknown."""
+        """By how much our clock is ahead of the API server's now, by its last answer; None if that is unknown.
+
+        The time since that answer is measured on the monotonic clock: our wall clock may have been set meanwhile.
+        """
         if self._last_answer is None:
             return None
         date, came = self._last_answer
         time = date_of(date)
-        return None if time is None else came - time
+        return None if time is None else now() - time - timedelta(seconds=steady() - came)
 
     @property
     def server(self) -> str:

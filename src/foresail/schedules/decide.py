@@ -14,7 +14,7 @@ from foresail.schedules.build import create_backup
 from foresail.schedules.groups import RECHECK, RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Reason
-from foresail.schedules.retention import Step, lifetime, next_deletion_check, next_step, with_first_run
+from foresail.schedules.retention import Step, abandon, lifetime, next_deletion_check, next_step, with_first_run
 from foresail.schedules.retries import repeating
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
@@ -47,9 +47,7 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     if view.server.runs_schedules:
         return _left_to_velero(view, verdict, subject, now)
     runs = _runs(view, verdict)
-    step = Step()
-    if verdict.retained is not None and not runs:  # a run comes first
-        step = next_step(view, verdict.retained, last_observed(schedule), now)
+    step = Step() if runs else _retention(view, verdict, now)  # a run comes first
     actions: tuple[Action, ...] = (*runs, *step.actions)
     status = _status(view, verdict, step, now)
     if step.ledger is not None and status is not None:  # a crash may count a deletion twice, never not
@@ -63,6 +61,13 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         subject=subject,
         verdict=verdict,
     )
+
+
+def _retention(view: ScheduleView, verdict: Verdict, now: datetime) -> Step:
+    """Return the next writes of retention; without rules, those that take back what earlier ones have announced."""
+    if verdict.retained is None:
+        return abandon(view)
+    return next_step(view, verdict.retained, last_observed(view.schedule), now)
 
 
 def _runs(view: ScheduleView, verdict: Verdict) -> tuple[Create, ...]:
@@ -149,7 +154,8 @@ def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:
 def _left_to_velero(view: ScheduleView, verdict: Verdict, subject: Subject, now: datetime) -> Plan:
     """Leave a Schedule alone while Velero runs it, for Velero writes the same fields.
 
-    Only the last run of ours is recorded, lest Velero runs that slot again.
+    Only the last run of ours is recorded, lest Velero runs that slot again; and marks of retention, which are ours,
+    are removed, so that nothing goes at once when Foresail runs the Schedule again.
     """
     schedule = view.schedule
     slot = unrecorded_slot(view.schedule, last_slot(view, now), now)
@@ -157,6 +163,7 @@ def _left_to_velero(view: ScheduleView, verdict: Verdict, subject: Subject, now:
     because = verdict.blocked_by
     notes = (note(subject, because),) if because and because.reason is Reason.VELERO_SCHEDULES else ()
     return Plan(
+        abandon(view).actions,
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
         notes=notes,
         wake_at=next_reconcile(verdict, now),

@@ -90,16 +90,17 @@ def retain(view: ScheduleView, observed: Observed | None, now: datetime) -> Reta
     circumstances = Circumstances(
         grace_of(view.policy),
         ledger_of(observed),
-        deletion.approved(view.schedule.annotations.get(RETENTION_APPROVED)),
+        deletion.approved(view.schedule.annotations.get(RETENTION_APPROVED), digest),
         is_new=observed is None or observed.retention != digest,
         doubt=doubt if has_to_decide else "",
     )
     decision = deletion.decide(stored, gives_up, circumstances, now)
+    is_settled = not (doubt or decision.has_stale_marks)
     retained = Retained(
         digest,
         reasons,
         decision,
-        not circumstances.is_new or (not doubt and _may_take_effect(stored, reasons, circumstances, now)),
+        not circumstances.is_new or (is_settled and _may_take_effect(stored, reasons, circumstances, now)),
     )
     return _with_deletions(view, retained, [row for row in stored if row.name in decision.asks], doubt, now)
 
@@ -231,6 +232,15 @@ class Step(msgspec.Struct, frozen=True):
     because: Because | None = None
 
 
+def abandon(view: ScheduleView) -> Step:
+    """Take everything back that was announced or requested by rules that apply no more: a later return starts anew."""
+    ours = (row for row in view.backups if row.delete_after is not None and _is_made_for(row, view))
+    marked = [row for row in ours if row.phase != velero.DELETING][:MOST_MARKS]
+    requested = (row for row in view.deletions if row.is_ours and row.is_open and not row.is_begun)
+    taken_back = (deletion_writes.take_back(row.key, row.uid) for row in requested)
+    return Step((*taken_back, *(_mark(row, None, "") for row in marked)))
+
+
 def next_step(view: ScheduleView, retained: Retained, observed: Observed | None, now: datetime) -> Step:
     """Return the next writes: take back what stays, delete one Backup, or mark some that go."""
     rows = {row.name: row for row in view.backups}
@@ -247,12 +257,15 @@ def next_step(view: ScheduleView, retained: Retained, observed: Observed | None,
     if name is not None:
         why = retained.deletes[name]
         row = rows[name]
-        because = Because(Reason.RETENTION_DELETED, f"deleted Backup {name}: {why}.", Level.NORMAL)
+        is_whole = deletion.has_own_data(row.phase, row.failure, has_progress=row.items is not None)
+        text = f"deleted Backup {name}: {why}." if is_whole else f"deleted the object Backup {name} alone: {why}."
+        because = Because(Reason.RETENTION_DELETED, text, Level.NORMAL)
         ledger = ledger_of(observed).with_deletion(_stored(row, Quality.UNFINISHED), now)
         # The first write fails if the Backup was replaced, pinned or kept meanwhile, and nothing is deleted.
         at = row.delete_after if row.delete_after is not None else now
-        writes = (_mark(row, at, why), _deletion(view.schedule, row, why))
-        return Step(writes, ledger, because)
+        request = _deletion(view.schedule, row, why)
+        gone = request if is_whole else deletion_writes.delete_object(row.key, row.uid)
+        return Step((_mark(row, at, why), gone), ledger, because)
     return Step(tuple(_new_marks(view, retained, rows, now)))
 
 
@@ -397,7 +410,8 @@ def _copy(backup: BackupRow, quality: Quality, view: ScheduleView) -> Copy:
 
 
 def _stored(backup: BackupRow, quality: Quality) -> Stored:
-    return Stored(backup.name, backup.uid, backup.started, quality, backup.slot is not None, backup.delete_after)
+    is_run = backup.slot is not None
+    return Stored(backup.name, backup.uid, backup.started, quality, is_run, backup.delete_after, backup.expires)
 
 
 def asked_for(iterable: Iterable[BackupRow], retained: Retained) -> list[Stored]:

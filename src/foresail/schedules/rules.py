@@ -12,7 +12,6 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule
-from foresail.deletion import Ledger
 from foresail.plan import Level
 from foresail.reporting import Because
 from foresail.schedules.build import backup_name, crashing_selector, has_hooks, unreadable_duration
@@ -351,7 +350,7 @@ def _observed(view: ScheduleView, reading: _Reading, retained: Retained | None, 
     """Return what the shared rules remember, with what only Velero's Schedules do."""
     previous = reading.previous
     evaluation = reading.evaluation
-    ledger = ledger_of(previous) if retained is not None else Ledger()
+    ledger = ledger_of(previous)  # also without rules: they may return within a day
     return msgspec.structs.replace(
         evaluation.observed,
         dialect=_dialect(view, previous, now, edited=evaluation.edited),

@@ -52,6 +52,7 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     ignored: bool = False  # skipImmediately was set again without a pause, and that was reported
     zone: str = ""  # of the policy; nothing before a change of it is due
     retention: str = ""  # the digest of the rules by which Backups were deleted
+    asks: str = ""  # the digest of the rules that wait for an approval
     ended: str = ""  # the slot whose failed run is not repeated, because the Schedule was paused meanwhile
     repeated: str = ""  # the slot that gets no further attempt: one succeeded, or a Backup of the slot was deleted
     deletions: dict[str, int] = {}  # how many Backups were deleted lately, by the hour of their deletion

@@ -4,8 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
+from foresail.api import velero
+from foresail.api.marks import KEPT, RETENTION_APPROVED
 from foresail.cli.schedule.describe import described
-from foresail.cli.schedule.retention import as_data, listed
+from foresail.cli.schedule.retention import as_data, listed, undoing
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, DeletionRow, Unread
@@ -90,3 +94,14 @@ def test_ttl_of_each_kept_backup_is_compared_with_the_rules() -> None:
     assert all(each["expiresBeforeRules"] for each in as_data(found)["backups"])
     lasting = seen(schedule_wire("0 12 1 * *"), [run(6, expires=NOW + timedelta(days=4000))], policies=(monthly,))
     assert fates(lasting) == {"daily-6": "kept: monthly, keepGood"}
+
+
+def test_undo_pins_what_is_marked_and_removes_the_approval() -> None:
+    found = shown(run(1, delete_after=NOW), run(2), run(3, "Deleting", delete_after=NOW))
+    (pin,) = undoing([found])
+    assert (pin.kind, pin.key.name) == (velero.BACKUP, "daily-1")
+    assert pin.body == {"metadata": {"annotations": KEPT}}
+    schedule = msgspec.structs.replace(found.schedule, annotations={RETENTION_APPROVED: "rules=1 2"})
+    removal, _ = undoing([replace(found, view=msgspec.structs.replace(found.view, schedule=schedule))])
+    assert (removal.kind, removal.key) == (velero.SCHEDULE, schedule.key)
+    assert removal.body == {"metadata": {"annotations": {RETENTION_APPROVED: None}}}

@@ -66,7 +66,9 @@ def test_keep_takes_a_deletion_back_and_undo_lets_it_happen(tmp_path: Path, caps
 
 def test_a_list_is_shown_and_approved_by_its_digest(tmp_path: Path, capsys: Capture) -> None:
     items = [backup(15), backup(14, **TIMED), *(backup(day, **{DELETE_REASON: WHY}) for day in (12, 13))]
-    with canned(tmp_path, {BACKUPS_PATH: {"metadata": {}, "items": items}, SCHEDULE: wire()}) as server:
+    asking = wire()
+    asking["status"]["observed"] = {"record": '{"schedule": "0 3 * * *", "asks": "keepLast 1"}'}
+    with canned(tmp_path, {BACKUPS_PATH: {"metadata": {}, "items": items}, SCHEDULE: asking}) as server:
         command = ["backup", "schedule", "retention", "nightly", f"--kubeconfig={server.kubeconfig}", "-n", "shop"]
         assert main(command) == 0
         text = capsys.readouterr().out
@@ -79,7 +81,8 @@ def test_a_list_is_shown_and_approved_by_its_digest(tmp_path: Path, capsys: Capt
         assert not server.writes
         assert main([*command, "--approve", data["list"]]) == 0
     annotations = server.bodies[f"PATCH {SCHEDULE}"]["metadata"]["annotations"]
-    assert len(approved(annotations[RETENTION_APPROVED])) == 2
+    assert len(approved(annotations[RETENTION_APPROVED], "keepLast 1")) == 2
+    assert not approved(annotations[RETENTION_APPROVED], "keepLast 2")
     assert "deletion of 2 backups approved" in capsys.readouterr().err
 
 

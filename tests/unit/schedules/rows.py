@@ -69,7 +69,7 @@ def backup(phase: str = "Completed", slot: datetime | None = None, **changed: An
 
 def view(row: ScheduleRow | None = None, *backups: BackupRow, **changed: Any) -> ScheduleView:  # noqa: ANN401 - any part
     """Return what a decision sees, in a cluster where nothing holds a run."""
-    found = ScheduleView(row or schedule(), backups, AVAILABLE, GO_CRON, Settings())
+    found = ScheduleView(row or schedule(), backups, AVAILABLE, GO_CRON, Settings(), skew=timedelta())
     return msgspec.structs.replace(found, **changed)
 
 

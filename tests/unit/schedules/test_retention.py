@@ -308,7 +308,8 @@ def test_new_rules_that_delete_much_wait_for_approval() -> None:
     assert "would delete 2 of 4 Backups" in because.message
     assert not deletions(unapproved)
     assert judge(unapproved, NOON).changes.observed.retention == ""
-    listed = approval(asked_for(unapproved.backups, retained(unapproved, "")))
+    found = retained(unapproved, "")
+    listed = approval(asked_for(unapproved.backups, found), found.digest)
     approved = msgspec.structs.replace(row, annotations={**row.annotations, RETENTION_APPROVED: listed})
     assert deletions(seen(*copies(4), row=approved))
     other = msgspec.structs.replace(row, annotations={**row.annotations, RETENTION_APPROVED: "of other Backups"})
@@ -459,7 +460,8 @@ def test_last_good_copies_survive_every_history(
     for _ in rows:  # delete until nothing goes any more
         amid = {each.key.name: LONG_AGO for each in left if each.phase == "Deleting"}
         asking = seen(*left, policy=rules, row=watched(schedule(last_backup=NOON)), unrequested=amid)
-        listed = approval(asked_for(asking.backups, retained(asking, "")))
+        found = retained(asking, "")
+        listed = approval(asked_for(asking.backups, found), found.digest)
         of = watched(schedule(last_backup=NOON, annotations={RETENTION_APPROVED: listed}))
         made = deletions(seen(*left, policy=rules, row=of, unrequested=amid))
         if not made:

@@ -171,7 +171,7 @@ async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[E
             problem = f"Schedule {key.name}: the list {args.approve} is not the one that waits for approval now"
             raise CommandError(problem, f"look at the new one: foresail schedule retention {key.name}")
         listed = asked_for(schedule.view.backups, retained)
-        body = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed)}}}
+        body = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, retained.digest)}}}
         if args.dry_run == CLIENT:
             print(shown([Request("PATCH", velero.SCHEDULE, key, body)], args.output))
             continue
@@ -184,19 +184,31 @@ async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[E
 
 
 async def _undo(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
-    """Pin the marked Backups and remove their marks: without the pin, the rules would mark them again."""
-    requests = [
-        Request("PATCH", velero.BACKUP, row.key, {"metadata": {"annotations": KEPT}})
-        for schedule in evaluated
-        for row in schedule.view.backups
-        if row.delete_after is not None and row.phase != velero.DELETING
-    ]
+    requests = undoing(evaluated)
     if args.dry_run == CLIENT:
         print(shown(requests, args.output))
         return 0
     for request in requests:
         await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
-        print(f"Backup {request.key.name} {'would be ' if args.dry_run else ''}pinned", file=sys.stderr)
-    if not requests:
+        done = "pinned" if request.kind == velero.BACKUP else "freed of its approval"
+        print(f"{request.kind.name} {request.key.name} {'would be ' if args.dry_run else ''}{done}", file=sys.stderr)
+    if not any(request.kind == velero.BACKUP for request in requests):
         print("No Backup is marked for deletion", file=sys.stderr)
     return 0
+
+
+def undoing(evaluated: list[EvaluatedSchedule]) -> list[Request]:
+    """Return the removal of approvals, and the pins of marked Backups: without them, rules would mark them again."""
+    approved = {"metadata": {"annotations": {RETENTION_APPROVED: None}}}
+    requests = [
+        Request("PATCH", velero.SCHEDULE, each.schedule.key, approved)
+        for each in evaluated
+        if RETENTION_APPROVED in each.schedule.annotations
+    ]
+    requests += [
+        Request("PATCH", velero.BACKUP, row.key, {"metadata": {"annotations": KEPT}})
+        for each in evaluated
+        for row in each.view.backups
+        if row.delete_after is not None and row.phase != velero.DELETING
+    ]
+    return requests

@@ -417,6 +417,7 @@ def evaluate(
             if backup.phase == velero.DELETING and backup.key.name not in requested
         },
         restored=frozenset(names if from_schedule else names & read),
+        skew=timedelta(),  # the operator's clock is not known here
     )
     ruled = msgspec.structs.replace(view, policy=None, group=None, settings=known.settings)
     verdict = judge(ruled if known.is_run_by_velero else view, instant)

@@ -10,7 +10,7 @@ import msgspec
 
 from foresail import deletion_writes
 from foresail.api import velero
-from foresail.deletion import is_shadow
+from foresail.deletion import has_own_data
 from foresail.plan import Action, Delete, Level, Note, Plan
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
@@ -174,8 +174,11 @@ def request_deletion(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
     """Ask Velero to delete a backup; while it still works on it, it would only refuse."""
     if not row.is_terminal and not row.is_waiting:
         return status_plan(view, _waiting_for_end(view, row, now))
-    if is_shadow(row.phase, glimpse(row.mirror).failure_reason):
-        return release_plan(view, delete_velero_objects(row, None))  # its data is another's; sync brings that back
+    reported = glimpse(row.mirror)
+    if not has_own_data(row.phase, reported.failure_reason, has_progress=reported.progress is not None):
+        return release_plan(
+            view, delete_velero_objects(row, None)
+        )  # data of its name is another's; sync brings it back
     copy = Copy(row.key.name, row.key.name, view.velero_namespace)
     after = msgspec.structs.replace(_accepted_status(view, now), deletion=copy)
     return status_plan(view, after, (build.create_deletion(view, row, 1),), is_versioned=False)

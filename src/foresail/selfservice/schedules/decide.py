@@ -112,6 +112,7 @@ def next_status(view: ScheduleView, verdict: Verdict, old: Outdated, now: dateti
         observed=msgspec.structs.replace(
             evaluation.observed,
             retention=old.digest,
+            asks=old.asks,
             deletions=dict(old.ledger.deletions),
             deleted_runs=dict(old.ledger.runs),
             deleting=old.ledger.last,

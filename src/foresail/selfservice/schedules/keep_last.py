@@ -41,6 +41,7 @@ class Outdated(msgspec.Struct, frozen=True):
     grace: timedelta = deletion.DEFAULT_GRACE
     later: datetime | None = None  # when the clock alone changes this
     gone: Stored | None = None  # the run to delete now, one at a time
+    asks: str = ""  # the digest of the `keepLast` that waits for an approval
 
 
 def outdated(view: ScheduleView, now: datetime) -> Outdated:
@@ -74,6 +75,7 @@ def outdated(view: ScheduleView, now: datetime) -> Outdated:
         circumstances.grace,
         _first_after(instants, now),
         _first_to_go(stored, decision),
+        _digest(rules) if decision.asks else "",
     )
 
 
@@ -98,7 +100,7 @@ def _circumstances(view: ScheduleView, policy: PolicyRow, gives_up: dict[str, st
     return Circumstances(
         length_of(policy.spec.schedules.grace_period) or timedelta(),
         ledger_of(observed),
-        deletion.approved(view.schedule.approved),
+        deletion.approved(view.schedule.approved, _digest(rules_of(policy))),
         is_edited=observed is not None and observed.retention != _digest(rules_of(policy)),
         doubt=doubt,
     )
@@ -156,7 +158,7 @@ def _make_room(
 ) -> tuple[list[Stored], dict[str, str]]:
     """Let one backup that is given up go at once; if there is none, one that goes after the run that waits."""
     names = gives_up or (_beyond_next_run(view, copies, now) if view.is_waiting else {})
-    stays = deletion.protected(stored)
+    stays = deletion.protected(stored, now)
     going = [row for row in stored if row.name in names and row.name not in stays]
     first = min(going, key=_least_loss, default=None)
     if first is None:
@@ -195,9 +197,10 @@ def stored_runs(view: ScheduleView) -> Iterator[Stored]:
     qualities = judge_quality(in_order(made.values()))
     for row in view.backups:
         if row.key.name in made:
-            quality = qualities.get(made[row.key.name].name, Quality.UNFINISHED)
-            started = row.slot or row.created
-            yield Stored(row.key.name, row.uid, started, quality, row.slot is not None, row.delete_after)
+            backup = made[row.key.name]
+            quality = qualities.get(backup.name, Quality.UNFINISHED)
+            started, is_run = row.slot or row.created, row.slot is not None
+            yield Stored(row.key.name, row.uid, started, quality, is_run, row.delete_after, backup.expires)
 
 
 def _counts(run: RequestRow, view: ScheduleView) -> bool:

@@ -128,7 +128,10 @@ async def _approve(
     if list_digest(asked) != args.approve:
         problem = f"NonAdminSchedule {key.name}: the list {args.approve} is not the one that waits for approval now"
         raise CommandError(problem, f"look at the new one: foresail backup schedule retention {key.name}")
-    annotations = {RETENTION_APPROVED: approval(asked)}
+    observed = schedule.row.status.observed
+    if observed is None or not observed.asks:
+        raise CommandError(f"NonAdminSchedule {key.name} does not wait for an approval now", "look at it again")
+    annotations = {RETENTION_APPROVED: approval(asked, observed.asks)}
     body = {"metadata": {"uid": schedule.row.uid, "annotations": annotations}}
     if args.dry_run == CLIENT:
         print(shown([Request("PATCH", NON_ADMIN_SCHEDULE, key, body)], args.output))
