@@ -28,6 +28,7 @@ RECHECK = timedelta(minutes=5)
 
 _NEXT_RUN = ""  # no backup has this name
 _UNDECIDED = frozenset({Rule.AFTER_GOOD, Rule.RESTORED})  # what keeps a run for the moment only
+_STUCK = frozenset({Reason.DELETION_FAILED, Reason.DELETION_PROTECTED})
 _HOLDS_DATA = (Quality.GOOD, Quality.PARTIAL, Quality.SHRUNK)
 
 
@@ -145,10 +146,10 @@ def is_marked(run: RequestRow) -> bool:
 
 
 def _is_on_its_way(run: RequestRow) -> bool:
-    """Whether a deletion makes room soon; one that Velero could not carry out, or never began, blocks no other."""
+    """Whether a deletion makes room soon; one that a policy holds, or that Velero does not carry out, does not."""
     condition = run.status.condition(IN_DELETION)
-    has_failed = condition is not None and condition.reason == Reason.DELETION_FAILED
-    return run.is_being_removed and not has_failed
+    is_stuck = condition is not None and condition.reason in _STUCK
+    return run.is_being_removed and not is_stuck
 
 
 def _make_room(
