@@ -1,7 +1,10 @@
-"""A second attack on `keepLast`: deletions that are held, expired copies, policies in doubt, and quotas that are tight."""
+"""A second attack on `keepLast`: deletions that are held, expired copies, policies in doubt and tight quotas."""
 
+from datetime import timedelta
 from typing import Any
 
+from foresail.api import velero
+from foresail.api.instants import stamp
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.plan import Key
@@ -41,3 +44,19 @@ def test_a_deletion_that_is_held_does_not_stop_the_schedule_at_its_quota() -> No
         assert len(scene.velero_objects()) == 4
 
     tell(story, keepLast=3, maximum=1, **AT_ONCE)
+
+
+def test_an_expired_backup_is_not_the_newest_good_one() -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.schedule(NAS, "@every 20m")
+        items = {"totalItems": 100, "itemsBackedUp": 100}
+        scene.outcome = {"phase": velero.COMPLETED, "progress": items}
+        await scene.settle(21 * MINUTE)
+        first = scene.runs[0][0]
+        scene.outcome = {**scene.outcome, "expiration": stamp(scene.clock() + timedelta(minutes=34))}
+        await scene.settle(20 * MINUTE)
+        scene.outcome = {"phase": velero.FAILED}
+        await scene.settle(25 * MINUTE)
+        assert scene.made_for(first) is not None, "the only one that can be restored: the second has expired"
+
+    tell(story, keepLast=1, gracePeriod="17m")

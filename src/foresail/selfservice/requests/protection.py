@@ -8,7 +8,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.backups import good_backups, in_order
+from foresail.backups import good_backups, has_expired, in_order
 from foresail.cron.duration import length_of
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.force_deleted import forced_at, is_busy
@@ -117,7 +117,7 @@ def _among_the_last(view: RequestView, row: VeleroRow, policy: PolicyRow, now: d
     if not kept or row.key not in {good.key for good in view.good}:
         return None
     mine = coverage(row)
-    lasting = (each for each in view.good if each.expires is None or each.expires > now)
+    lasting = (each for each in view.good if not has_expired(each.expires, now))
     if sum(replaces(coverage(each), mine) for each in lasting) >= kept:
         return None
     text = f"SelfServicePolicy {policy.name} keeps the last {kept} completed backups"

@@ -11,7 +11,7 @@ import msgspec
 
 from foresail import deletion
 from foresail.api import velero
-from foresail.backups import Quality, in_order
+from foresail.backups import Quality, has_expired, in_order
 from foresail.backups import judge as judge_quality
 from foresail.cron.duration import length_of
 from foresail.deletion import Circumstances, Decision, Ledger, Stored
@@ -51,7 +51,7 @@ def outdated(view: ScheduleView, now: datetime) -> Outdated:
     if policy is None or policy.spec.schedules.keep_last is None:
         return Outdated(ledger=ledger_of(observed))
     rules = rules_of(policy)
-    stored = list(stored_runs(view))
+    stored = list(stored_runs(view, now))
     rows = {row.key.name: row for row in view.backups}
     copies = [_copy(row, rows[row.name], view) for row in stored]
     reasons = kept(copies, rules)
@@ -190,9 +190,9 @@ def ledger_of(observed: Observed | None) -> Ledger:
     return Ledger(observed.deletions, observed.deleted_runs, observed.deleting)
 
 
-def stored_runs(view: ScheduleView) -> Iterator[Stored]:
-    """Yield the runs that count: their Velero Backup exists, was made here, and is not being deleted."""
-    made = {row.key.name: view.velero[row.key.name] for row in view.backups if _counts(row, view)}
+def stored_runs(view: ScheduleView, now: datetime) -> Iterator[Stored]:
+    """Yield the runs that count: their Velero Backup was made here, and neither expires nor is deleted by now."""
+    made = {row.key.name: view.velero[row.key.name] for row in view.backups if _counts(row, view, now)}
     qualities = judge_quality(in_order(made.values()))
     for row in view.backups:
         if row.key.name in made:
@@ -201,12 +201,12 @@ def stored_runs(view: ScheduleView) -> Iterator[Stored]:
             yield Stored(row.key.name, row.uid, started, quality, row.slot is not None, row.delete_after)
 
 
-def _counts(run: RequestRow, view: ScheduleView) -> bool:
+def _counts(run: RequestRow, view: ScheduleView, now: datetime) -> bool:
     backup = view.velero.get(run.key.name)
     if backup is None or run.is_being_removed or backup.is_terminating:
         return False
     is_foreign = backup.claim is not None and backup.claim.is_synced
-    return not is_foreign and backup.phase != velero.DELETING
+    return not is_foreign and backup.phase != velero.DELETING and not has_expired(backup.expires, now)
 
 
 def _copy(stored: Stored, run: RequestRow, view: ScheduleView) -> Copy:
@@ -226,7 +226,7 @@ def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     if view.doubt:
         yield view.doubt
     for run in view.backups:
-        if not _counts(run, view):
+        if not _counts(run, view, now):
             continue
         if max(filter(None, (run.slot, run.created))) - now > deletion.SKEW:
             yield f"NonAdminBackup {run.key.name} has a time in the future. Check the clocks"
