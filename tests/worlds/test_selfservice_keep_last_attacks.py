@@ -3,11 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
-from foresail.plan import Key
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
+from foresail.plan import Key, Kind
+from tests.worlds.tenancy import VELERO
 from tests.worlds.tenant_schedules import NAS, TenantScene, tell
 from tests.worlds.world import done
 
@@ -60,3 +63,43 @@ def test_an_expired_backup_is_not_the_newest_good_one() -> None:
         assert scene.made_for(first) is not None, "the only one that can be restored: the second has expired"
 
     tell(story, keepLast=1, gracePeriod="17m")
+
+
+def test_nothing_goes_while_a_policy_cannot_be_read() -> None:
+    async def story(scene: TenantScene) -> None:
+        schedules = {"keepLast": 30, "minimumInterval": "1s", **AT_ONCE}
+        selector = {"matchLabels": {"foresail.dev/self-service": "enabled"}}
+        spec = {"namespaceSelector": selector, "priority": 9, "schedules": schedules}
+        done(scene.world.create(SELF_SERVICE_POLICY, {"metadata": {"name": "gold"}, "spec": spec}, "admin"))
+        scene.schedule(NAS, "@every 1m")
+        await scene.settle(8.5 * MINUTE)
+        done(scene.world.merge(SELF_SERVICE_POLICY, Key("", "gold"), {"spec": {"priority": "high"}}, "admin"))
+        await scene.settle(2 * MINUTE)
+        assert len(scene.velero_objects()) == 10
+        status, reason, message = scene.says("RetentionReady")
+        assert (status, reason) == ("False", "RetentionInDoubt")
+        assert "SelfServicePolicy gold cannot be read" in message
+        done(scene.world.merge(SELF_SERVICE_POLICY, Key("", "gold"), {"spec": {"priority": 9}}, "admin"))
+        await scene.settle(2 * MINUTE)
+        assert len(scene.velero_objects()) == 12
+        assert scene.says("RetentionReady")[:2] == ("True", "RetentionApplies")
+
+    tell(story, keepLast=2, **AT_ONCE)
+
+
+@pytest.mark.parametrize("kind", [NON_ADMIN_RESTORE, velero.RESTORE], ids=["NonAdminRestore", "Restore"])
+def test_nothing_goes_while_a_restore_cannot_be_read(kind: Kind) -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.schedule(NAS, "@every 1m")
+        await scene.settle(2.5 * MINUTE)
+        namespace = "red" if kind == NON_ADMIN_RESTORE else VELERO
+        spec = {"restoreSpec": {"backupName": 3}} if kind == NON_ADMIN_RESTORE else {"backupName": 3}
+        done(scene.world.create(kind, {"metadata": {"name": "odd"}, "spec": spec}, "admin", namespace))
+        await scene.settle(4 * MINUTE)
+        assert len(scene.velero_objects()) == 6
+        assert scene.says("RetentionReady")[1] == "RetentionInDoubt"
+        scene.world.delete(kind, Key(namespace, "odd"))
+        await scene.settle(6 * MINUTE)
+        assert len(scene.velero_objects()) <= 3
+
+    tell(story, keepLast=2, **AT_ONCE)

@@ -141,7 +141,7 @@ class TenantSchedules:
             restored=frozenset(name for name, row in made.items() if self._is_read(Key(key.namespace, name), row)),
             is_full=bool(waiting),
             is_waiting=any(row.schedule_uid == schedule.uid for row in waiting),
-            doubt=self._doubt(made.values()) if is_limited else "",
+            doubt=next(self._doubts(key.namespace, made.values()), "") if is_limited else "",
             older=bisect_left(self._by_age.get(key.namespace, []), age),
             deleted=self._deleted.get(schedule.uid),
             taken=frozenset(
@@ -176,20 +176,35 @@ class TenantSchedules:
         waiting = restores.requests.by("restores", key)
         return any(not is_refused(RESTORES, row.status.phase, row.status.condition(ACCEPTED)) for row in waiting)
 
-    def _doubt(self, backups: Iterable[VeleroRow]) -> str:
-        """Return what is not certain about the Velero Backups of a schedule."""
+    def _doubts(self, namespace: str, backups: Iterable[VeleroRow]) -> Iterator[str]:
+        """Yield what is not certain about the Velero Backups of a schedule, or about what may keep them."""
         cluster = self._cluster
         clock = clock_doubt(cluster.skew())
         if clock:
-            return clock
+            yield clock
+        yield from self._unread(namespace)
         for name in sorted({location_of(row) for row in backups} - {""}):
             location = cluster.locations.get(Key(cluster.velero_namespace, name))
             if location is None:
-                return f"BackupStorageLocation {name} does not exist"
-            if not location.is_available or location.is_read_only:
+                yield f"BackupStorageLocation {name} does not exist"
+            elif not location.is_available or location.is_read_only:
                 state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
-                return f"BackupStorageLocation {name} is {state}"
-        return ""
+                yield f"BackupStorageLocation {name} is {state}"
+
+    def _unread(self, namespace: str) -> Iterator[str]:
+        """Yield what cannot be decoded: a policy that may apply here and keep more, or a restore that may read a run.
+
+        Velero's Restores are not named: they may be another tenant's.
+        """
+        cluster = self._cluster
+        ask = "Ask a cluster administrator to correct it"
+        for policy in sorted(cluster.policies.unread):
+            yield f"SelfServicePolicy {policy.name} cannot be read, and may be the one of this namespace. {ask}"
+        if cluster.restores.velero.unread:
+            yield f"a Velero Restore cannot be read, and may read a backup. {ask}"
+        for restore in sorted(cluster.restores.requests.unread):
+            if restore.namespace == namespace:
+                yield f"NonAdminRestore {restore.name} cannot be read. Correct or delete it"
 
     # What the metrics show
 
