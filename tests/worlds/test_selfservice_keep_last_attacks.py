@@ -7,6 +7,7 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.instants import stamp
+from foresail.api.marks import ATTEMPT, KEPT, PINNED
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.plan import Key, Kind
@@ -103,3 +104,98 @@ def test_nothing_goes_while_a_restore_cannot_be_read(kind: Kind) -> None:
         assert len(scene.velero_objects()) <= 3
 
     tell(story, keepLast=2, **AT_ONCE)
+
+
+def test_what_keep_last_good_holds_is_not_given_up() -> None:
+    async def story(scene: TenantScene) -> None:
+        change(scene, {"deletion": {"keepLastGood": 1}})
+        scene.schedule(NAS, "@every 10m", template={"backupSpec": {}})
+        await scene.settle(11 * MINUTE)
+        whole = scene.runs[0][0]
+        select(scene)
+        await scene.settle(20 * MINUTE)
+        found = scene.request(whole)
+        assert found is not None
+        assert not found["spec"].get("deleteBackup"), "its deletion could not be taken back"
+        assert len(scene.velero_objects()) == 2, "the whole one, and the newest"
+        done(scene.world.merge(NON_ADMIN_BACKUP, whole, {"metadata": {"annotations": KEPT}}, "tenant"))
+        change(scene, {"deletion": {"keepLastGood": 0}})
+        await scene.settle(11 * MINUTE)
+        assert scene.made_for(whole) is not None
+        done(scene.world.merge(NON_ADMIN_BACKUP, whole, {"metadata": {"annotations": {PINNED: None}}}, "tenant"))
+        await scene.settle(MINUTE)
+        assert scene.request(whole) is None
+
+    tell(story, keepLast=1, maximum=1, **AT_ONCE)
+
+
+async def held(scene: TenantScene) -> Key:
+    """Return the only run, whose deletion waits."""
+    change(scene, {"deletion": {"keepLastGood": 1}})
+    scene.schedule(NAS, "@every 10h")
+    await scene.settle(601 * MINUTE)
+    run = scene.runs[0][0]
+    done(scene.world.merge(NON_ADMIN_BACKUP, run, {"spec": {"deleteBackup": True}}, "operator"))
+    await scene.settle(MINUTE)
+    assert is_held(scene, run)
+    return run
+
+
+def test_a_run_that_is_kept_stays_although_its_deletion_was_requested() -> None:
+    async def story(scene: TenantScene) -> None:
+        run = await held(scene)
+        done(scene.world.merge(NON_ADMIN_BACKUP, run, {"metadata": {"annotations": KEPT}}, "tenant"))
+        change(scene, {"deletion": {"keepLastGood": 0}})
+        await scene.settle(10 * MINUTE)
+        assert is_held(scene, run)
+        assert "is kept from deletion" in scene.condition(run, "Deleting")[2]
+        done(scene.world.merge(NON_ADMIN_BACKUP, run, {"metadata": {"annotations": {PINNED: None}}}, "tenant"))
+        await scene.settle(MINUTE)
+        assert scene.request(run) is None
+
+    tell(story, keepLast=1)
+
+
+def test_a_run_that_a_restore_reads_stays_although_its_deletion_was_requested() -> None:
+    async def story(scene: TenantScene) -> None:
+        run = await held(scene)
+        good = scene.outcome
+        scene.outcome = {"phase": "InProgress"}
+        scene.restore(Key("red", "back"), run.name)
+        await scene.settle(MINUTE)
+        scene.outcome = good
+        change(scene, {"deletion": {"keepLastGood": 0}})
+        await scene.settle(30 * MINUTE)
+        assert is_held(scene, run)
+        assert "A restore reads" in scene.condition(run, "Deleting")[2]
+        scene.velero_says(Key("red", "back"), velero.COMPLETED, NON_ADMIN_RESTORE)
+        await scene.settle(6 * MINUTE)
+        assert scene.request(run) is None
+
+    tell(story, keepLast=1)
+
+
+def test_a_rejected_deletion_is_not_sent_again_while_a_restore_reads_the_backup() -> None:
+    async def story(scene: TenantScene) -> None:
+        backup = Key("red", "shop")
+        scene.back_up(backup)
+        await scene.settle()
+        scene.velero_says(backup, velero.COMPLETED)
+        scene.edit(backup, deleteBackup=True)
+        await scene.settle(5)
+        (name,) = scene.velero_objects()
+        (first,) = scene.velero_objects(velero.DELETE_REQUEST)
+        rejected = {"status": {"phase": "Processed", "errors": ["no"]}}
+        done(scene.world.merge(velero.DELETE_REQUEST, Key(VELERO, first), rejected, "velero"))
+        restore = {"metadata": {"name": "by-hand"}, "spec": {"backupName": name}, "status": {"phase": "InProgress"}}
+        done(scene.world.create(velero.RESTORE, restore, "admin", VELERO))
+        await scene.settle(3600)
+        (same,) = scene.velero_objects(velero.DELETE_REQUEST).values()
+        assert same["metadata"]["annotations"][ATTEMPT] == "1"
+        assert "A restore reads" in scene.condition(backup, "Deleting")[2]
+        scene.world.delete(velero.RESTORE, Key(VELERO, "by-hand"))
+        await scene.settle(360)
+        (another,) = scene.velero_objects(velero.DELETE_REQUEST).values()
+        assert another["metadata"]["annotations"][ATTEMPT] == "2"
+
+    tell(story, works=False)

@@ -11,9 +11,6 @@ from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.selfservice.families import RESTORES
-from foresail.selfservice.requests.rules import is_refused
-from foresail.selfservice.requests.status import ACCEPTED
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.run_names import stem
 from foresail.selfservice.rows.schedules import ScheduleRow
@@ -138,7 +135,10 @@ class TenantSchedules:
             schedule_policy_problem=unread.problem if unread is not None else "",
             backups=runs,
             velero=made,
-            restored=frozenset(name for name, row in made.items() if self._is_read(Key(key.namespace, name), row)),
+            restored=frozenset(
+                name for name, row in made.items() if cluster.is_read(Key(key.namespace, name), row.name)
+            ),
+            good=self._last_good(key.namespace, policy) if is_limited else (),
             is_full=bool(waiting),
             is_waiting=any(row.schedule_uid == schedule.uid for row in waiting),
             doubt=next(self._doubts(key.namespace, made.values()), "") if is_limited else "",
@@ -157,6 +157,13 @@ class TenantSchedules:
         rows = ((run, cluster.backups.velero.get(Key(cluster.velero_namespace, nacuuid(run)))) for run in runs)
         return {run.key.name: row for run, row in rows if row is not None and row.request_uid == run.uid}
 
+    def _last_good(self, namespace: str, policy: PolicyRow | None) -> tuple[VeleroRow, ...]:
+        """Return the good backups of a namespace, if its policy keeps the last of them."""
+        row = self._cluster.namespace(namespace)
+        if row is None or policy is None or not policy.spec.deletion.keep_last_good:
+            return ()
+        return self._cluster.good_backups(row.uid)
+
     def _waiting_runs(self, namespace: str, policy: PolicyRow | None) -> list[RequestRow]:
         """Return runs that wait because the namespace stores as many backups as it may."""
         family = self._cluster.backups
@@ -167,14 +174,6 @@ class TenantSchedules:
         waiting = [family.requests.get(key) for key in family.quota_queue.first(namespace, _MOST_WAITING)]
         runs = [run for run in waiting if run is not None and run.schedule_uid and not run.is_being_removed]
         return [run for run in runs if family.ledger.stored(row.uid, namespace, nacuuid(run)) >= most]
-
-    def _is_read(self, key: Key, backup: VeleroRow) -> bool:
-        """Whether a restore reads a backup, or is about to."""
-        restores = self._cluster.restores
-        if restores.velero.by("reads", backup.name) or restores.requests.by("handed over from", key):
-            return True
-        waiting = restores.requests.by("restores", key)
-        return any(not is_refused(RESTORES, row.status.phase, row.status.condition(ACCEPTED)) for row in waiting)
 
     def _doubts(self, namespace: str, backups: Iterable[VeleroRow]) -> Iterator[str]:
         """Yield what is not certain about the Velero Backups of a schedule, or about what may keep them."""

@@ -17,14 +17,12 @@ from foresail.cron.duration import length_of
 from foresail.deletion import Circumstances, Decision, Ledger, Stored
 from foresail.retention import Copy, Rule, Rules, kept, why_not_kept
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests.protection import RECHECK, is_among_the_last
 from foresail.selfservice.requests.status import IN_DELETION
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.slots.observed import Observed
 from foresail.tenancy.policies import PolicyRow
-
-RECHECK = timedelta(minutes=5)
-"""How often a deletion that something blocks for the moment is judged again."""
 
 _NEXT_RUN = ""  # no backup has this name
 _UNDECIDED = frozenset({Rule.AFTER_GOOD, Rule.RESTORED})  # what keeps a run for the moment only
@@ -56,7 +54,7 @@ def outdated(view: ScheduleView, now: datetime) -> Outdated:
     copies = [_copy(row, rows[row.name], view) for row in stored]
     reasons = kept(copies, rules)
     opens = {row.name: rows[row.name].created + minimum_age(policy) for row in stored}  # when it may be deleted
-    gives_up = _given_up(copies, rules, reasons, opens, now)
+    gives_up = _not_held(view, _given_up(copies, rules, reasons, opens, now), now)
     if view.is_full and not any(map(_is_on_its_way, view.backups)):
         stored, gives_up = _make_room(view, stored, copies, gives_up, now)
     circumstances = _circumstances(view, policy, gives_up, now)
@@ -88,6 +86,14 @@ def _given_up(
     """Return why no rule keeps a run that is old enough to be deleted, by its name."""
     why = why_not_kept(copies, rules)
     return {copy.name: why(copy) for copy in copies if not reasons[copy.name] and opens[copy.name] <= now}
+
+
+def _not_held(view: ScheduleView, gives_up: dict[str, str], now: datetime) -> dict[str, str]:
+    """Return what is given up and is not among the last good backups of the namespace: its deletion would be held."""
+    good = view.policy.spec.deletion.keep_last_good if view.policy is not None else 0
+    return {
+        name: why for name, why in gives_up.items() if not is_among_the_last(view.velero[name], view.good, good, now)
+    }
 
 
 def _circumstances(view: ScheduleView, policy: PolicyRow, gives_up: dict[str, str], now: datetime) -> Circumstances:
@@ -176,7 +182,8 @@ def _beyond_next_run(view: ScheduleView, copies: list[Copy], now: datetime) -> d
     good = rules.good + 1 if view.policy.spec.deletion.keep_last_good else rules.good  # of those that exist now
     reasons = kept([*copies, Copy(_NEXT_RUN, now, is_good=True)], Rules(last=rules.last, good=good))
     why = f"quotas.stored is reached, and after the next run keepLast {rules.last} keeps newer ones"
-    return {copy.name: why for copy in copies if not reasons[copy.name] and created[copy.name] + age <= now}
+    beyond = {copy.name: why for copy in copies if not reasons[copy.name] and created[copy.name] + age <= now}
+    return _not_held(view, beyond, now)
 
 
 def _least_loss(row: Stored) -> tuple[bool, datetime, str]:
