@@ -94,6 +94,11 @@ def is_restorable(phase: str) -> bool:
     return phase in RESTORABLE
 
 
+def has_expired(expires: datetime | None, now: datetime) -> bool:
+    """Whether a backup has expired: Velero may delete its data at any moment, so it replaces no other one."""
+    return expires is not None and expires <= now
+
+
 def has_shrunk(earlier: Run, later: Run) -> bool:
     """Whether a run has at least 90 % fewer objects than an earlier one with the same selection."""
     if not earlier.items or later.items is None or later.items > earlier.items * SHRINKS_TO:

@@ -17,7 +17,7 @@ from foresail import deletion, deletion_writes
 from foresail.api import velero
 from foresail.api.instants import instant, stamp
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
-from foresail.backups import Quality, in_order
+from foresail.backups import Quality, has_expired, in_order
 from foresail.backups import judge as judge_quality
 from foresail.deletion import Circumstances, Decision, Ledger, Stored
 from foresail.plan import Action, Create, Key, Level, Patch
@@ -163,7 +163,7 @@ def why_not_counted(backup: BackupRow, view: ScheduleView, now: datetime) -> str
         return "not a run of this Schedule"
     if backup.is_synced:
         return "it came from a bucket"
-    if backup.expires is not None and backup.expires <= now:
+    if has_expired(backup.expires, now):
         return "it has expired, and Velero deletes it"
     if is_shadow(backup):
         return "its data belongs to an earlier Backup of that name, which Velero syncs back"
@@ -171,8 +171,7 @@ def why_not_counted(backup: BackupRow, view: ScheduleView, now: datetime) -> str
 
 
 def _is_run(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
-    is_expired = backup.expires is not None and backup.expires <= now
-    return _is_made_for(backup, view) and not (backup.is_synced or is_expired)
+    return _is_made_for(backup, view) and not (backup.is_synced or has_expired(backup.expires, now))
 
 
 def _is_made_for(backup: BackupRow, view: ScheduleView) -> bool:

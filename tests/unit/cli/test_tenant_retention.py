@@ -12,6 +12,7 @@ from foresail.api.marks import DELETE_AFTER, DELETE_REASON, KEPT, PINNED, RETENT
 from foresail.api.policy import SelfServicePolicy
 from foresail.cli.main import main
 from foresail.cli.policy.problems import problems
+from foresail.cli.tenant.delete import request_for
 from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.get import request_table
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
@@ -62,6 +63,14 @@ def test_keep_takes_a_deletion_back_and_undo_lets_it_happen(tmp_path: Path, caps
         assert main(["backup", "keep", "nightly-20261113030000", "--undo", *where]) == 0
         assert server.bodies[f"PATCH {path}"] == {"metadata": {"uid": "uid-13", "annotations": {PINNED: None}}}
     assert "NonAdminBackup nightly-20261113030000 kept" in capsys.readouterr().err
+
+
+def test_delete_ends_that_a_backup_is_kept() -> None:
+    request = request_for(seen(backup(14, **{PINNED: "true"})), force=False)
+    assert request.body == {
+        "metadata": {"uid": "uid-14", "annotations": {PINNED: None}},
+        "spec": {"deleteBackup": True},
+    }
 
 
 def test_a_list_is_shown_and_approved_by_its_digest(tmp_path: Path, capsys: Capture) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from foresail.api.marks import PINNED
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
@@ -65,7 +66,10 @@ def request_for(request: TenantRequest, *, force: bool) -> Request:
     if request.family is not BACKUPS:
         return Request("DELETE", request.family.kind, request.key)
     flag = "forceDeleteBackup" if force else "deleteBackup"
-    body: dict[str, Any] = {"metadata": {"uid": request.request.metadata.uid}, "spec": {flag: True}}
+    metadata: dict[str, Any] = {"uid": request.request.metadata.uid}
+    if request.mark.is_kept:  # else the deletion would wait for `foresail backup keep --undo`
+        metadata["annotations"] = {PINNED: None}
+    body: dict[str, Any] = {"metadata": metadata, "spec": {flag: True}}
     return Request("PATCH", request.family.kind, request.key, body)
 
 

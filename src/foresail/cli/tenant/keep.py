@@ -15,6 +15,8 @@ from foresail.cli.output.requests import Request, shown
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.plan import Key
 from foresail.selfservice.families import Family
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.status import IN_DELETION
 
 
 def keep(args: argparse.Namespace) -> int:
@@ -28,7 +30,10 @@ async def _keep(cluster: Cluster, family: Family, args: argparse.Namespace) -> i
     annotations: dict[str, str | None] = {PINNED: None} if args.undo else KEPT
     requests = []
     for key, backup in zip(keys, backups, strict=True):
-        if backup.is_terminating:
+        held = backup.condition(IN_DELETION)
+        if held is not None and held.reason == Reason.DELETION_PROTECTED:
+            hint(f"the deletion of {family.kind.name} {key.name} was requested already; it waits until --undo")
+        elif backup.is_terminating:
             hint(f"{family.kind.name} {key.name} is being deleted already; this does not stop it")
         body = {"metadata": {"uid": backup.request.metadata.uid, "annotations": annotations}}
         requests.append(Request("PATCH", family.kind, key, body))

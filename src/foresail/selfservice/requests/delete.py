@@ -24,7 +24,7 @@ from foresail.selfservice.requests.plans import (
     wait_for_absence,
     with_condition,
 )
-from foresail.selfservice.requests.protection import Protected
+from foresail.selfservice.requests.protection import Protected, in_use
 from foresail.selfservice.requests.status import (
     DELETING,
     FALSE,
@@ -199,18 +199,30 @@ def update_from_deletion(view: RequestView, row: VeleroRow, deletion: DeletionRo
     if is_reopened and not row.is_terminal:
         return status_plan(view, _waiting_for_end(view, row, now))
     is_taken_for_running = velero.is_taken_for_running(row.phase, deletion.errors)
-    if not is_reopened and is_taken_for_running and (now >= again or deletion.attempt == 1):
-        return status_plan(view, before, (build.reopen(row, deletion),), is_versioned=False)
-    if is_reopened or now >= again:
-        gone = deletion_writes.take_back(deletion.key, deletion.uid)
-        return status_plan(
-            view, before, (gone, build.create_deletion(view, row, deletion.attempt + 1)), is_versioned=False
-        )
+    reopens = not is_reopened and is_taken_for_running and (now >= again or deletion.attempt == 1)
+    if reopens or is_reopened or now >= again:
+        return _ask_again(view, row, deletion, before, now, reopens=reopens)
     if not deletion.errors:
         return status_plan(view, before, wake_at=again)
     text = rules.deletion_failed(deletion)
     after = with_condition(view, before, NewCondition(IN_DELETION, TRUE, Reason.DELETION_FAILED, text), now)
     return status_plan(view, after, wake_at=again)
+
+
+def _ask_again(
+    view: RequestView, row: VeleroRow, deletion: DeletionRow, status: Status, now: datetime, *, reopens: bool
+) -> Plan:
+    """Make a request to delete again, or first make Velero finish the backup; neither while the backup is in use."""
+    kept = in_use(view, now)
+    if kept is not None:
+        text = f"Velero did not delete the backup. {kept.message}"
+        condition = NewCondition(IN_DELETION, TRUE, Reason.DELETION_FAILED, text)
+        return status_plan(view, with_condition(view, status, condition, now), wake_at=kept.until)
+    if reopens:
+        return status_plan(view, status, (build.reopen(row, deletion),), is_versioned=False)
+    gone = deletion_writes.take_back(deletion.key, deletion.uid)
+    new = build.create_deletion(view, row, deletion.attempt + 1)
+    return status_plan(view, status, (gone, new), is_versioned=False)
 
 
 def _wait_for_velero(view: RequestView, status: Status, deletion: DeletionRow, now: datetime) -> Plan:

@@ -54,6 +54,7 @@ class RequestView(msgspec.Struct, frozen=True):
     claims: tuple[ClaimRow, ...] = ()  # of the namespace; when a backup is newly complete, or before a restore
     copied: tuple[str, ...] = ()  # before a restore: claims with files in its backup, empty for a volume without one
     good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is requested
+    is_restored: bool = False  # a restore reads the backup, or is about to; only if its deletion is requested
     access: AccessView | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved
 

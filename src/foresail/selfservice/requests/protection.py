@@ -1,14 +1,17 @@
-"""Backups that a policy protects from deletion: the young ones, and the newest good ones of a namespace."""
+"""Backups that are not deleted for now: what a policy protects, and runs that are kept or that a restore reads.
+
+A policy protects the young backups, and the newest good ones of a namespace.
+"""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.backups import good_backups, in_order
+from foresail.backups import good_backups, has_expired, in_order
 from foresail.cron.duration import length_of
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.force_deleted import forced_at, is_busy
@@ -20,6 +23,9 @@ from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs.kinds import NEVER_BACKED_UP
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
+
+RECHECK = timedelta(minutes=5)
+"""How often a deletion that a restore holds is judged again."""
 
 _EXCLUDED = "excludedNamespaceScopedResources"
 _FILTERS = ("labelSelector", "orLabelSelectors", "includedNamespaceScopedResources", _EXCLUDED)
@@ -38,9 +44,26 @@ def protection(view: RequestView, now: datetime) -> Protected | None:
     row = own(view)
     policy = view.policy
     is_asked = view.request.is_to_be_deleted or view.request.is_to_be_forced
-    if row is None or policy is None or not is_asked or is_under_way(view):
+    if row is None or not is_asked or is_under_way(view):
         return None
-    return _too_young(view, row, policy, now) or _among_the_last(view, row, policy, now)
+    by_policy = _too_young(view, row, policy, now) or _among_the_last(view, row, policy, now) if policy else None
+    is_run = bool(view.request.schedule_uid) and not view.request.is_to_be_forced
+    return by_policy or (in_use(view, now) if is_run else None)
+
+
+def in_use(view: RequestView, now: datetime) -> Protected | None:
+    """Return why a backup stays that its owner keeps, if a schedule made it, or that a restore reads.
+
+    A rule cannot take back what it has asked for, so what is kept or read since then is found here.
+    """
+    request = view.request
+    name = request.key.name
+    if request.is_pinned and request.schedule_uid:
+        undo = f"foresail backup keep {name} --undo --namespace {request.key.namespace}"
+        return Protected(f"NonAdminBackup {name} is kept from deletion. To delete it: {undo}")
+    if view.is_restored:
+        return Protected(f"A restore reads NonAdminBackup {name}, which is deleted when that has ended", now + RECHECK)
+    return None
 
 
 def is_under_way(view: RequestView) -> bool:
@@ -112,13 +135,19 @@ def _too_young(view: RequestView, row: VeleroRow, policy: PolicyRow, now: dateti
     return Protected(f"{text}; NonAdminBackup {view.request.key.name} is deleted at {stamp(until)}", until)
 
 
+def is_among_the_last(row: VeleroRow, good: Iterable[VeleroRow], kept: int, now: datetime) -> bool:
+    """Whether `keepLastGood` keeps a backup: it is good, and too few of the good ones replace it."""
+    good = tuple(good)
+    if not kept or row.key not in {each.key for each in good}:
+        return False
+    mine = coverage(row)
+    lasting = (each for each in good if not has_expired(each.expires, now))
+    return sum(replaces(coverage(each), mine) for each in lasting) < kept
+
+
 def _among_the_last(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     kept = policy.spec.deletion.keep_last_good
-    if not kept or row.key not in {good.key for good in view.good}:
-        return None
-    mine = coverage(row)
-    lasting = (each for each in view.good if each.expires is None or each.expires > now)
-    if sum(replaces(coverage(each), mine) for each in lasting) >= kept:
+    if not is_among_the_last(row, view.good, kept, now):
         return None
     text = f"SelfServicePolicy {policy.name} keeps the last {kept} completed backups"
     newer_ones = f"{kept} newer ones with at least its contents and lifetime complete"

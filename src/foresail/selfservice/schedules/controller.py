@@ -11,9 +11,6 @@ from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.selfservice.families import RESTORES
-from foresail.selfservice.requests.rules import is_refused
-from foresail.selfservice.requests.status import ACCEPTED
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.run_names import stem
 from foresail.selfservice.rows.schedules import ScheduleRow
@@ -138,10 +135,13 @@ class TenantSchedules:
             schedule_policy_problem=unread.problem if unread is not None else "",
             backups=runs,
             velero=made,
-            restored=frozenset(name for name, row in made.items() if self._is_read(Key(key.namespace, name), row)),
+            restored=frozenset(
+                name for name, row in made.items() if cluster.is_read(Key(key.namespace, name), row.name)
+            ),
+            good=self._last_good(key.namespace, policy) if is_limited else (),
             is_full=bool(waiting),
             is_waiting=any(row.schedule_uid == schedule.uid for row in waiting),
-            doubt=self._doubt(made.values()) if is_limited else "",
+            doubt=next(self._doubts(key.namespace, made.values()), "") if is_limited else "",
             older=bisect_left(self._by_age.get(key.namespace, []), age),
             deleted=self._deleted.get(schedule.uid),
             taken=frozenset(
@@ -157,6 +157,13 @@ class TenantSchedules:
         rows = ((run, cluster.backups.velero.get(Key(cluster.velero_namespace, nacuuid(run)))) for run in runs)
         return {run.key.name: row for run, row in rows if row is not None and row.request_uid == run.uid}
 
+    def _last_good(self, namespace: str, policy: PolicyRow | None) -> tuple[VeleroRow, ...]:
+        """Return the good backups of a namespace, if its policy keeps the last of them."""
+        row = self._cluster.namespace(namespace)
+        if row is None or policy is None or not policy.spec.deletion.keep_last_good:
+            return ()
+        return self._cluster.good_backups(row.uid)
+
     def _waiting_runs(self, namespace: str, policy: PolicyRow | None) -> list[RequestRow]:
         """Return runs that wait because the namespace stores as many backups as it may."""
         family = self._cluster.backups
@@ -168,28 +175,35 @@ class TenantSchedules:
         runs = [run for run in waiting if run is not None and run.schedule_uid and not run.is_being_removed]
         return [run for run in runs if family.ledger.stored(row.uid, namespace, nacuuid(run)) >= most]
 
-    def _is_read(self, key: Key, backup: VeleroRow) -> bool:
-        """Whether a restore reads a backup, or is about to."""
-        restores = self._cluster.restores
-        if restores.velero.by("reads", backup.name) or restores.requests.by("handed over from", key):
-            return True
-        waiting = restores.requests.by("restores", key)
-        return any(not is_refused(RESTORES, row.status.phase, row.status.condition(ACCEPTED)) for row in waiting)
-
-    def _doubt(self, backups: Iterable[VeleroRow]) -> str:
-        """Return what is not certain about the Velero Backups of a schedule."""
+    def _doubts(self, namespace: str, backups: Iterable[VeleroRow]) -> Iterator[str]:
+        """Yield what is not certain about the Velero Backups of a schedule, or about what may keep them."""
         cluster = self._cluster
         clock = clock_doubt(cluster.skew())
         if clock:
-            return clock
+            yield clock
+        yield from self._unread(namespace)
         for name in sorted({location_of(row) for row in backups} - {""}):
             location = cluster.locations.get(Key(cluster.velero_namespace, name))
             if location is None:
-                return f"BackupStorageLocation {name} does not exist"
-            if not location.is_available or location.is_read_only:
+                yield f"BackupStorageLocation {name} does not exist"
+            elif not location.is_available or location.is_read_only:
                 state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
-                return f"BackupStorageLocation {name} is {state}"
-        return ""
+                yield f"BackupStorageLocation {name} is {state}"
+
+    def _unread(self, namespace: str) -> Iterator[str]:
+        """Yield what cannot be decoded: a policy that may apply here and keep more, or a restore that may read a run.
+
+        Velero's Restores are not named: they may be another tenant's.
+        """
+        cluster = self._cluster
+        ask = "Ask a cluster administrator to correct it"
+        for policy in sorted(cluster.policies.unread):
+            yield f"SelfServicePolicy {policy.name} cannot be read, and may be the one of this namespace. {ask}"
+        if cluster.restores.velero.unread:
+            yield f"a Velero Restore cannot be read, and may read a backup. {ask}"
+        for restore in sorted(cluster.restores.requests.unread):
+            if restore.namespace == namespace:
+                yield f"NonAdminRestore {restore.name} cannot be read. Correct or delete it"
 
     # What the metrics show
 

@@ -11,23 +11,22 @@ import msgspec
 
 from foresail import deletion
 from foresail.api import velero
-from foresail.backups import Quality, in_order
+from foresail.backups import Quality, has_expired, in_order
 from foresail.backups import judge as judge_quality
 from foresail.cron.duration import length_of
 from foresail.deletion import Circumstances, Decision, Ledger, Stored
 from foresail.retention import Copy, Rule, Rules, kept, why_not_kept
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests.protection import RECHECK, is_among_the_last
 from foresail.selfservice.requests.status import IN_DELETION
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.slots.observed import Observed
 from foresail.tenancy.policies import PolicyRow
 
-RECHECK = timedelta(minutes=5)
-"""How often a deletion that something blocks for the moment is judged again."""
-
 _NEXT_RUN = ""  # no backup has this name
 _UNDECIDED = frozenset({Rule.AFTER_GOOD, Rule.RESTORED})  # what keeps a run for the moment only
+_STUCK = frozenset({Reason.DELETION_FAILED, Reason.DELETION_PROTECTED})
 _HOLDS_DATA = (Quality.GOOD, Quality.PARTIAL, Quality.SHRUNK)
 
 
@@ -51,12 +50,12 @@ def outdated(view: ScheduleView, now: datetime) -> Outdated:
     if policy is None or policy.spec.schedules.keep_last is None:
         return Outdated(ledger=ledger_of(observed))
     rules = rules_of(policy)
-    stored = list(stored_runs(view))
+    stored = list(stored_runs(view, now))
     rows = {row.key.name: row for row in view.backups}
     copies = [_copy(row, rows[row.name], view) for row in stored]
     reasons = kept(copies, rules)
     opens = {row.name: rows[row.name].created + minimum_age(policy) for row in stored}  # when it may be deleted
-    gives_up = _given_up(copies, rules, reasons, opens, now)
+    gives_up = _not_held(view, _given_up(copies, rules, reasons, opens, now), now)
     if view.is_full and not any(map(_is_on_its_way, view.backups)):
         stored, gives_up = _make_room(view, stored, copies, gives_up, now)
     circumstances = _circumstances(view, policy, gives_up, now)
@@ -89,6 +88,14 @@ def _given_up(
     """Return why no rule keeps a run that is old enough to be deleted, by its name."""
     why = why_not_kept(copies, rules)
     return {copy.name: why(copy) for copy in copies if not reasons[copy.name] and opens[copy.name] <= now}
+
+
+def _not_held(view: ScheduleView, gives_up: dict[str, str], now: datetime) -> dict[str, str]:
+    """Return what is given up and is not among the last good backups of the namespace: its deletion would be held."""
+    good = view.policy.spec.deletion.keep_last_good if view.policy is not None else 0
+    return {
+        name: why for name, why in gives_up.items() if not is_among_the_last(view.velero[name], view.good, good, now)
+    }
 
 
 def _circumstances(view: ScheduleView, policy: PolicyRow, gives_up: dict[str, str], now: datetime) -> Circumstances:
@@ -147,10 +154,10 @@ def is_marked(run: RequestRow) -> bool:
 
 
 def _is_on_its_way(run: RequestRow) -> bool:
-    """Whether a deletion makes room soon; one that Velero could not carry out, or never began, blocks no other."""
+    """Whether a deletion makes room soon; one that a policy holds, or that Velero does not carry out, does not."""
     condition = run.status.condition(IN_DELETION)
-    has_failed = condition is not None and condition.reason == Reason.DELETION_FAILED
-    return run.is_being_removed and not has_failed
+    is_stuck = condition is not None and condition.reason in _STUCK
+    return run.is_being_removed and not is_stuck
 
 
 def _make_room(
@@ -177,7 +184,8 @@ def _beyond_next_run(view: ScheduleView, copies: list[Copy], now: datetime) -> d
     good = rules.good + 1 if view.policy.spec.deletion.keep_last_good else rules.good  # of those that exist now
     reasons = kept([*copies, Copy(_NEXT_RUN, now, is_good=True)], Rules(last=rules.last, good=good))
     why = f"quotas.stored is reached, and after the next run keepLast {rules.last} keeps newer ones"
-    return {copy.name: why for copy in copies if not reasons[copy.name] and created[copy.name] + age <= now}
+    beyond = {copy.name: why for copy in copies if not reasons[copy.name] and created[copy.name] + age <= now}
+    return _not_held(view, beyond, now)
 
 
 def _least_loss(row: Stored) -> tuple[bool, datetime, str]:
@@ -191,9 +199,9 @@ def ledger_of(observed: Observed | None) -> Ledger:
     return Ledger(observed.deletions, observed.deleted_runs, observed.deleting)
 
 
-def stored_runs(view: ScheduleView) -> Iterator[Stored]:
-    """Yield the runs that count: their Velero Backup exists, was made here, and is not being deleted."""
-    made = {row.key.name: view.velero[row.key.name] for row in view.backups if _counts(row, view)}
+def stored_runs(view: ScheduleView, now: datetime) -> Iterator[Stored]:
+    """Yield the runs that count: their Velero Backup was made here, and neither expires nor is deleted by now."""
+    made = {row.key.name: view.velero[row.key.name] for row in view.backups if _counts(row, view, now)}
     qualities = judge_quality(in_order(made.values()))
     for row in view.backups:
         if row.key.name in made:
@@ -203,12 +211,12 @@ def stored_runs(view: ScheduleView) -> Iterator[Stored]:
             yield Stored(row.key.name, row.uid, started, quality, is_run, row.delete_after, backup.expires)
 
 
-def _counts(run: RequestRow, view: ScheduleView) -> bool:
+def _counts(run: RequestRow, view: ScheduleView, now: datetime) -> bool:
     backup = view.velero.get(run.key.name)
     if backup is None or run.is_being_removed or backup.is_terminating:
         return False
     is_foreign = backup.claim is not None and backup.claim.is_synced
-    return not is_foreign and backup.phase != velero.DELETING
+    return not is_foreign and backup.phase != velero.DELETING and not has_expired(backup.expires, now)
 
 
 def _copy(stored: Stored, run: RequestRow, view: ScheduleView) -> Copy:
@@ -228,7 +236,7 @@ def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     if view.doubt:
         yield view.doubt
     for run in view.backups:
-        if not _counts(run, view):
+        if not _counts(run, view, now):
             continue
         if max(filter(None, (run.slot, run.created))) - now > deletion.SKEW:
             yield f"NonAdminBackup {run.key.name} has a time in the future. Check the clocks"

@@ -26,6 +26,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     schedule_policy_problem: str = ""  # why that one cannot be read
     velero: Mapping[str, VeleroRow] = {}  # the Velero Backups of its runs that exist, by the NonAdminBackup's name
     restored: frozenset[str] = frozenset()  # its runs that a restore reads
+    good: tuple[VeleroRow, ...] = ()  # the good backups of the namespace; only if the policy keeps the last of them
     is_full: bool = False  # quotas.stored is reached, and a run of a schedule of the namespace waits for it
     is_waiting: bool = False  # that run is one of this schedule
     doubt: str = ""  # what is not certain about its old runs

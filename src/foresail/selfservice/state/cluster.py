@@ -12,6 +12,9 @@ from foresail.selfservice.queue.window import Limits, Window
 from foresail.selfservice.records.keyring import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.requests.force_deleted import ForceDeletedBackups
 from foresail.selfservice.requests.observe import Source
+from foresail.selfservice.requests.protection import good_ones
+from foresail.selfservice.requests.rules import is_refused
+from foresail.selfservice.requests.status import ACCEPTED
 from foresail.selfservice.rows.claims import ClaimRow
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.locations import LocationRow
@@ -139,6 +142,19 @@ class ClusterState:
         """Return when the ended backups of a namespace expire."""
         rows = self.backups.velero.by("namespace uid", namespace_uid)
         return tuple(row.expires for row in rows if row.expires is not None and row.is_terminal)
+
+    def good_backups(self, namespace_uid: str) -> tuple[VeleroRow, ...]:
+        """Return the good backups of a namespace whose deletion Velero was not asked for."""
+        rows = self.backups.velero.by("namespace uid", namespace_uid)
+        return tuple(row for row in good_ones(rows) if row.key not in self.deletions)
+
+    def is_read(self, backup: Key, name: str) -> bool:
+        """Whether a restore reads a backup, given its Velero Backup's name too, or is about to."""
+        restores = self.restores
+        if restores.velero.by("reads", name) or restores.requests.by("handed over from", backup):
+            return True
+        waiting = restores.requests.by("restores", backup)
+        return any(not is_refused(RESTORES, row.status.phase, row.status.condition(ACCEPTED)) for row in waiting)
 
     def past_history(self, namespace: str) -> list[RequestRow]:
         """Return the finished restores of a namespace beyond the number that its policy keeps."""

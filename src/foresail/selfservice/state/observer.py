@@ -14,7 +14,7 @@ from foresail.selfservice.families import RESTORES
 from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.queue.window import WindowView
-from foresail.selfservice.requests import data_incomplete, outcome, protection, rules
+from foresail.selfservice.requests import data_incomplete, outcome, rules
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.force_deleted import forced_at
@@ -97,6 +97,7 @@ class Observer:
             deletion=cluster.deletions.get(at),
             expirations=self._expirations(request, namespace_uid),
             good=self._good_backups(request, namespace_uid),
+            is_restored=request.is_to_be_deleted and cluster.is_read(request.key, at.name),
             location=cluster.location(location_of(view.velero)) if request.is_to_be_deleted else None,
             locations=locations,
             owners=cluster.owners(locations),
@@ -183,8 +184,7 @@ class Observer:
         """Return the good backups of a namespace that are not being deleted, if a deletion is requested."""
         if not (request.is_to_be_deleted or request.is_to_be_forced):
             return ()
-        rows = self._cluster.backups.velero.by("namespace uid", namespace_uid)
-        return tuple(row for row in protection.good_ones(rows) if row.key not in self._cluster.deletions)
+        return self._cluster.good_backups(namespace_uid)
 
     def _access_to(self, key: Key, source: Source | None) -> AccessView:
         """Collect what is known about access to what a request would bring back."""
