@@ -14,6 +14,8 @@ from tests.cluster.buckets import ORIGIN_NAME, ORIGIN_NAMESPACE, annotations_in,
 from tests.cluster.pages import reading
 from tests.cluster.tenants import Eventually, Tenant, arrive, condition, install, of_namespace, operator
 
+pytestmark = pytest.mark.full
+
 PAGE = "how-to/disaster-recovery.md"
 SYNC_SECONDS = 180
 TENANTS = ("shop", "forge", "legacy")
@@ -50,7 +52,6 @@ def forge(bucket: Path) -> None:
     copy_backup(legacy, OTHERS, {ORIGIN_NAMESPACE: "legacy", ORIGIN_NAME: "old"})
 
 
-@pytest.mark.full
 def test_a_rebuilt_cluster_gets_its_tenants_backups_back(
     lost: Path, own_velero_cluster: Cluster, tmp_path: Path, eventually: Eventually
 ) -> None:
