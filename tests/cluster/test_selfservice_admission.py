@@ -369,6 +369,56 @@ def test_an_object_with_many_annotations_from_before_can_still_be_changed(guarde
     annotating.kubectl("delete", "configmap", "many")
 
 
+# A claim on which Velero crashes at the end of a restore
+
+LEGACY = "volume.beta.kubernetes.io/storage-class"
+
+
+def claim(name: str, storage_class: str | None = None, **annotations: str) -> dict[str, Any]:
+    chosen = {} if storage_class is None else {"storageClassName": storage_class}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **chosen}
+    metadata = {"name": name, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def test_a_claim_without_a_class_is_refused_whoever_creates_it(guarded: Cluster, annotating: Tenant) -> None:
+    velero = as_velero(guarded, annotating.namespace)
+    for who in (annotating, velero, Tenant(guarded.kubeconfig, annotating.namespace)):
+        for body in (claim("data"), claim("data", **{LEGACY: "none"})):
+            said = refusal(who, "create", "--dry-run=server", body=body)
+            assert "claim data has no StorageClass, with which Velero cannot end a restore: set spec.storage" in said
+        for chosen in ("", "none"):
+            who.kubectl("create", "--dry-run=server", "--filename=-", body=claim("data", chosen))
+    said = refusal(annotating, "create", "--dry-run=server", body=claim("data", "", **{LEGACY: "none"}))
+    assert "claim data names its StorageClass where Velero does not read it" in said
+    velero.kubectl("create", "--dry-run=server", "--filename=-", body=claim("data", "", **{LEGACY: "none"}))
+
+
+def test_the_old_annotation_of_a_class_is_not_added_and_may_stay(guarded: Cluster, annotating: Tenant) -> None:
+    as_velero(guarded, annotating.namespace).kubectl("create", "--filename=-", body=claim("old", "", **{LEGACY: "x"}))
+    annotating.kubectl("create", "--filename=-", body=claim("new", ""))
+    said = refusal(annotating, "annotate", "persistentvolumeclaim", "new", f"{LEGACY}=none")
+    assert f"{LEGACY}: Invalid value" in said, "Kubernetes itself refuses it"
+    annotating.kubectl("label", "persistentvolumeclaim", "old", "new", "team=x")
+    annotating.kubectl("delete", "persistentvolumeclaim", "old", "new", "--wait=false")
+
+
+def test_a_default_class_is_the_class_of_claims_that_name_none(guarded: Cluster, annotating: Tenant) -> None:
+    """Those of tenants, of StatefulSets and of Velero: the API server sets it before it asks the rule."""
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    meta = {"name": "usual", "annotations": default}
+    guarded.apply(
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": meta, "provisioner": "example.com/none"}
+    )
+    try:
+        for who in (annotating, as_velero(guarded, annotating.namespace)):
+            made = who.kubectl("create", "--dry-run=server", "--filename=-", "--output=json", body=claim("data"))
+            assert json.loads(made)["spec"]["storageClassName"] == "usual"
+            assert refusal(who, "create", "--dry-run=server", body=claim("data", **{LEGACY: "none"}))
+    finally:
+        guarded.kubectl("delete", "storageclass", "usual")
+
+
 def test_a_status_and_a_binding_bring_no_annotation_either(guarded: Cluster, annotating: Tenant) -> None:
     """The role `edit` has no rights on them; somebody else may have given them to a tenant."""
     admin = Tenant(guarded.kubeconfig, annotating.namespace)

@@ -31,6 +31,7 @@ INIT_HOOK = {
 }
 ADDITIONAL = {"backup.velero.io/must-include-additional-items": "true"}
 STATUS = {"velero.io/restore-status": "true"}
+_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def _carries(found: object, keys: Mapping[str, str]) -> list[str]:
@@ -112,6 +113,23 @@ def status_of_a_claim(world: World) -> list[str]:
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": resources}
     body = {**body_of("PersistentVolumeClaim", "claimed", annotations=STATUS), "spec": spec}
     return _try(world, "persistentvolumeclaims", body, STATUS)
+
+
+@controlled_attack
+def replace_a_claim_while_a_restore_ends(world: World) -> list[str]:
+    """Create a claim without a class, of which Velero needs one when it ends a restore."""
+    target, resources = path("persistentvolumeclaims", world.home), {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": resources}
+    found: list[str] = []
+    for number, notes in enumerate(({}, {_CLASS: "none"})):
+        name = f"restored-{number}"
+        body = {**body_of("PersistentVolumeClaim", name, annotations=notes), "spec": spec}
+        world.hostile.create(target, body)
+        stored = world.admin.get(f"{target}/{name}")
+        world.admin.delete(f"{target}/{name}")
+        if stored is not None and "storageClassName" not in stored["spec"]:
+            found.append(f"claim {name} is stored without a class")
+    return found
 
 
 def _template(keys: Mapping[str, str]) -> Json:

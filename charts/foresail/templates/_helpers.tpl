@@ -198,6 +198,11 @@ request.resource.group in ["", "apps", "batch"] && request.resource.resource in 
 : [{{ . }}.?metadata.?annotations.orValue({})]
 {{- end }}
 
+{{/* Whether a claim has the annotation that spec.storageClassName replaced, which wins over it. */}}
+{{- define "foresail.claimHasLegacyClass" -}}
+("volume.beta.kubernetes.io/storage-class" in {{ . }}.metadata.?annotations.orValue({}))
+{{- end }}
+
 {{/* The Schedules whose runs may have hooks, as a CEL list: those that the values name or, if none are named and there
 is an API server to ask, those that have hooks now. */}}
 {{- define "foresail.schedulesWithHooks" -}}

@@ -12,6 +12,7 @@ from foresail.cli.doctor.admission import Admission, annotations
         (Admission(is_enforced=True), ["good"]),
         (Admission(is_enforced=True, is_complete=False), ["good"]),
         (Admission(is_enforced=False), ["problem"]),
+        (Admission(is_enforced=True, refuses_claims=False), ["problem", "good"]),
         (Admission(is_enforced=True, unlabelled=("red",)), ["warning"]),
         (Admission(is_enforced=True, hooked=("red/web (pre.hook.backup.velero.io/command)",)), ["warning"]),
     ],

@@ -24,7 +24,9 @@ BINDING = Kind(
     namespaced=False,
 )
 _ANNOTATIONS = Key("", "foresail-velero-annotations")
+_CLAIMS = Key("", "foresail-claims")
 _MOST_PODS = 20_000
+_INSTALL = "install the admission policies: foresail install --self-service, or helm upgrade foresail charts/foresail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,13 @@ class Admission:
     unlabelled: tuple[str, ...] = ()
     hooked: tuple[str, ...] = ()  # namespace, name and annotation
     is_complete: bool = True  # whether every pod was read
+    refuses_claims: bool = True  # on which Velero would crash
 
 
 async def read_admission(cluster: Cluster, policies: Sequence[SelfServicePolicy], never: Collection[str]) -> Admission:
-    """Read the binding, the labels of namespaces, and the metadata of at most 20,000 pods."""
+    """Read the bindings, the labels of namespaces, and the metadata of at most 20,000 pods."""
     is_enforced = await cluster.if_there(BINDING, _ANNOTATIONS, Named) is not None
+    refuses_claims = await cluster.if_there(BINDING, _CLAIMS, Named) is not None
     rows = [policy_row(policy) for policy in policies]
     refused = set[str]()
     unlabelled = list[str]()
@@ -58,7 +62,8 @@ async def read_admission(cluster: Cluster, policies: Sequence[SelfServicePolicy]
         hooked += (_shown(pod) for pod in page if pod.namespace in refused and backup_hook(pod.annotations or {}))
         if count >= _MOST_PODS:
             break
-    return Admission(is_enforced, tuple(sorted(unlabelled)), tuple(hooked), is_complete=count < _MOST_PODS)
+    is_complete = count < _MOST_PODS
+    return Admission(is_enforced, tuple(sorted(unlabelled)), tuple(hooked), is_complete, refuses_claims)
 
 
 def _shown(pod: Metadata) -> str:
@@ -70,10 +75,10 @@ def annotations(seen: Admission | None) -> Iterator[Finding]:
     if seen is None:
         return
     if not seen.is_enforced:
-        fix = (
-            "install the admission policies: foresail install --self-service, or helm upgrade foresail charts/foresail"
-        )
-        yield problem("annotations", "nothing refuses annotations that Velero acts on", fix)
+        yield problem("annotations", "nothing refuses annotations that Velero acts on", _INSTALL)
+    elif not seen.refuses_claims:
+        says = "nothing refuses claims without spec.storageClassName in tenants' namespaces, on which Velero may crash"
+        yield problem("claims", says, _INSTALL)
     if seen.unlabelled:
         says = (
             f"namespaces without the labels {VELERO_ANNOTATIONS_LABEL} and {FILE_SYSTEM_LABEL}: {some(seen.unlabelled)}"
