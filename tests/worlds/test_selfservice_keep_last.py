@@ -257,7 +257,7 @@ def test_nothing_goes_that_a_restore_reads_or_is_about_to_read() -> None:
     ],
 )
 def test_a_backup_whose_data_may_be_an_earlier_ones_is_deleted_as_an_object_only(
-    phase: str, reported: dict[str, object]
+    phase: str, reported: dict[str, Any]
 ) -> None:
     async def story(scene: TenantScene) -> None:
         key, kinds = Key("red", "again"), set[Kind]()
