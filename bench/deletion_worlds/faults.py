@@ -15,12 +15,12 @@ def _without_version(*args: Any) -> Any:  # noqa: ANN401 - those of the original
     return _mark(kind, backup, uid, "", at, why)
 
 
-FAULTS: dict[str, tuple[ModuleType, str, Callable[..., Any]]] = {
+FAULTS: dict[str, tuple[ModuleType, str, Callable[..., Any] | str]] = {
     "last": (deletion, "protected", lambda *_: frozenset()),  # the newest good and restorable ones may go
     "grace": (deletion, "_is_due", lambda *_: True),  # nothing is announced before it goes
     "breaker": (deletion, "is_mass_deletion", lambda *_, **__: False),  # any number goes without an approval
     "clock": (deletion, "clock_doubt", lambda _: ""),  # the operator's clock is believed
-    "shadow": (deletion, "is_shadow", lambda *_: False),  # a failed Backup takes the data of an earlier one with it
+    "shadow": (deletion, "SHADOWS", "no failure"),  # a failed Backup takes the data of an earlier one with it
     "version": (deletion_writes, "mark", _without_version),  # a pin between decision and write is not noticed
 }
 
