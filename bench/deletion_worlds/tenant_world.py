@@ -68,7 +68,7 @@ class TenantWorld(ClusterWorld):
         """Edit the SelfServicePolicy, as an edit or a label that moves the namespace to another one does."""
         self.keep_last = self.chance.choice((1, 3, 7, 30))
         self.last_good = self.chance.choice((0, 0, 2))
-        least = max(self.keep_last, self.last_good + 1, 2)  # the API server refuses less
+        least = max(self.keep_last, self.last_good + 2, 3)  # the API server refuses less
         self.stored = self.chance.choice([stored for stored in (2, 4, 8, 20, 60) if stored >= least])
         self.grace_text = self.chance.choice(tuple(GRACES))
         self.grace = GRACES[self.grace_text]

@@ -199,3 +199,22 @@ def test_a_rejected_deletion_is_not_sent_again_while_a_restore_reads_the_backup(
         assert another["metadata"]["annotations"][ATTEMPT] == "2"
 
     tell(story, works=False)
+
+
+@pytest.mark.parametrize(("stored", "keep", "good"), [(3, 1, 1), (3, 3, 1), (10, 7, 6)])
+def test_partial_copies_do_not_stop_a_schedule_at_its_quota(stored: int, keep: int, good: int) -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.set_quotas(stored=stored)
+        scene.schedule(NAS, "@every 1m")
+        await scene.settle((keep + 3.5) * MINUTE)
+        complete = scene.outcome
+        scene.outcome = {**complete, "phase": velero.PARTIALLY_FAILED}
+        await scene.settle((stored + 5) * MINUTE)
+        assert len(scene.runs) == keep + stored + 8
+        phases = [document["status"]["phase"] for document in scene.velero_objects().values()]
+        assert phases.count(velero.COMPLETED) == good
+        scene.outcome = complete
+        await scene.settle(2 * MINUTE)
+        assert len(scene.runs) == keep + stored + 10
+
+    tell(story, keepLast=keep, maximum=1, **AT_ONCE)

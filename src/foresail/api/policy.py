@@ -382,13 +382,13 @@ _KEEP_LAST = "has(self.spec.schedules) && has(self.spec.schedules.keepLast)"
 _NO_SCHEDULES = "has(self.spec.schedules.maximum) && self.spec.schedules.maximum == 0"
 _LAST_GOOD = "has(self.spec.deletion) && has(self.spec.deletion.keepLastGood)"
 _STAYS = f"({_LAST_GOOD} && self.spec.deletion.keepLastGood > 1 ? self.spec.deletion.keepLastGood : 1)"
-_ENOUGH = f"self.spec.quotas.stored > {_STAYS} && self.spec.quotas.stored >= self.spec.schedules.keepLast"
+_ENOUGH = f"self.spec.quotas.stored > {_STAYS} + 1 && self.spec.quotas.stored >= self.spec.schedules.keepLast"
 _HAS_ROOM = f"!has(self.spec.quotas) || !has(self.spec.quotas.stored) || ({_ENOUGH})"
 _TOO_LOW = "quotas.stored is too low for schedules.keepLast: what it keeps leaves no room for a run."
 RULES = (
     (
         f"!({_KEEP_LAST}) || ({_NO_SCHEDULES}) || {_HAS_ROOM}",
-        f"{_TOO_LOW} Set quotas.stored to keepLast at least, above 1 and above deletion.keepLastGood",
+        f"{_TOO_LOW} Set quotas.stored to keepLast and to 3 at least, and to deletion.keepLastGood + 2",
     ),
 )
 """What the API server checks of a policy as a whole."""

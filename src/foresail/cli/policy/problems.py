@@ -62,17 +62,17 @@ def _empty_bounds(policy: SelfServicePolicy) -> Iterator[str]:
 
 
 def _deadlocks(policy: SelfServicePolicy) -> Iterator[str]:
-    """Yield why no run of a schedule could start once the quota is reached: the newest good backups stay."""
+    """Yield why no run could start at the quota: the newest good and partial backups stay."""
     stored = policy.spec.quotas.stored
     schedules = policy.spec.schedules
     if stored is None or schedules.keep_last is None or not schedules.maximum:
         return
-    least = max(schedules.keep_last, policy.spec.deletion.keep_last_good + 1, 2)
+    least = max(schedules.keep_last, policy.spec.deletion.keep_last_good + 2, 3)
     if stored < least:
         yield f"spec.quotas.stored: {stored} is too low: what keepLast keeps leaves no room for a run; set {least}"
-    elif stored <= schedules.maximum:
-        text = f"spec.quotas.stored: {stored} schedules, each with its newest good backup, leave no room for a run"
-        yield f"{text}; raise it above schedules.maximum ({schedules.maximum}), or lower that"
+    elif stored <= 2 * schedules.maximum:
+        text = f"spec.quotas.stored: {stored} has no room if each schedule has a good and a newer partial backup"
+        yield f"{text}; raise it above twice schedules.maximum ({schedules.maximum}), or lower that"
 
 
 def _is_empty(bounds: Bounds) -> bool:

@@ -164,32 +164,38 @@ def _make_room(
     view: ScheduleView, stored: list[Stored], copies: list[Copy], gives_up: dict[str, str], now: datetime
 ) -> tuple[list[Stored], dict[str, str]]:
     """Let one backup that is given up go at once; if there is none, one that goes after the run that waits."""
-    names = gives_up or (_beyond_next_run(view, copies, now) if view.is_waiting else {})
     stays = deletion.protected(stored, now)
-    going = [row for row in stored if row.name in names and row.name not in stays]
-    first = min(going, key=_least_loss, default=None)
-    if first is None:
-        return stored, gives_up
-    rows = [msgspec.structs.replace(row, delete_after=now) if row is first else row for row in stored]
-    return rows, gives_up or {first.name: names[first.name]}
+    for names in (gives_up, *(_room_for_next_run(view, copies, now) if view.is_waiting else ())):
+        going = [row for row in stored if row.name in names and row.name not in stays]
+        first = min(going, key=_least_loss, default=None)
+        if first is not None:
+            rows = [msgspec.structs.replace(row, delete_after=now) if row is first else row for row in stored]
+            return rows, {**gives_up, first.name: names[first.name]}
+    return stored, gives_up
 
 
-def _beyond_next_run(view: ScheduleView, copies: list[Copy], now: datetime) -> dict[str, str]:
-    """Return what `keepLast` gives up once the run that waits has completed."""
+def _room_for_next_run(view: ScheduleView, copies: list[Copy], now: datetime) -> Iterator[dict[str, str]]:
+    """Yield what `keepLast` gives up once the run that waits has completed, then what it alone would keep beside it.
+
+    Partial copies stay beside as many good ones. A quota may be too small for both, and the run goes before them.
+    """
     if view.policy is None:
-        return {}
+        return
     rules = rules_of(view.policy)
     age = minimum_age(view.policy)
     created = {row.key.name: row.created for row in view.backups}
     good = rules.good + 1 if view.policy.spec.deletion.keep_last_good else rules.good  # of those that exist now
     reasons = kept([*copies, Copy(_NEXT_RUN, now, is_good=True)], Rules(last=rules.last, good=good))
+    old = [copy for copy in copies if created[copy.name] + age <= now]
     why = f"quotas.stored is reached, and after the next run keepLast {rules.last} keeps newer ones"
-    beyond = {copy.name: why for copy in copies if not reasons[copy.name] and created[copy.name] + age <= now}
-    return _not_held(view, beyond, now)
+    yield _not_held(view, {copy.name: why for copy in old if not reasons[copy.name]}, now)
+    why = f"quotas.stored is reached, and has no room for the next run beside what keepLast {rules.last} keeps"
+    yield _not_held(view, {copy.name: why for copy in old if reasons[copy.name] == (Rule.LAST,)}, now)
 
 
-def _least_loss(row: Stored) -> tuple[bool, datetime, str]:
-    return row.quality in _HOLDS_DATA, row.started, row.name
+def _least_loss(row: Stored) -> tuple[int, datetime, str]:
+    rank = 2 if row.quality is Quality.GOOD else int(row.quality in _HOLDS_DATA)
+    return rank, row.started, row.name
 
 
 def ledger_of(observed: Observed | None) -> Ledger:
