@@ -336,7 +336,7 @@ BACKUP: Mapping[str, Rule] = {
     "volumeGroupSnapshotLabelKey": _listed("volumeGroupSnapshotLabelKey", "volumeGroupSnapshotLabelKeys"),
     "datamover": _listed("datamover", "datamovers", ("velero",)),
     "resourcePolicy": _listed("resourcePolicy", "resourcePolicies", COPY_NO_FILES),
-    "csiSnapshotTimeout": _bounded("csiSnapshotTimeout", seconds("4h")),
+    "csiSnapshotTimeout": _bounded("csiSnapshotTimeout", seconds("10m")),
     "itemOperationTimeout": _bounded("itemOperationTimeout", seconds("24h")),
     "uploaderConfig": _uploader("parallelFilesUpload"),
 }

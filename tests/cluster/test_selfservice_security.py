@@ -452,7 +452,7 @@ def test_A20_what_would_take_too_long_or_too_much_is_refused(served: Cluster, an
         ann,
         NAB,
         ttl=({"ttl": "87600h"}, "is too long; the maximum is 2160h"),
-        snapshot=({"csiSnapshotTimeout": "100h"}, "is too long; the maximum is 1h"),
+        snapshot=({"csiSnapshotTimeout": "100h"}, "is too long; the maximum is 10m"),
         operation=({"itemOperationTimeout": "100h"}, "is too long; the maximum is 8h"),
         mover=({"datamover": "nobody"}, "nobody is not allowed by SelfServicePolicy"),
         files=({"uploaderConfig": {"parallelFilesUpload": 5000}}, "the maximum is 10"),

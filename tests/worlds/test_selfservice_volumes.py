@@ -131,3 +131,37 @@ def test_a_backup_with_nothing_in_it_says_that() -> None:
         assert incomplete(tenancy)[1] == "NothingBackedUp"
 
     tell(story)
+
+
+def test_many_claims_share_the_time_for_snapshots() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        for number in range(50):
+            claim(tenancy, f"data-{number}")
+        claim(tenancy, "data", "blue")
+        tenancy.back_up(NAB, csiSnapshotTimeout="10m")
+        await tenancy.settle(15)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        assert made["spec"]["csiSnapshotTimeout"] == "72s"
+
+    tell(story)
+
+
+def test_a_backup_of_too_many_claims_is_refused() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        for number in range(121):
+            claim(tenancy, f"data-{number}")
+        tenancy.back_up(NAB)
+        await tenancy.settle(30)
+        assert tenancy.made_for(NAB) is None
+        status, reason, message = tenancy.condition(NAB, "Accepted")
+        assert (status, reason) == ("False", "PolicyViolation")
+        assert "has 121 volume claims" in message
+        revision = tenancy.world.history.revision
+        await tenancy.settle(3600)
+        assert tenancy.world.history.revision == revision, "a refused backup is not asked about again"
+        tenancy.edit(NAB, backupSpec={"snapshotVolumes": False})
+        await tenancy.settle(30)
+        assert tenancy.made_for(NAB) is not None
+
+    tell(story)

@@ -262,6 +262,11 @@ def holds_pods(spec: dict[str, Any]) -> bool:
     return _holds(spec, PODS, lambda name: name.partition(".")[0].lower() in ("po", "pod", PODS))
 
 
+def holds_claims(spec: dict[str, Any]) -> bool:
+    """Whether a backup may hold claims; in doubt it does."""
+    return _holds(spec, CLAIMS, lambda name: name.partition(".")[0].lower() in ("pvc", "persistentvolumeclaim", CLAIMS))
+
+
 def _holds(spec: dict[str, Any], plural: str, is_name: Callable[[str], bool]) -> bool:
     included = spec.get("includedNamespaceScopedResources") or ()
     excluded = spec.get("excludedNamespaceScopedResources") or ()

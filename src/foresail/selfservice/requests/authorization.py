@@ -38,7 +38,7 @@ from foresail.selfservice.requests.status import ACCEPTED, AUTHORIZED, FALSE
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import VeleroRow
-from foresail.selfservice.specs import annotations, file_system
+from foresail.selfservice.specs import annotations, file_system, snapshots
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
@@ -77,7 +77,8 @@ def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authori
     if view.missing_label:
         return _unlabelled(view, now)
     if view.family is BACKUPS:
-        return _authorize_backup(view, view.policy, spec, now)
+        bounded = _within_snapshot_budget(view, view.policy, spec)
+        return bounded if isinstance(bounded, Refused) else _authorize_backup(view, view.policy, bounded, now)
     return _authorize_restore(view, view.policy, spec, now)
 
 
@@ -118,7 +119,7 @@ def is_still_refused(view: RequestView) -> bool:
     ):
         return False
     if condition.reason == Reason.POLICY_VIOLATION:
-        return annotations.are_refused(policy) or file_system.is_refused(policy)
+        return annotations.are_refused(policy) or file_system.is_refused(policy) or snapshots.are_bounded(policy)
     return condition.reason == Reason.INVALID_BACKUP_SPEC
 
 
@@ -140,6 +141,11 @@ def _authorize_backup(
         message = _retried(text, pods.problem)
         return Waiting(read=check, message=message) if now >= again else Waiting(wake_at=again, message=message)
     return _refused_pods(check, pods, policy) or _checked_backup(view, spec, check, pods)
+
+
+def _within_snapshot_budget(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> dict[str, Any] | Refused:
+    """Return the spec with a timeout for which the claims of the namespace are not too many, or why there is none."""
+    return snapshots.within_budget(spec, len(view.claims), policy) if access.holds_claims(spec) else spec
 
 
 def _pod_check(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> PodCheck:

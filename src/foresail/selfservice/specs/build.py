@@ -20,6 +20,7 @@ from foresail.selfservice.specs import file_system, kinds
 from foresail.selfservice.specs.chart import beyond_chart
 from foresail.selfservice.specs.fields import all_of, config_map_of, free, one_of, settle_all, uploader, within
 from foresail.selfservice.specs.hooks import backup_hooks, restore_hooks
+from foresail.selfservice.specs.snapshots import VELEROS_SNAPSHOT
 from foresail.selfservice.specs.values import (
     Refusal,
     Violation,
@@ -38,12 +39,12 @@ NO_EXPIRY = "876000h"
 When a backup expires, Velero deletes what its archive names, and the tenant can rewrite that.
 """
 
-LONGEST_SNAPSHOT = "4h"
+LONGEST_SNAPSHOT = "10m"
 LONGEST_OPERATION = "24h"
 """How long Velero may wait for a snapshot, and for the data of a volume, where the policy has no maximum."""
 
-_VELEROS_SNAPSHOT, _VELEROS_OPERATION = "10m", "4h"
-"""How long Velero waits unless it is told otherwise."""
+_VELEROS_OPERATION = "4h"
+"""How long Velero waits for the data of a volume unless it is told otherwise."""
 
 _BACKUP = "spec.backupSpec"
 _RESTORE = "spec.restoreSpec"
@@ -60,7 +61,7 @@ _BACKUP_FIELDS = {
     "volume_group_snapshot_label_key": one_of("volume_group_snapshot_label_keys"),
     "datamover": one_of("datamovers", "velero"),
     "resource_policy": config_map_of("resource_policies"),
-    "csi_snapshot_timeout": within(LONGEST_SNAPSHOT, _VELEROS_SNAPSHOT),
+    "csi_snapshot_timeout": within(LONGEST_SNAPSHOT, VELEROS_SNAPSHOT),
     "item_operation_timeout": within(LONGEST_OPERATION, _VELEROS_OPERATION),
     "uploader_config": uploader("parallel_files_upload", "parallelFilesUpload"),
 }

@@ -123,7 +123,9 @@ class Observer:
         if namespace is not None:
             missing = missing_label(namespace, self._cluster.admission_labels(key.namespace, namespace))
             view = msgspec.structs.replace(view, missing_label=missing)
-        return self._with_copies(view) if family is not self._cluster.backups else view
+        if family is not self._cluster.backups:
+            return self._with_copies(view)
+        return msgspec.structs.replace(view, claims=tuple(self._cluster.claims.by("namespace", key.namespace)))
 
     def _with_turn(self, family: FamilyState, name: str, view: RequestView, now: datetime) -> RequestView:
         """Add whether a request may be handed over now, and since when its Velero object may exist unobserved."""

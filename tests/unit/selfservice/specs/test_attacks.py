@@ -315,7 +315,7 @@ def test_A20_a_timeout_that_nobody_set_lasts_no_longer_than_the_policy_allows(
 
 
 def test_A20_timeouts_have_a_ceiling_where_the_policy_says_nothing() -> None:
-    assert "the maximum is 4h" in forbidden_backup({"csiSnapshotTimeout": "9999h"})
+    assert "the maximum is 10m" in forbidden_backup({"csiSnapshotTimeout": "9999h"})
     assert "the maximum is 24h" in forbidden_backup({"itemOperationTimeout": "9999h"})
     assert "the maximum is 24h" in forbidden_restore({"itemOperationTimeout": "9999h"})
 
