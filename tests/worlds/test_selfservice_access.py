@@ -300,7 +300,15 @@ def test_a_backup_with_too_many_objects_is_refused_while_the_policy_checks_acces
             tenancy.edit(NAR, NON_ADMIN_RESTORE, retriedAt=tenancy.now())
             await tenancy.settle(30)
             assert refused(tenancy)[0] == "BackupTooLarge", why
-        policy(tenancy, restore={"authorization": "Policy", "volumes": "AsIs", "maximumObjects": 1_000_000})
+        policy(
+            tenancy,
+            restore={
+                "authorization": "Policy",
+                "volumes": "AsIs",
+                "maximumObjects": 1_000_000,
+                "maximumClaims": 1_000_000,
+            },
+        )
         tenancy.edit(NAR, NON_ADMIN_RESTORE, retriedAt=tenancy.now())
         await tenancy.settle(30)
         velero_restore(tenancy)
@@ -364,10 +372,46 @@ def test_a_restore_of_more_objects_than_the_policy_allows_is_refused(rules: dict
     tell(story)
 
 
+@pytest.mark.parametrize("rules", [{}, {"authorization": "Policy", "volumes": "AsIs", "maximumObjects": 1_000_000}])
+def test_a_restore_of_more_claims_than_the_policy_allows_is_refused(rules: dict[str, Any]) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        policy(tenancy, restore=rules)
+        tenancy.reviews.held = Contents(kinds=(CONFIG_MAPS, CLAIMS), counts=(5, 31))
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(30)
+        reason, message = refused(tenancy)
+        assert reason == "PolicyViolation"
+        assert "has 31 volume claims, and SelfServicePolicy default allows 30; exclude" in message
+        assert len(message.split()) <= 30
+        left = {"backupName": NAB.name, "excludedResources": ["persistentvolumeclaims"]}
+        tenancy.edit(NAR, NON_ADMIN_RESTORE, restoreSpec=left)
+        await tenancy.settle(30)
+        velero_restore(tenancy)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("most", [31, 1_000_000])
+def test_a_policy_may_allow_more_claims(most: int) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        policy(tenancy, restore={"maximumClaims": most})
+        tenancy.reviews.held = Contents(kinds=(CONFIG_MAPS, CLAIMS), counts=(5, 31))
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(30)
+        velero_restore(tenancy)
+
+    tell(story)
+
+
 @pytest.mark.parametrize(("most", "reads"), [(20_000, 1), (1_000_000, 0)])
 def test_a_policy_may_allow_more_objects_or_not_have_them_counted(most: int, reads: int) -> None:
     async def story(tenancy: Tenancy) -> None:
-        policy(tenancy, restore={"authorization": "Policy", "volumes": "AsIs", "maximumObjects": most})
+        policy(
+            tenancy,
+            restore={"authorization": "Policy", "volumes": "AsIs", "maximumObjects": most, "maximumClaims": 1_000_000},
+        )
         tenancy.reviews.held = Contents(kinds=(CONFIG_MAPS,), counts=(20_000,))
         await backed_up(tenancy)
         tenancy.restore(NAR, NAB.name)

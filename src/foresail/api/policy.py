@@ -41,7 +41,7 @@ REFUSED_KINDS = (
 
 ExistingResourcePolicy = Literal["none", "update"]
 NO_MAXIMUM = 1_000_000
-"""The value of `restore.maximumObjects` that sets no limit: the objects are not counted then."""
+"""The value of `restore.maximumObjects` and `restore.maximumClaims` that sets no limit: nothing is counted then."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
@@ -209,6 +209,15 @@ class RestorePolicy(Wire, frozen=True):
             f" created them. {NO_MAXIMUM}: no limit.",
         ),
     ] = 10_000
+    maximum_claims: Annotated[
+        int,
+        msgspec.Meta(
+            ge=1,
+            le=NO_MAXIMUM,
+            description="Volume claims of a backup that one restore may bring back: the end of other restores waits"
+            f" for each that is missing. {NO_MAXIMUM}: no limit.",
+        ),
+    ] = 30
     starting_deadline: Annotated[
         Duration,
         _described("How long after its request a restore may start; one that still waits then expires."),

@@ -232,7 +232,8 @@ ADVICE = {
     Reason.BACKUP_TOO_LARGE: Advice(
         "the backup contains more objects than the operator can check",
         "restore from a backup of fewer kinds (--include-resources). Or ask a cluster administrator to restore it, or "
-        "to set restore.authorization: Policy, restore.volumes: AsIs and restore.maximumObjects: 1000000",
+        "to set restore.authorization: Policy, restore.volumes: AsIs, and 1000000 for restore.maximumObjects and "
+        "restore.maximumClaims",
     ),
     Reason.RESTORE_WITHDRAWN: Advice(
         "the policy or the requester's access changed before Velero began the restore, so it was withdrawn",

@@ -167,6 +167,7 @@ class AccessReader:
                 volumes=risky,
                 copied=access.copied(contents, names),
                 objects=_objects(contents, asked, names),
+                claims=_claims(contents, asked, names),
             )
         extra = {one.name: one for rest in along.values() for one in rest if one.name not in names}
         may = await self._reviewed((*asked, *extra.values()), options)
@@ -176,7 +177,8 @@ class AccessReader:
             risky = ()
         objects = _objects(contents, asked, allowed)
         copied = access.copied(contents, allowed)
-        return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky, copied, objects)
+        claims = _claims(contents, asked, allowed)
+        return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky, copied, objects, claims)
 
     async def _reviewed(self, resources: tuple[ApiResource, ...], options: Options) -> dict[str, bool]:
         limit = asyncio.Semaphore(_AT_ONCE)
@@ -272,6 +274,11 @@ def _objects(contents: Contents, asked: Iterable[ApiResource], names: Collection
     return contents.objects(
         [ContentKind(resource.group, resource.kind) for resource in asked if resource.name in names]
     )
+
+
+def _claims(contents: Contents, asked: Iterable[ApiResource], names: Collection[str]) -> int:
+    """Return how many claims a restore of the named resources brings back."""
+    return _objects(contents, asked, {access.CLAIMS} & {*names})
 
 
 def _answer(answer: T | Failure) -> T:

@@ -69,6 +69,7 @@ class Verdict(msgspec.Struct, frozen=True):
     volumes: tuple[VolumeRow, ...] = ()  # would be re-created or changed, and the requester may not do so
     copied: tuple[str, ...] = ()  # the claims into which Velero would write files; empty for a volume without one
     objects: int = 0  # of the allowed kinds
+    claims: int = 0  # among them
 
 
 class Authorized(msgspec.Struct, frozen=True):
@@ -340,6 +341,14 @@ def too_many_objects(count: int, policy: PolicyRow) -> Refused:
     most = policy.spec.restore.maximum_objects
     text = f"The restore has {count:,} objects, and SelfServicePolicy {policy.name} allows {most:,} (maximumObjects)"
     return Refused(Reason.POLICY_VIOLATION, f"{text}; include fewer kinds, or ask a cluster administrator to raise it")
+
+
+def too_many_claims(count: int, policy: PolicyRow) -> Refused:
+    """Refuse a restore whose end would keep the ends of all others waiting for too long."""
+    most = policy.spec.restore.maximum_claims
+    text = f"The restore has {count:,} volume claims, and SelfServicePolicy {policy.name} allows {most:,}"
+    more = "exclude persistentvolumeclaims, or ask a cluster administrator to raise maximumClaims"
+    return Refused(Reason.POLICY_VIOLATION, f"{text}; {more}")
 
 
 def too_large(backup: str) -> Refused:

@@ -244,7 +244,8 @@ def _authorize_restore(
     view: RequestView, policy: PolicyRow, spec: dict[str, Any], now: datetime
 ) -> Authorized | Refused | Waiting:
     options = options_of(view, policy, spec)
-    has_maximum = policy.spec.restore.maximum_objects != NO_MAXIMUM
+    rules = policy.spec.restore
+    has_maximum = rules.maximum_objects != NO_MAXIMUM or rules.maximum_claims != NO_MAXIMUM
     if not (options.is_by_requester or options.checks_volumes or has_maximum):
         copied = view.copied if access.may_restore_pods(options) else ()
         return _refused_files(view, policy, copied, restores_claims=True) or Authorized(spec)
@@ -301,10 +302,14 @@ def _refused_files(
 
 def _within(policy: PolicyRow, spec: dict[str, Any], verdict: access.Verdict, options: Options) -> Authorized | Refused:
     made = access.authorized_spec(spec, verdict, options)
-    most = policy.spec.restore.maximum_objects
-    if isinstance(made, Refused) or most == NO_MAXIMUM or verdict.objects <= most:
+    rules = policy.spec.restore
+    if isinstance(made, Refused):
         return made
-    return access.too_many_objects(verdict.objects, policy)
+    if verdict.objects > rules.maximum_objects != NO_MAXIMUM:
+        return access.too_many_objects(verdict.objects, policy)
+    if verdict.claims > rules.maximum_claims != NO_MAXIMUM:
+        return access.too_many_claims(verdict.claims, policy)
+    return made
 
 
 def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Options:

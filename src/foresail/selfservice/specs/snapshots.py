@@ -37,8 +37,8 @@ def within_budget(spec: dict[str, Any], claims: int, policy: PolicyRow) -> dict[
         text = (
             f"The namespace has {claims:,} volume claims, and Velero waits for at most {BUDGET // SHORTEST} snapshots"
         )
-        fix = "set snapshotVolumes: false, exclude persistentvolumeclaims"
-        return Refused(Reason.POLICY_VIOLATION, f"{text}; {fix}, or ask an administrator to require csiSnapshotTimeout")
+        more = "set snapshotVolumes: false, exclude persistentvolumeclaims, or ask for a required csiSnapshotTimeout"
+        return Refused(Reason.POLICY_VIOLATION, f"{text}; {more}")
     asked = length_of(spec.get(_FIELD) or VELEROS_SNAPSHOT)
     if asked is not None and timedelta() < asked <= share:
         return spec
