@@ -158,7 +158,7 @@ class TenantWorld(ClusterWorld):
             taken=frozenset(),
             velero={_run_name(copy): _velero(copy) for copy in copies},
             restored=frozenset(_run_name(copy) for copy in copies if copy.name in self.restored),
-            is_full=is_waiting,
+            is_full=is_waiting and not any(copy.is_removed for copy in copies),
             is_waiting=is_waiting,
             doubt=doubt,
         )

@@ -218,3 +218,18 @@ def test_partial_copies_do_not_stop_a_schedule_at_its_quota(stored: int, keep: i
         assert len(scene.runs) == keep + stored + 10
 
     tell(story, keepLast=keep, maximum=1, **AT_ONCE)
+
+
+def test_one_schedule_makes_room_for_one_run_that_waits() -> None:
+    async def story(scene: TenantScene) -> None:
+        for number in range(6):
+            scene.schedule(Key("red", f"s{number}"), "0 * * * *")
+        await scene.settle(121 * MINUTE)
+        assert len(scene.velero_objects()) == 12
+        scene.set_quotas(stored=12)
+        scene.schedule(Key("red", "one"), "10 * * * *")
+        await scene.settle(12 * MINUTE)
+        assert scene.runs[-1][0].name.startswith("one-")
+        assert len(scene.velero_objects()) == 12, "one of six marked runs made room"
+
+    tell(story, keepLast=1, gracePeriod="24h", maximum=10)

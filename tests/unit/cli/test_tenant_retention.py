@@ -96,6 +96,16 @@ def test_a_list_is_shown_and_approved_by_its_digest(tmp_path: Path, capsys: Capt
 
 
 @pytest.mark.parametrize(
+    ("age", "interval", "is_found"), [("720h", "1h", True), ("720h", "24h", True), ("168h", "24h", False)]
+)
+def test_a_policy_whose_runs_are_too_young_to_make_room_is_found(age: str, interval: str, *, is_found: bool) -> None:
+    schedules = {"keepLast": 7, "maximum": 1, "minimumInterval": interval}
+    spec = {"namespaceSelector": {}, "quotas": {"stored": 10}, "schedules": schedules, "deletion": {"minimumAge": age}}
+    policy = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, SelfServicePolicy)
+    assert any("minimumAge" in text for text in problems(policy, None, None, {})) == is_found
+
+
+@pytest.mark.parametrize(
     ("stored", "schedules", "good", "count"),
     [
         (1, {"keepLast": 3}, 0, 1),

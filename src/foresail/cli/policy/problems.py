@@ -73,6 +73,18 @@ def _deadlocks(policy: SelfServicePolicy) -> Iterator[str]:
     elif stored <= 2 * schedules.maximum:
         text = f"spec.quotas.stored: {stored} has no room if each schedule has a good and a newer partial backup"
         yield f"{text}; raise it above twice schedules.maximum ({schedules.maximum}), or lower that"
+    yield from _too_old(policy, stored)
+
+
+def _too_old(policy: SelfServicePolicy, stored: int) -> Iterator[str]:
+    """Yield why a schedule that runs as often as it may stops at the quota: no run is old enough to be deleted."""
+    age = nanoseconds(policy.spec.deletion.minimum_age or "") or 0
+    interval = nanoseconds(policy.spec.schedules.minimum_interval or "") or 0
+    young = age // interval if interval else 0
+    if young >= stored:
+        text = f"spec.deletion.minimumAge: {policy.spec.deletion.minimum_age} keeps {young:,} runs of a schedule that"
+        most = f"runs every {policy.spec.schedules.minimum_interval}, and quotas.stored is {stored}"
+        yield f"{text} {most}, so it waits until one is old enough; raise quotas.stored or minimumInterval"
 
 
 def _is_empty(bounds: Bounds) -> bool:

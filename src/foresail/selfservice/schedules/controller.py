@@ -2,8 +2,10 @@
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
+
+import msgspec
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.deletion import clock_doubt
@@ -15,6 +17,7 @@ from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.run_names import stem
 from foresail.selfservice.rows.schedules import ScheduleRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of
+from foresail.selfservice.schedules.keep_last import is_on_its_way
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import Verdict
 from foresail.selfservice.state.cluster import ClusterState
@@ -94,7 +97,8 @@ class TenantSchedules:
         if row is not None and row.schedule_uid:
             for schedule in self.schedules.by("uid", (row.key.namespace, row.schedule_uid)):
                 yield self.key(schedule.key)
-            if change.new is not None and lacks_quota(change.new):  # an old run of any schedule may make room
+            new = change.new
+            if new is None or new.is_being_removed or lacks_quota(new):  # an old run of any schedule may make room
                 yield from self.keys_in(row.key.namespace)
 
     def keys_for_schedule_policy(self, change: Change[SchedulePolicyRow]) -> Iterator[LowPriority]:
@@ -113,7 +117,17 @@ class TenantSchedules:
     # What a decision sees
 
     def observe(self, key: Key) -> ScheduleView | None:
-        """Collect what is known about a NonAdminSchedule."""
+        """Collect what is known about a NonAdminSchedule, and about those that make room before it."""
+        view = self._observe(key)
+        if view is None or not view.is_full:
+            return view
+        others = map(self._observe, (Key(key.namespace, name) for _, name in self._by_age[key.namespace]))
+        in_turn = sorted((each for each in others if each is not None), key=lambda each: not each.is_waiting)
+        names = [each.schedule.key.name for each in in_turn]
+        first = in_turn[: names.index(key.name)] if key.name in names else []
+        return msgspec.structs.replace(view, first=tuple(first))
+
+    def _observe(self, key: Key) -> ScheduleView | None:
         cluster = self._cluster
         schedule = self.schedules.get(key)
         if schedule is None:
@@ -139,7 +153,7 @@ class TenantSchedules:
                 name for name, row in made.items() if cluster.is_read(Key(key.namespace, name), row.name)
             ),
             good=self._last_good(key.namespace, policy) if is_limited else (),
-            is_full=bool(waiting),
+            is_full=len(waiting) > self._on_the_way(key.namespace, waiting),
             is_waiting=any(row.schedule_uid == schedule.uid for row in waiting),
             doubt=next(self._doubts(key.namespace, made.values()), "") if is_limited else "",
             older=bisect_left(self._by_age.get(key.namespace, []), age),
@@ -163,6 +177,12 @@ class TenantSchedules:
         if row is None or policy is None or not policy.spec.deletion.keep_last_good:
             return ()
         return self._cluster.good_backups(row.uid)
+
+    def _on_the_way(self, namespace: str, waiting: Collection[RequestRow]) -> int:
+        """Return how many backups of a namespace are deleted soon; counted only if a run waits for one."""
+        family = self._cluster.backups
+        rows = family.requests.by("namespace", namespace) if waiting else ()
+        return sum(is_on_its_way(row) and family.is_in_velero(nacuuid(row)) for row in rows)
 
     def _waiting_runs(self, namespace: str, policy: PolicyRow | None) -> list[RequestRow]:
         """Return runs that wait because the namespace stores as many backups as it may."""

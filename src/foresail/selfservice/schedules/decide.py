@@ -43,7 +43,7 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     schedule = view.schedule
     subject = subject_of(view.schedule)
     is_cleared = is_to_be_cleared(schedule)
-    old = outdated(view, now) if verdict.refused is None else held(schedule.status.observed)
+    old = _outdated(view, verdict, now)
     gone = old.gone if verdict.fires is None and not is_cleared else None
     if gone is not None:
         old = msgspec.structs.replace(old, ledger=old.ledger.with_deletion(gone, now))
@@ -64,6 +64,19 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         subject=subject,
         verdict=verdict,
     )
+
+
+def _outdated(view: ScheduleView, verdict: Verdict, now: datetime) -> Outdated:
+    """Return what becomes of old runs; for one run that waits, one schedule of the namespace makes room."""
+    if verdict.refused is not None:
+        return held(view.schedule.status.observed)
+    if any(_makes_room(each, now) for each in view.first):
+        view = msgspec.structs.replace(view, is_full=False)
+    return outdated(view, now)
+
+
+def _makes_room(view: ScheduleView, now: datetime) -> bool:
+    return judge(view, now).refused is None and outdated(view, now).gone is not None
 
 
 def _actions(view: ScheduleView, verdict: Verdict, old: Outdated, gone: Stored | None, now: datetime) -> list[Action]:

@@ -56,7 +56,7 @@ def outdated(view: ScheduleView, now: datetime) -> Outdated:
     reasons = kept(copies, rules)
     opens = {row.name: rows[row.name].created + minimum_age(policy) for row in stored}  # when it may be deleted
     gives_up = _not_held(view, _given_up(copies, rules, reasons, opens, now), now)
-    if view.is_full and not any(map(_is_on_its_way, view.backups)):
+    if view.is_full:
         stored, gives_up = _make_room(view, stored, copies, gives_up, now)
     circumstances = _circumstances(view, policy, gives_up, now)
     decision = deletion.decide(stored, gives_up, circumstances, now)
@@ -153,7 +153,7 @@ def is_marked(run: RequestRow) -> bool:
     return run.delete_after is not None or run.waits_for_approval
 
 
-def _is_on_its_way(run: RequestRow) -> bool:
+def is_on_its_way(run: RequestRow) -> bool:
     """Whether a deletion makes room soon; one that a policy holds, or that Velero does not carry out, does not."""
     condition = run.status.condition(IN_DELETION)
     is_stuck = condition is not None and condition.reason in _STUCK
