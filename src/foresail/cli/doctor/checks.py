@@ -17,6 +17,7 @@ from foresail.cli.doctor.recovery_checks import recovery
 from foresail.cli.doctor.requests import unprocessed_requests
 from foresail.cli.doctor.restore_checks import restore_checks
 from foresail.cli.doctor.running import pods, stores, veleros
+from foresail.cli.doctor.server_flags import flag_findings
 from foresail.cli.doctor.velero_checks import (
     attended,
     clocks,
@@ -55,6 +56,8 @@ def volumes(seen: Evidence) -> Iterator[Finding]:
     """Report what is wrong with the way of tenants' volumes into backups and back."""
     yield from changed_policies(seen.changed_policies, seen.namespace)
     yield from volume_findings(seen.volume_data, seen.namespace)
+    if any(operator.self_service for operator in seen.operators):
+        yield from flag_findings(seen.recommended_flags, seen.namespace)
 
 
 def unread(seen: Evidence) -> Iterator[Finding]:

@@ -38,6 +38,7 @@ from foresail.cli.doctor.admission import Admission, read_admission
 from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
 from foresail.cli.doctor.permissions import FORECAST, Permission, needed
 from foresail.cli.doctor.requests import Request, read_requests, unprocessed
+from foresail.cli.doctor.server_flags import recommended_flags
 from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_changed_policies, read_volume_data
 from foresail.cli.doctor.workloads import Workload, is_agent, read_agent, read_deployment
 from foresail.cli.errors import CommandError, UnreachableError
@@ -145,6 +146,7 @@ class Evidence:
     ownerless: Ownerless = field(default_factory=Ownerless)  # Velero objects of tenants without a request
     checks: tuple[CheckSeen, ...] = ()  # RestoreChecks of administrators and tenants
     sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
+    recommended_flags: tuple[str, ...] = ()  # that Velero's server lacks
     volume_data: VolumeData | None = None  # of tenants' volumes; None if self-service is off, or there are no snapshots
     changed_policies: tuple[str, ...] = ()  # ConfigMaps of the chart for the volumes of tenants
     admission: Admission | None = None  # of annotations on tenants' objects; None if self-service is off
@@ -244,6 +246,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
             ownerless=await ownerless,
             checks=tuple(await checks),
             sandboxes=tuple(await sandboxes),
+            recommended_flags=recommended_flags(deployed.deployments, namespace),
             volume_data=await volume_data,
             changed_policies=await changed,
             validates_every=deployed.validates_every,
