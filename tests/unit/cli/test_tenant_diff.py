@@ -19,6 +19,7 @@ from foresail.cli.tenant.held import Change, HeldKind, LiveObject
 from foresail.proof.restore_plan.items import Item, ItemKey
 from foresail.selfservice.access.discovery import CORE
 from tests.unit.cli.canned import Canned, canned
+from tests.unit.cli.test_console import SERVED
 from tests.unit.cli.test_console_restore import FILES, Answers, bucket, decoded
 from tests.unit.cli.test_report import REVIEWS, TENANTS
 from tests.unit.cli.test_tenant import condition, wire
@@ -116,7 +117,7 @@ def cluster(folder: Path, *, denied: str = "", **answers: Any) -> Iterator[Canne
             FILES: signed,
             REVIEWS: {"status": {"allowed": True}},
             "/apis": {"items": []},
-            NAMESPACE: {"metadata": {"name": "shop"}},
+            NAMESPACE: {"metadata": {"name": "shop", "labels": SERVED}},
             f"{TENANTS}/nonadminbackups/first": backup(),
             f"{NAMESPACE}/configmaps": listed(NOW_SETTINGS, NOW_SAME, ROGUE),
             f"{NAMESPACE}/secrets": listed(NOW_KEY),
