@@ -161,24 +161,33 @@ def test_many_schedules_delete_a_few_at_a_time_and_all_come_to_their_turn() -> N
     assert 1 < most <= MOST_OPEN_DELETIONS + 2  # two workers decide at the same time
 
 
-def test_backup_that_a_restore_reads_stays_until_it_has_ended() -> None:
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_backup_that_a_restore_reads_stays_until_it_has_ended(*, is_readable: bool) -> None:
+    """A Restore that cannot be decoded may read any Backup."""
+
     async def story() -> ScheduleScene:
         scene = ScheduleScene()
         scene.rule("short", {}, retention={"keepLast": 1, "gracePeriod": "0s"})
         scene.make("often", EVERY_TEN)
         scene.start()
         await scene.until(BEGINNING + 11 * MINUTE)
-        first = backups(scene)[0]
-        restore = {"metadata": {"name": "back"}, "spec": {"backupName": first}}
-        done(scene.world.create(velero.RESTORE, restore, "admin", HOME))
+        name = backups(scene)[0] if is_readable else 3
+        done(
+            scene.world.create(velero.RESTORE, {"metadata": {"name": "back"}, "spec": {"backupName": name}}, "a", HOME)
+        )
         await scene.until(BEGINNING + 32 * MINUTE)
-        assert slots_left(scene) == [10, 30]
-        done(scene.world.merge(velero.RESTORE, Key(HOME, "back"), {"status": {"phase": "Completed"}}, "velero"))
-        await scene.until(BEGINNING + 33 * MINUTE)
+        assert slots_left(scene) == ([10, 30] if is_readable else [10, 20, 30])
+        if is_readable:
+            done(scene.world.merge(velero.RESTORE, Key(HOME, "back"), {"status": {"phase": "Completed"}}, "velero"))
+            await scene.until(BEGINNING + 33 * MINUTE)
+            assert slots_left(scene) == [30]
+        else:
+            scene.world.delete(velero.RESTORE, Key(HOME, "back"))
+        await scene.until(BEGINNING + 42 * MINUTE)
         await scene.stop()
         return scene
 
-    assert slots_left(virtual_time.run(story())) == [30]
+    assert slots_left(virtual_time.run(story())) == [40]
 
 
 @pytest.mark.parametrize("is_restored", [False, True])

@@ -342,7 +342,8 @@ class Schedules:
         deletions = tuple(row for name in names for row in self.deletions.by("backup", name))
         unusable = {name: unread for name in names if (unread := self._unusable_deletion(name)) is not None}
         requested = {*(deletion.backup for deletion in deletions), *unusable}
-        from_schedule = any(self.restores.by("schedule", view.schedule.key.name))
+        # A Restore that cannot be decoded may read any of them.
+        reads_all = bool(self.restores.unread) or any(self.restores.by("schedule", view.schedule.key.name))
         return msgspec.structs.replace(
             view,
             unread_policies=tuple(
@@ -354,7 +355,7 @@ class Schedules:
             open_deletions=sum(row.is_pending(now) for row in self.deletions.by("state", "open")),
             unusable=unusable,
             unrequested=self._unrequested_of(view, requested, now),
-            restored=frozenset(name for name in names if from_schedule or any(self.restores.by("backup", name))),
+            restored=frozenset(name for name in names if reads_all or any(self.restores.by("backup", name))),
         )
 
     def _unusable_deletion(self, backup: str) -> Unread | None:
