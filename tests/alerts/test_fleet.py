@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from foresail.cli.coverage.figures import FAMILIES
-from tests.alerts.test_alerts import check
+from tests.alerts.test_alerts import METRICS, check
 
 RULES = Path(__file__).parents[2] / "examples" / "fleet-rules.yaml"
 NAME = re.compile(r"(?<![\w/-])(?:(?:cluster|namespace):)?foresail_[a-z0-9_]+(?::\w+)?")
@@ -24,5 +24,6 @@ def test_the_rules_and_the_guide_use_metrics_that_exist() -> None:
     recorded = {rule["record"] for rule in group["rules"] if "record" in rule}
     texts = [*(rule["expr"] for rule in group["rules"]), GUIDE.read_text()]
     used = {name for text in texts for name in NAME.findall(text)}
-    assert used <= recorded | set(FAMILIES)
+    operators = {metric.name for collector in METRICS.values() for metric in collector.collect()}
+    assert used <= recorded | set(FAMILIES) | operators
     assert used >= recorded
