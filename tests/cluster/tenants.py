@@ -34,7 +34,7 @@ _TRIED = {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "tri
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
-def install(  # noqa: PLR0913 - one for each switch of the chart
+def install(
     cluster: Cluster,
     *,
     schedules: bool = False,
@@ -42,7 +42,6 @@ def install(  # noqa: PLR0913 - one for each switch of the chart
     locations: bool = False,
     checks: bool = False,
     hooks: bool = False,
-    update: bool = False,
     resource_policies: str = "",
 ) -> None:
     """Install both charts with self-service on."""
@@ -52,7 +51,6 @@ def install(  # noqa: PLR0913 - one for each switch of the chart
         "selfService.downloadContents": contents,
         "selfService.locations.enabled": locations,
         "proof.restoreChecks": checks,
-        "selfService.updateExisting": update,
         "selfService.hooks": hooks,
         **({"selfService.resourcePolicies": f"{{{resource_policies}}}"} if resource_policies else {}),
     }

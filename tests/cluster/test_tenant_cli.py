@@ -31,7 +31,7 @@ from tests.cluster.test_schedule_cli import Said
 @pytest.fixture(scope="module")
 def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Velero with both charts, and the operator at work."""
-    install(velero_cluster, update=True)
+    install(velero_cluster)
     with operator(velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
         yield velero_cluster
 
