@@ -243,8 +243,9 @@ def test_the_command_line_takes_a_location_from_the_request_to_its_end(served: C
     assert tenant("location", "request", "approve", "mine", *here).code != 0
     early = administrator("location", "request", "approve", "mine", *here)
     assert "has not asked for approval yet" in early.err
+    eventually(lambda: "not requested" in administrator.done("location", "request", "get", *here).out, 60)
     administrator.done("location", "grant", "mine", *here)
-    eventually(lambda: "green" in administrator.done("location", "request", "get").out, 60)
+    eventually(lambda: "pending" in administrator.done("location", "request", "get").out, 60)
     header, row = administrator.done("location", "request", "get", *here).out.splitlines()
     assert header.split()[:5] == ["NAMESPACE", "NAME", "PHASE", "DECISION", "BUCKET"]
     assert row.split()[:5] == ["green", "mine", "Pending", "pending", green.bucket.name]
