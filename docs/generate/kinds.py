@@ -10,14 +10,15 @@ from foresail.api.spec_fields import BACKUP_FIELDS, RESTORE_FIELDS, Treatment
 
 _TOP = """# Kinds
 
-The definitions are in the chart `foresail-crds`; what their fields are for is in [self-service](../self-service.md) and [primers](../primers.md).
+The definitions are in the chart `foresail-crds`, and `kubectl explain` says the same.
+What the kinds are for is in [self-service](../self-service.md), [SchedulePolicy](../../concepts/schedule-policy.md), [RestoreChecks](../../how-to/check-restores.md) and [primers](../primers.md).
 A field in **bold** is required.
 """
 _VELERO = {"spec.backupSpec": ("backupSpec", BACKUP_FIELDS), "spec.restoreSpec": ("restoreSpec", RESTORE_FIELDS)}
-_TREATMENTS = """## What becomes of a field of Velero's
+_TREATMENTS = """## How each field of Velero's is handled
 
 `backupSpec` and `restoreSpec` have the fields of Velero's BackupSpec and RestoreSpec.
-Velero acts with the rights of an administrator, so each of them has a treatment, and a test fails if a Velero has a field without one.
+Velero acts with the permissions of an administrator, so each of them has a treatment, and a test fails if a Velero has a field without one.
 """
 
 
@@ -51,11 +52,11 @@ def _is_within_velero(path: str) -> bool:
 def _velero(of: Definition, path: str) -> str:
     name, treatments = _VELERO[path]
     rows = [
-        (*_row(field.removeprefix(f"{path}."), shown)[:2], _treatment(field.removeprefix(f"{path}."), treatments))
+        (*_row(field.removeprefix(f"{path}."), shown), _treatment(field.removeprefix(f"{path}."), treatments))
         for field, shown in _fields(_root(of))
         if field.startswith(f"{path}.")
     ]
-    return f"### {name}\n\n{table(('field', 'type', 'for tenants'), rows)}"
+    return f"### {name}\n\n{table(('field', 'type', 'meaning', 'for tenants'), rows)}"
 
 
 def _treatment(path: str, treatments: dict[str, Treatment]) -> str:
@@ -79,10 +80,14 @@ def _fields(of: Schema, above: str = "") -> Iterator[tuple[str, Schema]]:
 
 def _row(path: str, field: Schema) -> tuple[str, str, str]:
     said = str(field.get("description", ""))
-    rules = [f"Else: {each['message']}." for each in field.get("x-kubernetes-validations", ())]
+    rules = [_rule(each["message"]) for each in field.get("x-kubernetes-validations", ())]
     name = f"**{code(path)}**" if field["is_required"] else code(path)
     link = f"See [{_VELERO[path][0]}](#{_VELERO[path][0].lower()})." if path in _VELERO else ""
     return name, _type(field), " ".join([said, *rules, link])
+
+
+def _rule(message: str) -> str:
+    return f"It {message}." if message.startswith("must ") else f"The API server's message: “{message}”."
 
 
 def _known(field: Schema) -> str:
@@ -110,6 +115,8 @@ def _type(field: Schema) -> str:  # noqa: PLR0911 - one for each sort of field
             return "number or string"
         case {"x-kubernetes-preserve-unknown-fields": True}:
             return "as Velero has it"
+        case {"items": {"enum": words}}:
+            return f"list of {', '.join(map(code, words))}"
         case {"items": item}:
             return f"list of {_type(item)}s"
         case {"additionalProperties": value}:

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from foresail.api import policy, primer, requests, restore_check, schedule_policy
-from foresail.api.schema import Schema, schema
+from foresail.api.schema import Schema, schema, with_defaults_told
 from foresail.plan import Kind
 
 _HEADER = "# Rendered from the types in src/foresail/api: change those, then `make crds`.\n"
@@ -243,9 +243,9 @@ def definition(of: Definition) -> Schema:
     kind = of.kind
     root = schema(of.type)
     root["properties"] = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        **root["properties"],
+        "apiVersion": {"type": "string", "description": f"{kind.group}/{kind.version}"},
+        "kind": {"type": "string", "description": kind.name},
+        **{name: with_defaults_told(part, are_told=name == "spec") for name, part in root["properties"].items()},
         "metadata": {"type": "object"},
     }
     root["required"] = ["spec"]

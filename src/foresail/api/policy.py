@@ -108,7 +108,7 @@ class BackupAllowed(Wire, frozen=True):
 
     storage_locations: Names = ()
     volume_snapshot_locations: Names = ()
-    resource_policies: Annotated[Names, _described("Names of ConfigMaps.")] = ()
+    resource_policies: Annotated[Names, _described("Names of ConfigMaps; none if empty.")] = ()
     datamovers: Names = ()
     volume_group_snapshot_label_keys: Names = ()
 
@@ -136,7 +136,8 @@ class BackupPolicy(Wire, frozen=True):
         _described("How long Velero waits for volumes that it copies from or to pods; other requests wait meanwhile."),
     ] = "1h"
     parallel_files: (
-        Annotated[Positive, _described("Maximum number of files that one upload transfers in parallel.")] | None
+        Annotated[Positive, _described("Maximum number of files that one upload transfers in parallel; 64 if absent.")]
+        | None
     ) = None
     allowed: BackupAllowed = BackupAllowed()
     hooks: Hooks = Hooks()
@@ -161,8 +162,8 @@ class RestoreAllowed(Wire, frozen=True):
         tuple[ExistingResourcePolicy, ...],
         _described("Allowed values; none is always allowed."),
     ] = ()
-    resource_modifiers: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace.")] = ()
-    resource_policies: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace.")] = ()
+    resource_modifiers: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace; none if empty.")] = ()
+    resource_policies: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace; none if empty.")] = ()
 
 
 class RestoredKinds(Wire, frozen=True):
@@ -230,7 +231,10 @@ class RestorePolicy(Wire, frozen=True):
         _described("How long Velero waits for volumes that it copies from or to pods; other requests wait meanwhile."),
     ] = "1h"
     parallel_files: (
-        Annotated[Positive, _described("Maximum number of files that one download transfers in parallel.")] | None
+        Annotated[
+            Positive, _described("Maximum number of files that one download transfers in parallel; 64 if absent.")
+        ]
+        | None
     ) = None
     allowed: RestoreAllowed = RestoreAllowed()
     kinds: RestoredKinds = RestoredKinds()
@@ -267,7 +271,7 @@ class SchedulesPolicy(Wire, frozen=True):
             Positive,
             _described(
                 "Good backups of each schedule to keep; others are deleted with their data. The newest good and the"
-                " newest restorable one stay."
+                " newest restorable one stay. If absent, only ttl deletes."
             ),
         ]
         | None
@@ -285,7 +289,11 @@ class SchedulesPolicy(Wire, frozen=True):
         ),
     ] = "24h"
     jitter: (
-        Annotated[Duration, _described("Longest delay of runs; each schedule has its own, always the same.")] | None
+        Annotated[
+            Duration,
+            _described("Longest delay of runs; each schedule has its own, always the same. No delay if absent."),
+        ]
+        | None
     ) = None
     schedule_policy: (
         Annotated[
@@ -293,7 +301,8 @@ class SchedulesPolicy(Wire, frozen=True):
             msgspec.Meta(
                 min_length=1,
                 max_length=253,
-                description="A SchedulePolicy whose timeZone, spread, windows and startingDeadline apply.",
+                description="A SchedulePolicy whose timeZone, spread, windows and startingDeadline apply; none if"
+                " absent.",
             ),
         ]
         | None
@@ -317,14 +326,20 @@ class RestoreChecksPolicy(Wire, frozen=True):
     ] = 1_000
     custom_resources: Annotated[
         Names,
-        _described("Custom resources that a check may restore, as plural.group. Their operators act on the copies."),
+        _described(
+            "Custom resources that a check may restore, as plural.group; none if empty. Their operators act on the"
+            " restored objects."
+        ),
     ] = ()
 
 
 class DeletionPolicy(Wire, frozen=True):
     """Protection of backups from deletion by their tenants."""
 
-    minimum_age: Annotated[Duration, _described("Backups younger than this are not deleted.")] | None = None
+    minimum_age: (
+        Annotated[Duration, _described("Backups younger than this are not deleted; no protection by age if absent.")]
+        | None
+    ) = None
     keep_last_good: Annotated[
         Count, _described("Completed backups of the namespace to keep; the newest ones are not deleted.")
     ] = 0
@@ -463,7 +478,7 @@ class PolicyMetadata(Wire, frozen=True):
 
 
 class SelfServicePolicy(Wire, frozen=True):
-    """A SelfServicePolicy."""
+    """Sets what the teams of some namespaces may back up and restore, and how much of it."""
 
     metadata: PolicyMetadata
     spec: SelfServicePolicySpec

@@ -59,7 +59,11 @@ class Template(Wire, frozen=True):
 
     resources: PlaceholderResources | None = None
     replicas: (
-        Annotated[int, msgspec.Meta(ge=1, le=100, description="Number of pods that a run has at once.")] | None
+        Annotated[
+            int,
+            msgspec.Meta(ge=1, le=100, description="Number of pods that a run has at once; that of the Job if absent."),
+        ]
+        | None
     ) = None
 
 
@@ -69,7 +73,12 @@ class PrimerSpec(Wire, frozen=True):
     warm_up: WarmUp
     cron_job: (
         Annotated[
-            str, msgspec.Meta(min_length=1, max_length=52, description="The name of a CronJob in this namespace.")
+            str,
+            msgspec.Meta(
+                min_length=1,
+                max_length=52,
+                description="The name of a CronJob in this namespace; absent if there is a selector.",
+            ),
         ]
         | None
     ) = None
@@ -79,9 +88,10 @@ class PrimerSpec(Wire, frozen=True):
     release_after: (
         Annotated[Duration, _described("Maximum time to hold capacity after the job is due; 5m if absent.")] | None
     ) = None
-    suspend: Annotated[bool, _described("If true, no capacity is held.")] | None = None
+    suspend: Annotated[bool, _described("If true, no capacity is held; false if absent.")] | None = None
     allow_standing: (
-        Annotated[bool, _described("If true, capacity may be held for more than half of the time.")] | None
+        Annotated[bool, _described("If true, capacity may be held for more than half of the time; false if absent.")]
+        | None
     ) = None
 
 
@@ -171,7 +181,7 @@ class PrimerMetadata(Wire, frozen=True):
 
 
 class Primer(Wire, frozen=True):
-    """A Primer."""
+    """Has nodes and images ready before the pods of CronJobs start."""
 
     metadata: PrimerMetadata
     spec: PrimerSpec

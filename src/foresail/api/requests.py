@@ -218,7 +218,7 @@ class NonAdminScheduleStatus(Wire, frozen=True):
 
 
 class NonAdminSchedule(Wire, frozen=True):
-    """Backs up the namespace that it is in again and again."""
+    """Backs up its namespace on a schedule."""
 
     spec: NonAdminScheduleSpec
     status: NonAdminScheduleStatus = NonAdminScheduleStatus()

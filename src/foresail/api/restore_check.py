@@ -76,7 +76,14 @@ class CheckedBackups(Wire, frozen=True):
     """Of which backups the newest good one is checked; tenants choose from those of their own namespace."""
 
     schedule: (
-        Annotated[str, msgspec.Meta(min_length=1, max_length=253, description="A Schedule in Velero's namespace.")]
+        Annotated[
+            str,
+            msgspec.Meta(
+                min_length=1,
+                max_length=253,
+                description="A Schedule in Velero's namespace; absent if another field is set.",
+            ),
+        ]
         | None
     ) = None
     selector: Annotated[Selector, _described("Velero Backups, by their labels.")] | None = None
@@ -84,7 +91,9 @@ class CheckedBackups(Wire, frozen=True):
         Annotated[
             str,
             msgspec.Meta(
-                min_length=1, max_length=253, description="In a tenant's namespace: a NonAdminSchedule of it."
+                min_length=1,
+                max_length=253,
+                description="In a tenant's namespace: a NonAdminSchedule of it; absent if another field is set.",
             ),
         ]
         | None
@@ -119,7 +128,7 @@ class Assertion(Wire, frozen=True):
             msgspec.Meta(
                 min_length=1,
                 max_length=63,
-                description="The namespace of the backup in whose sandbox it runs; needed if the backup has several.",
+                description="The namespace of the backup in whose sandbox it runs; required if the backup has several.",
             ),
         ]
         | None
@@ -148,7 +157,7 @@ class RestoreCheckSpec(Wire, frozen=True):
         Depth,
         _described(
             "Objects: all objects but pods and volumes, without starting anything. Data: also volumes from file-system"
-            " backups, and pods, which start behind a fence. Objects if absent."
+            " backups, and pods, which start behind a fence."
         ),
     ] = "Objects"
     assertion: Annotated[Assertion, _described("With depth Data: a command that checks the data.")] | None = None
@@ -164,7 +173,7 @@ class RestoreCheckSpec(Wire, frozen=True):
         msgspec.Meta(
             pattern="^[1-9][0-9]{0,5}(Mi|Gi|Ti)$",
             max_length=8,
-            description="With depth Data: how much storage the claims of one sandbox may request; 100Gi if absent.",
+            description="With depth Data: how much storage the claims of one sandbox may request.",
         ),
     ] = "100Gi"
     schedule: (
@@ -187,20 +196,17 @@ class RestoreCheckSpec(Wire, frozen=True):
         Annotated[
             Names,
             _described(
-                "Custom resources to restore too, as plural.group. Their operators and webhooks act on the copies."
+                "Custom resources to restore too, as plural.group; none if absent. Their operators and webhooks act on"
+                " the restored objects."
             ),
         ]
         | None
     ) = None
-    deadline: Annotated[Duration, _length("A check that takes longer has failed; 1h if absent.", "1m", "24h")] = "1h"
-    keep_failed: Annotated[
-        Duration, _length("How long the sandbox of a failed check stays; 0s if absent.", "0s", "168h")
-    ] = "0s"
+    deadline: Annotated[Duration, _length("A check that takes longer has failed.", "1m", "24h")] = "1h"
+    keep_failed: Annotated[Duration, _length("How long the sandbox of a failed check stays.", "0s", "168h")] = "0s"
     evidence: Annotated[
         int,
-        msgspec.Meta(
-            ge=1, le=MOST_EVIDENCE, description="Number of evidence ConfigMaps to keep, newest first; 10 if absent."
-        ),
+        msgspec.Meta(ge=1, le=MOST_EVIDENCE, description="Number of evidence ConfigMaps to keep, newest first."),
     ] = 10
     suspend: Annotated[bool, _described("If true, no check starts.")] = False
 

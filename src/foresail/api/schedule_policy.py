@@ -77,13 +77,30 @@ class Retention(Wire, frozen=True):
     The rules count Completed Backups that this cluster made. Days, weeks, months and years are those of timeZone.
     """
 
-    keep_last: Annotated[int, _count("The newest Backups.")] | None = None
-    hourly: Annotated[int, _count("The newest Backup of each of the last hours that have one.")] | None = None
-    daily: Annotated[int, _count("The newest Backup of each of the last days that have one.")] | None = None
-    weekly: Annotated[int, _count("The newest Backup of each of the last ISO weeks that have one.")] | None = None
-    monthly: Annotated[int, _count("The newest Backup of each of the last months that have one.")] | None = None
-    yearly: Annotated[int, _count("The newest Backup of each of the last years that have one.")] | None = None
-    keep_within: Annotated[Duration, _described("All Backups this long before the newest one.")] | None = None
+    keep_last: Annotated[int, _count("The newest Backups; not applied if absent.")] | None = None
+    hourly: (
+        Annotated[int, _count("The newest Backup of each of the last hours that have one; not applied if absent.")]
+        | None
+    ) = None
+    daily: (
+        Annotated[int, _count("The newest Backup of each of the last days that have one; not applied if absent.")]
+        | None
+    ) = None
+    weekly: (
+        Annotated[int, _count("The newest Backup of each of the last ISO weeks that have one; not applied if absent.")]
+        | None
+    ) = None
+    monthly: (
+        Annotated[int, _count("The newest Backup of each of the last months that have one; not applied if absent.")]
+        | None
+    ) = None
+    yearly: (
+        Annotated[int, _count("The newest Backup of each of the last years that have one; not applied if absent.")]
+        | None
+    ) = None
+    keep_within: (
+        Annotated[Duration, _described("All Backups this long before the newest one; not applied if absent.")] | None
+    ) = None
     keep_good: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_KEPT, description="The newest good Backups, whatever the other rules say."),
@@ -188,7 +205,7 @@ class SchedulePolicySpec(Wire, frozen=True):
             str,
             _zone(
                 "The zone in which expressions and retention are read, such as Europe/Berlin."
-                " A zone in the expression itself comes first."
+                " A zone in the expression itself comes first; UTC if absent."
             ),
         ]
         | None
@@ -214,7 +231,8 @@ class SchedulePolicySpec(Wire, frozen=True):
         Annotated[
             Duration,
             _length(
-                "A run that has not started this long after it could have is recorded as missed, not run later.",
+                "A run that has not started this long after it could have is recorded as missed, not run later. If"
+                " absent, runs start however late.",
                 "1m",
                 "8760h",
             ),
@@ -246,7 +264,7 @@ class SchedulePolicySpec(Wire, frozen=True):
 
 
 class SchedulePolicy(Wire, frozen=True):
-    """A SchedulePolicy."""
+    """Sets for some Schedules when their runs start, how often they are repeated, and which backups stay."""
 
     metadata: PolicyMetadata
     spec: SchedulePolicySpec

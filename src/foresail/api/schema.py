@@ -1,8 +1,8 @@
 """Renders a type into the structural OpenAPI schema of a CustomResourceDefinition.
 
 A field without a default is required, `X | None` is nullable, and a Literal is an enum. Bounds and descriptions are in
-`msgspec.Meta`; a docstring is the description of an object. Defaults are not rendered: the API server would write
-them into objects, which GitOps tools then compare with a manifest.
+`msgspec.Meta`, in `meanings` or, for an object, in its docstring. `with_defaults_told` takes defaults out of a schema:
+the API server would write them into objects, which GitOps tools then compare with a manifest.
 """
 
 import inspect
@@ -14,6 +14,7 @@ from msgspec.inspect import (
     BoolType,
     DateTimeType,
     DictType,
+    Field,
     IntType,
     LiteralType,
     Metadata,
@@ -24,6 +25,8 @@ from msgspec.inspect import (
     UnionType,
     VarTupleType,
 )
+
+from foresail.api.meanings import MEANINGS
 
 Schema = dict[str, Any]
 _EITHER = "x-kubernetes-int-or-string"  # two types, so what is added to the type says all
@@ -85,8 +88,52 @@ def _object(kind: StructType) -> Schema:
         type="object",
         description=_description(kind.cls),
         required=sorted(field.encode_name for field in kind.fields if field.required) or None,
-        properties={field.encode_name: _rendered(field.type) for field in kind.fields},
+        properties={field.encode_name: _field(kind.cls, field) for field in kind.fields},
     )
+
+
+def _field(of: type, field: Field) -> Schema:
+    """Return the schema of a field, with the description nearest to it, and its default."""
+    rendered, name = _rendered(field.type), field.encode_name
+    own = MEANINGS.get(f"{of.__name__}.{name}")
+    meaning = own or (None if _is_described(field.type) else MEANINGS.get(name)) or rendered.get("description")
+    default = None if isinstance(field.default, msgspec.Struct | msgspec.UnsetType) else field.default
+    told = {} if default in (None, "", (), msgspec.NODEFAULT) else {"default": default}
+    return {**rendered, **_without_none(description=meaning), **told}
+
+
+def _is_described(kind: Type) -> bool:
+    match kind:
+        case Metadata(type=inner, extra_json_schema=extra):
+            return "description" in (extra or {}) or _is_described(inner)
+        case UnionType(types=types):
+            return any(map(_is_described, types))
+        case _:
+            return False
+
+
+def with_defaults_told(of: Schema, *, are_told: bool) -> Schema:
+    """Return a schema without defaults, which the descriptions have instead; in a status they mean nothing."""
+    told = {name: value for name, value in of.items() if name != "default"}
+    if "default" in of and are_told:
+        told["description"] = f"{of['description']} Default: {_shown(of['default'])}."
+    if "properties" in of:
+        told["properties"] = {
+            name: with_defaults_told(field, are_told=are_told) for name, field in of["properties"].items()
+        }
+    if "items" in of:
+        told["items"] = with_defaults_told(of["items"], are_told=are_told)
+    return told
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
 
 
 def _description(of: type) -> str:

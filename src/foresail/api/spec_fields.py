@@ -13,7 +13,7 @@ class Treatment(Enum):
     """What we do with a field."""
 
     FORCED = "we write it ourselves; a tenant may leave it out or write the very same"
-    REFUSED = "a tenant may not set it, whatever the policy says; what means nothing (null, empty, false) may stand"
+    REFUSED = 'a tenant cannot set it, whatever the policy says; empty values (null, "", false) are accepted'
     SWITCHED = "the policy says whether a tenant may set it at all"
     BOUNDED = "a tenant may set it between the policy's minimum and maximum"
     LISTED = "a tenant may set it to what the policy's list allows"

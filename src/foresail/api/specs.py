@@ -17,12 +17,7 @@ DURATION_PATTERN = (
 )
 """Durations as Go reads them: no signs, the units in their usual order, and too few digits to overflow."""
 
-Duration = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=DURATION_PATTERN, min_length=1, max_length=64, description="A duration, such as 90m or 720h0m0s."
-    ),
-]
+Duration = Annotated[str, msgspec.Meta(pattern=DURATION_PATTERN, min_length=1, max_length=64)]
 MOST_ENTRIES = 512
 """Of a list or a map, for the API server: twice what self-service accepts, which refuses in better words."""
 

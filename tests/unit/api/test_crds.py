@@ -1,5 +1,7 @@
 """The definitions of our kinds, as the chart ships them."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +10,8 @@ import pytest
 import yaml
 
 from foresail.api import crds
-from foresail.api.schema import schema
+from foresail.api.meanings import MEANINGS
+from foresail.api.schema import Schema, schema, with_defaults_told
 from foresail.api.spec_fields import BACKUP_FIELDS, RESTORE_FIELDS, Treatment
 from foresail.api.specs import BackupSpec, Duration, RestoreSpec
 from tests.spec_paths import paths
@@ -49,7 +52,8 @@ def test_what_velero_reports_is_mirrored_without_a_schema(name: str) -> None:
         if part in {"spec", "status"}
     ]
     assert mirrors
-    assert all(mirror == {"type": "object", "x-kubernetes-preserve-unknown-fields": True} for mirror in mirrors)
+    told = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    assert all({name: mirror[name] for name in mirror if name != "description"} == told for mirror in mirrors)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +103,53 @@ def test_a_field_without_a_bound_is_found() -> None:
     assert unbounded({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, "m") == ["m has no a schema"]
 
 
+ROOTS = {each.kind.name: crds.definition(each)["spec"]["versions"][0]["schema"] for each in crds.DEFINITIONS}
+
+
+def fields(of: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
+    """Return each field with its path; what the API server says about the metadata is its own."""
+    for name, field in of.get("properties", {}).items():
+        below = f"{path}.{name}" if path else name
+        if below != "metadata":
+            yield below, field
+        yield from fields(field, below)
+        yield from fields(field.get("items", {}), f"{below}[]")
+
+
+@pytest.mark.parametrize("kind", ROOTS)
+def test_every_field_has_a_meaning_for_kubectl_explain(kind: str) -> None:
+    found = dict(fields(ROOTS[kind]["openAPIV3Schema"]))
+    assert len(found) > 10
+    assert [path for path, field in found.items() if not field.get("description", "").strip()] == []
+
+
+@pytest.mark.parametrize("kind", ROOTS)
+def test_a_meaning_is_a_sentence_that_names_the_field_in_other_words(kind: str) -> None:
+    texts = {path: field["description"] for path, field in fields(ROOTS[kind]["openAPIV3Schema"]) if "." in path}
+    assert {path: text for path, text in texts.items() if not text.endswith(".") or len(text) < 8} == {}
+
+
+WITHOUT = re.compile(r"Default: |absent|empty|no limit|required|none is always allowed")
+
+
+@pytest.mark.parametrize("kind", ["SelfServicePolicy", "SchedulePolicy", "Primer", "RestoreCheck"])
+def test_every_optional_value_of_our_own_kinds_says_what_holds_without_it(kind: str) -> None:
+    def optional(of: Schema, path: str) -> Iterator[str]:
+        for name, field in of.get("properties", {}).items():
+            is_optional = name not in of.get("required", ()) and "properties" not in field
+            if is_optional and not WITHOUT.search(f"{of['description']} {field['description']}"):
+                yield f"{path}.{name}"
+            yield from optional(field, f"{path}.{name}")
+
+    spec = ROOTS[kind]["openAPIV3Schema"]["properties"]["spec"]
+    assert list(optional(spec, "spec")) == []
+
+
+def test_every_meaning_is_that_of_a_field() -> None:
+    texts = {field["description"] for root in ROOTS.values() for _, field in fields(root["openAPIV3Schema"])}
+    assert [name for name, meaning in MEANINGS.items() if not any(text.startswith(meaning) for text in texts)] == []
+
+
 class _Sample(msgspec.Struct, rename="camel"):
     """Two
     lines.
@@ -116,10 +167,23 @@ def test_a_schema_says_what_the_type_says() -> None:
         "required": ["needed"],
         "properties": {
             "needed": {"type": "string"},
-            "aNumber": {"type": "integer", "format": "int64", "minimum": 1, "maximum": 5},
+            "aNumber": {"type": "integer", "format": "int64", "minimum": 1, "maximum": 5, "default": 1},
             "maybe": {"type": "boolean", "nullable": True},
         },
     }
+
+
+def test_a_default_is_told_where_a_user_writes_and_set_nowhere() -> None:
+    of = {"properties": {"many": {"items": {"properties": {"n": {"description": "Size.", "default": 1}}}}}}
+    assert with_defaults_told(of, are_told=True)["properties"]["many"]["items"]["properties"]["n"] == {
+        "description": "Size. Default: 1."
+    }
+    assert with_defaults_told(of, are_told=False)["properties"]["many"]["items"]["properties"]["n"] == {
+        "description": "Size."
+    }
+    assert [
+        path for root in ROOTS.values() for path, field in fields(root["openAPIV3Schema"]) if "default" in field
+    ] == []
 
 
 @pytest.mark.parametrize("kind", [float, int | str | None, Any])
