@@ -12,7 +12,7 @@ import grimp  # comes with import-linter
 
 from tests.unit.test_complexity import complexities
 
-PACKAGES = ("primers", "selfservice", "cli")
+PACKAGES = ("api", "cli", "cron", "kube", "primers", "proof", "schedules", "selfservice")
 
 
 def main() -> int:
@@ -38,6 +38,7 @@ def shape(tree: Path) -> dict[str, float]:
     return {"files": len(sources), "lines": lines, "functions above 15": above, **per_thousand, **_arrows(tree)}
 
 
+COUNTS = ("files", "imports", "floors", "circles")
 IDIOMS = ("variable each", "variable found", "ternary", "nested ternary", "packed assignment")
 
 
@@ -58,20 +59,47 @@ def _idioms(tree: ast.Module) -> Iterator[str]:
 
 
 def _arrows(tree: Path) -> dict[str, float]:
-    """Return how many imports there are inside of packages that people get lost in; 0 if a tree has none of them."""
-    if not all((tree / name).is_dir() for name in PACKAGES):
-        return {f"imports inside {name}": 0 for name in PACKAGES}
+    """Return the shape of the imports inside of our packages, the parts that people get lost in; 0 in other trees."""
+    if not all((tree / package).is_dir() for package in PACKAGES):
+        return {f"{count} in {package}": 0 for package in PACKAGES for count in COUNTS}
     sys.path.insert(0, str(tree.resolve().parent))
     try:
         graph = grimp.build_graph(tree.name, cache_dir=None)
     finally:
         sys.path.pop(0)
-    arrows = Counter[str]()
-    for module in graph.modules:
-        room = module.split(".")[1] if "." in module else ""
-        inside = f"{tree.name}.{room}"
-        arrows[room] += sum(other.startswith(inside) for other in graph.find_modules_directly_imported_by(module))
-    return {f"imports inside {name}": arrows[name] for name in PACKAGES}
+    figures: dict[str, float] = {}
+    for package in PACKAGES:
+        inside = graph.find_descendants(f"{tree.name}.{package}")
+        imports = {module: graph.find_modules_directly_imported_by(module) & inside for module in inside}
+        figures[f"files in {package}"] = len(list((tree / package).rglob("*.py")))
+        figures[f"imports in {package}"] = sum(map(len, imports.values()))
+        circles = _circles(imports)
+        figures[f"floors in {package}"] = _floors(imports, circles)
+        figures[f"circles in {package}"] = sum(len(circle) > 1 for circle in set(circles.values()))
+    return figures
+
+
+def _circles(imports: dict[str, set[str]]) -> dict[str, frozenset[str]]:
+    """Return the modules of the circle that each module is in; most are alone in theirs."""
+    reached = {module: set(others) for module, others in imports.items()}
+    for between in imports:
+        for others in reached.values():
+            if between in others:
+                others.update(reached[between])
+    return {
+        module: frozenset({module, *(other for other in others if module in reached[other])})
+        for module, others in reached.items()
+    }
+
+
+def _floors(imports: dict[str, set[str]], circles: dict[str, frozenset[str]]) -> int:
+    """Return the length of the longest chain of imports; the modules of a circle share a floor."""
+    floors = dict.fromkeys(circles.values(), 1)
+    for _ in floors:
+        for module, others in imports.items():
+            below = [floors[circles[other]] + 1 for other in others if circles[other] != circles[module]]
+            floors[circles[module]] = max([floors[circles[module]], *below])
+    return max(floors.values(), default=0)
 
 
 if __name__ == "__main__":
