@@ -13,10 +13,10 @@ from foresail.kube.client import Client
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
 from foresail.plan import Create, Key
-from foresail.primers.admission_dry_run import DRY_RUN_NAME
 from foresail.primers.decide import decide
-from foresail.primers.observe import Target
+from foresail.primers.reads import DRY_RUN_NAME
 from foresail.primers.shape import shape_of, shape_of_template
+from foresail.primers.view import Target
 from testbed import Cluster
 from tests.cluster import primers
 from tests.unit.primers.rows import SETTINGS, cron_job, primer, primer_view

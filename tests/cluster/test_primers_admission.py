@@ -9,8 +9,9 @@ from foresail.kube.clock import now
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
 from foresail.plan import Key
-from foresail.primers.admission_dry_run import DryRunRequest, dry_run_result, dry_run_with
+from foresail.primers.reads import dry_run_result, dry_run_with
 from foresail.primers.shape import Shape, shape_of_template
+from foresail.primers.view import DryRunRequest
 from testbed import Cluster
 from tests.cluster import primer_admission
 from tests.cluster.schedules import Eventually, Figure

@@ -13,10 +13,9 @@ from foresail.api.instants import instant
 from foresail.api.marks import FIRE, PRIMER_LABEL, WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
 from foresail.plan import Key, Note
-from foresail.primers.admission_dry_run import DryRun, no_dry_run
 from foresail.primers.controller import Primers
-from foresail.primers.settings import Settings
-from foresail.primers.volume_lookup import LocateVolumes, locate_volumes_with
+from foresail.primers.reads import DryRun, LocateVolumes, locate_volumes_with, no_dry_run
+from foresail.primers.view import Settings
 from tests.worlds.buffer_stand_in import BUFFER, Buffering
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE

@@ -19,7 +19,7 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN
 from foresail.kube.loop import Loop
 from foresail.plan import Key, Plan
 from foresail.primers.controller import Primers
-from foresail.primers.observe import PrimerView
+from foresail.primers.view import PrimerView
 from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import ScheduleView as ScheduleSeen
 from foresail.schedules.rules import Verdict

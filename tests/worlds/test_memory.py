@@ -13,10 +13,10 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
-from foresail.primers.admission_dry_run import DryRunRequest
 from foresail.primers.controller import Primers
+from foresail.primers.reads import Volumes
 from foresail.primers.shape import Shape
-from foresail.primers.volume_lookup import VolumeLookup, Volumes
+from foresail.primers.view import DryRunRequest, VolumeLookup
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.controller import SelfService
 from tests.worlds import primer_scene, schedule_scene, virtual_time

@@ -13,10 +13,10 @@ from foresail.api.core import CLAIM, VOLUME
 from foresail.api.primer import PRIMER
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
-from foresail.primers.admission_dry_run import DryRunRequest
 from foresail.primers.controller import Primers
+from foresail.primers.reads import Volumes
 from foresail.primers.shape import Shape
-from foresail.primers.volume_lookup import VolumeLookup, Volumes
+from foresail.primers.view import DryRunRequest, VolumeLookup
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.history import Happening

@@ -13,10 +13,10 @@ from foresail.api.instants import stamp
 from foresail.api.primer import PRIMER
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.plan import Key
-from foresail.primers.admission_dry_run import DryRunRequest
 from foresail.primers.buffer_rows import BUFFER_RETRY
 from foresail.primers.method_buffer import ANSWERED_WITHIN
 from foresail.primers.shape import Shape
+from foresail.primers.view import DryRunRequest
 from tests.worlds.buffer_stand_in import BUFFER
 from tests.worlds.primer_scene import HOME, PrimerScene
 from tests.worlds.test_primers import EVERY_TEN, at, deaths, live

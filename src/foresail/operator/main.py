@@ -14,9 +14,8 @@ from foresail.kube.lease import HistoryRewoundError
 from foresail.kube.tracing import Tracer
 from foresail.operator.settings import Settings
 from foresail.plan import Key, Kind
-from foresail.primers.admission_dry_run import dry_run_with
 from foresail.primers.controller import Primers
-from foresail.primers.volume_lookup import locate_volumes_with
+from foresail.primers.reads import dry_run_with, locate_volumes_with
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.reader import FileReader
 from foresail.proof.checks.sandbox_reader import SandboxReader

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from foresail.api.marks import SCHEDULES_LEASE
 from foresail.cron import Dialect
-from foresail.primers.settings import Settings as PrimerSettings
+from foresail.primers.view import Settings as PrimerSettings
 from foresail.proof.checks.settings import DataSettings
 from foresail.schedules.settings import Settings as ScheduleSettings
 from foresail.tenancy.policies import ChartLimits

@@ -16,11 +16,9 @@ from foresail.api.instants import whole
 from foresail.api.marks import WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
 from foresail.api.primer import AUTO, LONGEST_WARM_UP, WARM_UP_PATTERN, Method, Primed, PrimerStatus
 from foresail.plan import Patch
-from foresail.primers.durations import warm_up_of
 from foresail.primers.reasons import Reason
-from foresail.primers.rows import LONGEST_RECORD, RELEASE_AFTER, CronJobRow, PrimerRow
-from foresail.primers.settings import Settings
-from foresail.primers.status import DELAYS
+from foresail.primers.rows import DELAYS, LONGEST_RECORD, RELEASE_AFTER, CronJobRow, PrimerRow, warm_up_of
+from foresail.primers.view import Settings
 
 _WARM_UP = re.compile(WARM_UP_PATTERN)
 _MINUTES = re.compile("[0-9]{1,5}")

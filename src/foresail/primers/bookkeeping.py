@@ -1,26 +1,109 @@
-"""What the primers controller keeps beside its stores: counts, losses, refusals, read results and expectations."""
+"""What the primers controller keeps beside its stores: counts, losses, refusals, read results and expectations.
 
-from collections.abc import Iterable
+Kubelets pull the image of every image volume, mounted or not, from the release on in which they are on by default. An
+API server, or a policy of a namespace, may still refuse them: then placeholders are created without them.
+"""
+
+from collections.abc import Container, Iterable
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from foresail.api import pods
+from foresail.api.marks import TARGET_UID
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
-from foresail.plan import Create, Key, Plan
-from foresail.primers.admission_dry_run import DryRunRequest, DryRunResult, dry_run_result
+from foresail.plan import Action, Create, Key, Plan
 from foresail.primers.annotated import has_request_changed, recorded_status
-from foresail.primers.cluster_rows import QuotaRow
-from foresail.primers.event_keys import is_spec_changed
-from foresail.primers.image_volumes import ImageVolumes
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import PrimerView, VolumeLocations
+from foresail.primers.reads import DryRunResult, Volumes, dry_run_result
 from foresail.primers.reasons import Loss
-from foresail.primers.refusals import Refusals
-from foresail.primers.rows import CronJobRow, PlaceholderRow, PrimerRow, annotation_key
+from foresail.primers.rows import CronJobRow, PlaceholderRow, PrimerRow, QuotaRow, annotation_key
 from foresail.primers.shape import Shape
-from foresail.primers.state import PrimerState
-from foresail.primers.volume_lookup import VolumeLookup, Volumes
+from foresail.primers.state import PrimerState, is_spec_changed
+from foresail.primers.view import DryRunRequest, PrimerView, VolumeLocations, VolumeLookup
+from foresail.reporting import LONGEST_MESSAGE
+
+
+class _Refusal(NamedTuple):
+    name: str
+    message: str
+
+
+_Group = tuple[str, str]  # the UID of a CronJob, and the kind of the object
+
+
+class Refusals:
+    """The last refusal for each CronJob of a Primer and each kind of object: names change with every fire."""
+
+    def __init__(self) -> None:
+        self._found: dict[Key, dict[_Group, _Refusal]] = {}
+
+    def of(self, primer: Key) -> dict[str, str]:
+        """Return the messages by the names of the objects that were refused for a Primer."""
+        return {refusal.name: refusal.message for refusal in self._found.get(primer, {}).values()}
+
+    def add(self, primer: Key, action: Create, message: str, cron_jobs: Container[str]) -> None:
+        """Keep a refusal, and of the ones before only those for these CronJobs, which the Primer is for now."""
+        group = action.mark.get(TARGET_UID, ""), action.kind.name
+        known = {each: value for each, value in self._found.get(primer, {}).items() if each[0] in cron_jobs}
+        self._found[primer] = {
+            **known,
+            group: _Refusal(action.key.name, message[:LONGEST_MESSAGE]),
+        }
+
+    def forget(self, primer: Key) -> None:
+        """Forget what was refused for a Primer."""
+        self._found.pop(primer, None)
+
+    def forget_namespace(self, namespace: str) -> list[Key]:
+        """Forget what was refused in a namespace, and return for which Primers."""
+        freed = [object_key for object_key in self._found if object_key.namespace == namespace]
+        for key in freed:
+            del self._found[key]
+        return freed
+
+
+_ABOUT_VOLUMES = "volume"  # in every refusal that is about one, whoever refuses
+
+
+class ImageVolumes:
+    """In which namespaces image volumes have been refused since the operator started."""
+
+    def __init__(self) -> None:
+        self._refused: dict[str, str] = {}  # by namespace, the message
+        self._certain = set[str]()  # where a placeholder without them was accepted
+
+    def are_accepted(self, namespace: str) -> bool:
+        """Whether a placeholder may have them."""
+        return namespace not in self._refused
+
+    def unreported_refusal(self, namespace: str) -> str:
+        """Return the message of the refusal, until a placeholder without them is accepted; else an empty string."""
+        return "" if namespace in self._certain else self._refused.get(namespace, "")
+
+    def learn_refusal(self, action: Create, words: str) -> bool:
+        """Take in that a creation was refused; return whether to try it without image volumes."""
+        namespace = action.key.namespace
+        if _has_images(action):
+            if _ABOUT_VOLUMES in words.lower():
+                self._refused.setdefault(namespace, words)
+            return _ABOUT_VOLUMES in words.lower()
+        if action.kind == pods.POD and namespace not in self._certain:
+            self._refused.pop(namespace, None)  # so it was not for the volumes
+        return False
+
+    def learn_creations(self, namespace: str, actions: tuple[Action, ...]) -> None:
+        """Take in that everything was accepted."""
+        makes = [action for action in actions if isinstance(action, Create) and action.kind == pods.POD]
+        if namespace in self._refused and makes and not any(map(_has_images, makes)):
+            self._certain.add(namespace)
+
+
+def _has_images(action: Create) -> bool:
+    spec: Any = action.body.get("spec") or {}
+    return action.kind == pods.POD and bool(spec.get("volumes"))
+
 
 _PREEMPTION = "PreemptionByScheduler"
 

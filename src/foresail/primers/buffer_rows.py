@@ -17,7 +17,7 @@ from foresail.api.capacity_buffers import (
 from foresail.api.instants import instant, utc
 from foresail.api.marks import RELEASED
 from foresail.plan import Create, Keyed, Kind
-from foresail.primers.ownership import fire_of, owned
+from foresail.primers.rows import fire_of, owned
 from foresail.primers.shape import shape_of, shape_of_template
 
 BUFFER_RETRY = timedelta(hours=6)

@@ -13,12 +13,10 @@ from foresail.api.instants import stamp
 from foresail.api.marks import FIRE, JOB_VARIABLE, NOT_BACKED_UP, PRIMER_LABEL, PRIMER_UID, RELEASED, TARGET_UID
 from foresail.cron.shift import ZonedExpression
 from foresail.plan import Create, Delete, Key, Kind, Patch
-from foresail.primers.autoscalers import keeps_node
 from foresail.primers.buffer_rows import BufferRow, TemplateRow
-from foresail.primers.observe import PrimerView
 from foresail.primers.rows import CronJobRow, PlaceholderRow, PrimerRow
-from foresail.primers.settings import Settings
-from foresail.primers.shape import Shape, shares
+from foresail.primers.shape import Shape, keeps_node, shares
+from foresail.primers.view import PrimerView, Settings
 
 LONGEST_CRON_JOB_NAME = 52
 EARLY = timedelta(seconds=2)

@@ -15,20 +15,24 @@ from foresail.kube.execute import Result
 from foresail.kube.failures import Failure
 from foresail.kube.reflector import WatchSpec
 from foresail.plan import Key, Kind, Plan
-from foresail.primers.admission_dry_run import DryRun, DryRunRequest, no_dry_run
 from foresail.primers.bookkeeping import Bookkeeping
-from foresail.primers.cluster_rows import node_row, priority_row, quota_row
-from foresail.primers.decide import decide
-from foresail.primers.due_reads import due_read
-from foresail.primers.event_keys import EventKeys
+from foresail.primers.decide import decide, due_read
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import PrimerView
-from foresail.primers.observer import Observer
-from foresail.primers.rows import cron_job_row, job_row, placeholder_row, pod_row, primer_row
-from foresail.primers.settings import Settings
+from foresail.primers.observe import Observer
+from foresail.primers.reads import DryRun, LocateVolumes, Volumes, no_dry_run, no_volume_lookup
+from foresail.primers.rows import (
+    cron_job_row,
+    job_row,
+    node_row,
+    placeholder_row,
+    pod_row,
+    primer_row,
+    priority_row,
+    quota_row,
+)
 from foresail.primers.shape import Shape
-from foresail.primers.state import PrimerState
-from foresail.primers.volume_lookup import LocateVolumes, VolumeLookup, Volumes, no_volume_lookup
+from foresail.primers.state import EventKeys, PrimerState
+from foresail.primers.view import DryRunRequest, PrimerView, Settings, VolumeLookup
 
 _BUFFER = capacity_buffer()
 
@@ -79,7 +83,7 @@ class Primers:
 
     def observe(self, key: Key, _now: datetime) -> PrimerView | None:
         """Collect what is known about a Primer."""
-        return self._observer.view(key)
+        return self._observer.observe(key)
 
     def decide(self, view: PrimerView, now: datetime) -> Plan:
         """Return the Plan, with the first background read that is due: its result brings about the next one."""

@@ -1,29 +1,43 @@
-"""From the view of a Primer to its Plan: what is held for each of its CronJobs, the status and the Events."""
+"""From the view of a Primer to its Plan: what is held for each of its CronJobs, status, Events and reads."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from types import ModuleType
 
 import msgspec
 
 from foresail.api.marks import WARM_UP
 from foresail.api.pods import POD
-from foresail.api.primer import PRIMER, Primed
+from foresail.api.primer import BY_BUFFER, BY_CRON_JOB, PLACEHOLDER, PRIMER, Primed
 from foresail.cron.shift import Shifted
 from foresail.plan import Action, Create, Patch, Plan, Subject
-from foresail.primers import method_buffer
-from foresail.primers.admission import next_dry_run
+from foresail.primers import method_buffer, method_cronjob, method_placeholder
 from foresail.primers.annotated import record_patch
 from foresail.primers.buffer_rows import expected_pods
 from foresail.primers.build import delete_placeholder, delete_primer_cron_job
-from foresail.primers.methods import METHODS
-from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Reason
 from foresail.primers.rows import PrimerRow
-from foresail.primers.rules import judge, not_allowed_here
+from foresail.primers.rules import (
+    Verdict,
+    are_volumes_located,
+    background_reads_due,
+    is_admission_known,
+    judge,
+    next_dry_run,
+    not_allowed_here,
+    refusal,
+)
 from foresail.primers.status import patch_body, primed_of, status_of
 from foresail.primers.steps import UNREADABLE, Steps, recorded_primed
-from foresail.primers.verdict import Verdict
+from foresail.primers.view import DryRunRequest, PrimerView, Target, VolumeLookup
 from foresail.reporting import Because, note
+
+METHODS: dict[str, ModuleType] = {
+    PLACEHOLDER: method_placeholder,
+    BY_CRON_JOB: method_cronjob,
+    BY_BUFFER: method_buffer,
+}
+
 
 MAX_CRON_JOBS = 100
 """Of CronJobs for one Primer: the status has an entry for each."""
@@ -177,3 +191,53 @@ def _lost(sequence: Sequence[tuple[Verdict, Steps]]) -> bool:
 def _wake(found: Iterable[Steps], now: datetime) -> datetime:
     instants = [at for steps in found for at in steps.wakes if at > now]
     return min([*instants, now + _MAX_REQUEUE])
+
+
+def due_read(view: PrimerView, target: Target, now: datetime) -> DryRunRequest | VolumeLookup | None:
+    """Return the next background read about a CronJob; None if all is known, or not needed yet."""
+    try:
+        return _wanted(view, target, now)
+    except UNREADABLE:  # as the decision reports
+        return None
+
+
+def _wanted(view: PrimerView, target: Target, now: datetime) -> DryRunRequest | VolumeLookup | None:
+    cron = target.cron
+    template = target.cron.shape
+    if template is None:
+        return None
+    if is_dry_run_due(view, target, now):
+        return DryRunRequest(cron.key, cron.uid, template, cron.generation, target.resources)
+    if not template.claims:
+        return None  # as with most, so the rules need not be evaluated a second time
+    verdict = judge(view, target, now)
+    if verdict.shape is not None and verdict.fires is not None and is_volume_lookup_due(view, verdict, now):
+        return VolumeLookup(cron.key.namespace, cron.uid, verdict.shape.claims, verdict.fires.upcoming)
+    return None
+
+
+def is_dry_run_due(view: PrimerView, target: Target, now: datetime) -> bool:
+    """Whether a dry run is due: shortly before the warm-up, unless a run has shown what admission does."""
+    is_refused = bool(refusal(target))
+    if target.cron.shape is None or (is_admission_known(target) and not is_refused):
+        return False
+    verdict = judge(view, target, now)
+    if verdict.because is not None and verdict.because.reason not in (Reason.NOTHING_TO_RESERVE, Reason.REFUSED):
+        return False
+    if target.dry_run_at is not None:
+        again = next_dry_run(view, verdict)
+        return again is not None and again <= now
+    if verdict.because is not None or view.primer.method == BY_CRON_JOB:
+        return True
+    return verdict.fires is not None and background_reads_due(view, verdict.fires) <= now
+
+
+def is_volume_lookup_due(view: PrimerView, verdict: Verdict, now: datetime) -> bool:
+    """Whether a volume lookup is due: again for each fire, shortly before its warm-up."""
+    shape = verdict.shape
+    fires = verdict.fires
+    if shape is None or fires is None or verdict.because is not None:
+        return False
+    if are_volumes_located(verdict.target, shape, fires.upcoming):
+        return False
+    return view.primer.method == BY_CRON_JOB or background_reads_due(view, fires) <= now

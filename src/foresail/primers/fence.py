@@ -44,7 +44,7 @@ from foresail.api.pods import POD
 from foresail.api.primer import PRIMER
 from foresail.kube.events import EVENT
 from foresail.kube.lease import LEASE
-from foresail.primers.admission_dry_run import DRY_RUN_NAME
+from foresail.primers.reads import DRY_RUN_NAME
 
 _BUFFER = capacity_buffer()
 _DEFAULTS = (

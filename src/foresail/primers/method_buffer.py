@@ -18,18 +18,24 @@ import msgspec
 from foresail.api.instants import stamp, whole
 from foresail.api.primer import AUTO, Warming
 from foresail.plan import Action, Create, Level
-from foresail.primers.admission import BACKGROUND_READ_LEAD, are_volumes_located, is_admission_known
 from foresail.primers.buffer_rows import BufferRow, TemplateRow
 from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer, scale_buffer
 from foresail.primers.fires import Fires
-from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
-from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rows import PodRow
-from foresail.primers.runs import has_arrived, is_covered, run_of
+from foresail.primers.rules import BACKGROUND_READ_LEAD, Verdict, are_volumes_located, is_admission_known
 from foresail.primers.shape import Shape
-from foresail.primers.steps import Steps, recorded_primed
-from foresail.primers.verdict import Verdict
+from foresail.primers.steps import (
+    MIN_LEAD,
+    RUN_GRACE,
+    Steps,
+    has_arrived,
+    is_covered,
+    recorded_primed,
+    run_of,
+    too_many,
+)
+from foresail.primers.view import PrimerView, Target
 from foresail.reporting import Because
 
 ANSWERED_WITHIN = timedelta(seconds=20)

@@ -8,13 +8,11 @@ from collections.abc import Container
 from datetime import datetime
 
 from foresail.plan import Delete, Key
-from foresail.primers.admission import are_volumes_located, is_admission_known
 from foresail.primers.build import create_primer_cron_job, delete_primer_cron_job
-from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Reason
-from foresail.primers.runs import runs_of
-from foresail.primers.steps import Steps
-from foresail.primers.verdict import Verdict
+from foresail.primers.rules import Verdict, are_volumes_located, is_admission_known
+from foresail.primers.steps import Steps, runs_of
+from foresail.primers.view import PrimerView, Target
 from foresail.reporting import Because
 
 

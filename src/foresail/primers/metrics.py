@@ -17,9 +17,8 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.primers.buffer_rows import BufferRow
 from foresail.primers.reasons import Reason
-from foresail.primers.rows import PlaceholderRow, PrimerRow
+from foresail.primers.rows import PlaceholderRow, PrimerRow, cold_fires
 from foresail.primers.shape import amounts
-from foresail.primers.status import cold_fires
 
 MOST_COLD = 200
 """Of Primers with a series of their own: the coldest ones."""

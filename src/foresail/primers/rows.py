@@ -1,20 +1,80 @@
-"""The rows of Primers, CronJobs, Jobs and pods: only what decisions need."""
+"""The rows of Primers, CronJobs, Jobs, pods, nodes, quotas and priority classes: only what decisions need."""
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import TypedDict
 
 import msgspec
 
 from foresail.api import batch, pods
 from foresail.api.instants import instant, utc
-from foresail.api.marks import PRIMER_UID, WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
-from foresail.api.primer import AUTO, PRIMER, Primer, PrimerStatus
+from foresail.api.marks import FIRE, PRIMER_UID, TARGET_UID, WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
+from foresail.api.metadata import Metadata
+from foresail.api.primer import AUTO, PRIMER, Primed, Primer, PrimerStatus
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
+from foresail.cron.duration import length_of
 from foresail.plan import Key, Keyed, Kind
-from foresail.primers.durations import duration, warm_up_of
-from foresail.primers.ownership import fire_of, owned
-from foresail.primers.shape import Shape, shape_of, shape_of_template
+from foresail.primers.reasons import Reason
+from foresail.primers.shape import Shape, gke_mode, pool_of, shape_of, shape_of_template
+
+DELAYS = 10
+"""Of a CronJob, how many are kept."""
+
+_COLD = 10
+"""A run that started within so many seconds has waited for no node, wherever it was."""
+
+_NOT_OURS_TO_WARM = (Reason.SUSPENDED.value, Reason.TAKEN.value)
+
+
+class Owned(TypedDict):
+    """What the rows of all objects that are made for a Primer have in common."""
+
+    key: Key
+    uid: str
+    primer_uid: str
+    target_uid: str
+    is_terminating: bool
+
+
+def owned(meta: Metadata) -> Owned:
+    """Return which object it is, and for whom it says that it was made; anyone may have written that."""
+    annotations = meta.annotations or {}
+    return {
+        "key": Key(meta.namespace, meta.name),
+        "uid": meta.uid,
+        "primer_uid": annotations.get(PRIMER_UID, ""),
+        "target_uid": annotations.get(TARGET_UID, ""),
+        "is_terminating": meta.deletion_timestamp is not None,
+    }
+
+
+def fire_of(meta: Metadata) -> datetime | None:
+    """Return the fire that it says it was made for; None if it names none."""
+    return instant((meta.annotations or {}).get(FIRE, ""))
+
+
+def warm_up_of(value: int | str) -> timedelta:
+    """Return a warm-up as a length of time; a number counts minutes."""
+    return timedelta(minutes=value) if isinstance(value, int) else duration(value)
+
+
+def duration(text: str) -> timedelta:
+    """Return a duration; raise ValueError if it is none."""
+    length = length_of(text)
+    if length is None:
+        raise ValueError(f"{text!r} is no duration")
+    return length
+
+
+def minutes(length: timedelta) -> str:
+    """Return a length of time as people write it."""
+    whole = length // timedelta(minutes=1)
+    hours, left = divmod(whole, 60)
+    return "".join((f"{hours}h" if hours else "", f"{left}m" if left or not hours else ""))
+
 
 RELEASE_AFTER = timedelta(minutes=5)
 LONGEST_SCHEDULE = 1_024
@@ -315,3 +375,105 @@ def _known_shape(spec: pods.PodSpec) -> Shape | None:
         return shape_of(spec)
     except ValueError:
         return None
+
+
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
+_PULLS_IMAGES = (1, 35)  # the first release in which image volumes are on by default
+_TERMINATION_TAINTS = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
+UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
+"""Labels of nodes that come with the pod, or that no placeholder can run on."""
+
+
+class NodeRow(msgspec.Struct, frozen=True):
+    """A node: since when it is ready, whether it is terminating, and whether a placeholder can warm it."""
+
+    is_terminating: bool
+    is_unwarmable: bool
+    gke_mode: str = ""
+    name: str = ""
+    pool: str = ""  # from which the autoscaler makes others like it
+    ready: datetime | None = None  # since when pods can run there
+    pulls_images: bool = False  # of volumes that nothing mounts
+
+
+class QuotaRow(Keyed, frozen=True):
+    """A ResourceQuota."""
+
+    scopes: tuple[tuple[str, str, tuple[str, ...]], ...]  # name, operator, values
+    hard: tuple[tuple[str, str], ...]
+    used: tuple[tuple[str, str], ...]
+
+
+class PriorityRow(msgspec.Struct, frozen=True):
+    """A PriorityClass."""
+
+    name: str
+    value: int
+    is_default: bool
+    preemption: str
+
+
+def node_row(wire: pods.Node) -> NodeRow:
+    """Return the row of a node."""
+    labels = wire.metadata.labels or {}
+    taints = {taint.key for taint in wire.spec.taints or ()}
+    return NodeRow(
+        is_terminating=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_TERMINATION_TAINTS),
+        is_unwarmable=any(labels.get(name) == value for name, value in UNWARMABLE.items()),
+        gke_mode=gke_mode(wire.metadata.name),
+        name=wire.metadata.name,
+        pool=pool_of(labels),
+        ready=_ready_since(wire.status),
+        pulls_images=pulls_images(wire.status.node_info.kubelet_version),
+    )
+
+
+def _ready_since(status: pods.NodeStatus) -> datetime | None:
+    ready = (
+        condition for condition in status.conditions or () if condition.type == "Ready" and condition.status == "True"
+    )
+    since = next((pod_condition.last_transition_time for pod_condition in ready), None)
+    return utc(since) if since else None
+
+
+def quota_row(wire: pods.ResourceQuota) -> QuotaRow:
+    """Return the row of a quota."""
+    spec = wire.spec
+    status = wire.status
+    scopes = [(name, "Exists", ()) for name in spec.scopes or ()]
+    selected = [
+        (expression.scope_name, expression.operator, tuple(expression.values or ()))
+        for expression in spec.scope_selector.match_expressions or ()
+    ]
+    return QuotaRow(
+        key=Key(wire.metadata.namespace, wire.metadata.name),
+        scopes=(*scopes, *selected),
+        hard=tuple(sorted((status.hard or {}).items())),
+        used=tuple(sorted((status.used or {}).items())),
+    )
+
+
+def priority_row(wire: pods.PriorityClass) -> PriorityRow:
+    """Return the row of a priority class."""
+    return PriorityRow(wire.metadata.name, wire.value, wire.global_default, wire.preemption_policy)
+
+
+def pulls_images(kubelet: str) -> bool:
+    """Whether a kubelet of this version pulls the images of volumes."""
+    match = _VERSION.match(kubelet)
+    return match is not None and (int(match[1]), int(match[2])) >= _PULLS_IMAGES
+
+
+def cold_fires(primer: PrimerRow) -> int:
+    """Return how many fires in a row, up to the last, started cold since the Primer could warm them; of the worst."""
+    return max((_cold(primer, job) for job in primer.status.cron_jobs), default=0)
+
+
+def _cold(primer: PrimerRow, primed: Primed) -> int:
+    if primed.reason in _NOT_OURS_TO_WARM:
+        return 0
+    since = primer.created + primer.warm_up
+    is_cold = (
+        not delay.warm and delay.seconds >= _COLD and delay.fire >= since for delay in reversed(primed.start_delays)
+    )
+    return sum(1 for _ in takewhile(bool, is_cold))

@@ -1,26 +1,357 @@
-"""The rules: whether a CronJob can be primed at all.
+"""The rules: whether a CronJob can be primed, by which method, for which shape, and whether quotas have room for it."""
 
-Each rule is one small function named after the question; `judge` asks them in order.
-"""
-
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from fractions import Fraction
 
 import msgspec
 
+from foresail.api.instants import stamp
 from foresail.api.marks import WARM_UP
-from foresail.api.primer import BY_BUFFER, BY_CRON_JOB, PRIMER
+from foresail.api.primer import AUTO, BY_BUFFER, BY_CRON_JOB, PLACEHOLDER, PRIMER
+from foresail.cron.shift import Shifted
 from foresail.plan import Level
-from foresail.primers.admission import wanted_shape
-from foresail.primers.cluster_rows import UNWARMABLE
-from foresail.primers.durations import minutes
-from foresail.primers.fires import STANDING, duty_cycle, fires
-from foresail.primers.method_choice import choose_method
-from foresail.primers.method_rules import by_buffer, by_cron_job, by_placeholder
-from foresail.primers.observe import PrimerView, Target
+from foresail.primers.affinity import with_node_affinity, with_volume_affinity
+from foresail.primers.buffer_rows import BufferedPods, is_recent
+from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
 from foresail.primers.reasons import Reason
-from foresail.primers.shape import amounts
-from foresail.primers.verdict import Verdict
+from foresail.primers.rows import UNWARMABLE, QuotaRow, minutes
+from foresail.primers.shape import Shape, amounts, with_requests
+from foresail.primers.steps import is_covered, recorded_primed
+from foresail.primers.view import PrimerView, Target
 from foresail.reporting import Because
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the rules found about one CronJob at one instant."""
+
+    target: Target
+    because: Because | None = None  # why nothing is held for it
+    fires: Fires | None = None
+    duty: int = 0
+    shape: Shape | None = None
+    count: int = 1
+    method: str = PLACEHOLDER  # how capacity is held; what `Auto` has chosen
+    method_because: str | None = None  # why `Auto` has not chosen CapacityBuffer
+    early: Because | None = None  # why what is held is released before the fire, not after it
+    shifted: Shifted | None = None
+
+
+BACKGROUND_READ_LEAD = timedelta(seconds=30)
+"""How long before a warm-up the background reads are due: the admission dry run and the volume lookup."""
+
+DRY_RUN_RETRY = timedelta(seconds=10)
+"""How long after a dry run without an answer the next one is due."""
+
+
+def wanted_shape(view: PrimerView, target: Target) -> Shape | None:
+    """Return what one pod of a run needs, and where: by the last one after admission, else by the template."""
+    shape = target.cron.shape
+    if shape is None:
+        return None
+    admitted = last_admitted(target, shape) or target.admitted
+    if admitted is not None:
+        # The claims stay those of the template, which are looked up; terms about other pods may name the last Job.
+        affinity = with_node_affinity(shape.affinity, admitted.affinity)
+        template = {"claims": shape.claims, "spread": shape.spread, "labels": shape.labels}
+        shape = msgspec.structs.replace(admitted, affinity=affinity, **template)
+    volume_locations = target.volume_locations
+    if volume_locations is not None and volume_locations.claims == shape.claims:
+        shape = msgspec.structs.replace(shape, affinity=with_volume_affinity(shape.affinity, volume_locations.volumes))
+    if view.primer.requests:
+        shape = with_requests(shape, view.primer.requests)
+    return shape
+
+
+def last_admitted(target: Target, template: Shape) -> Shape | None:
+    """Return the last pod of the CronJob as admission left it, if it was made from the template as it is."""
+    newest = max((pod for pod in target.pods if pod.shape), key=lambda pod: pod.created, default=None)
+    if newest is None or newest.shape is None or not _is_of_template(newest.shape, template):
+        return None
+    return newest.shape
+
+
+def is_admission_known(target: Target) -> bool:
+    """Whether it is known what admission makes of a pod: by a run, or by a dry run."""
+    return target.is_dry_run_done or _is_shown_by_run(target)
+
+
+def refusal(target: Target) -> str:
+    """Return the message with which the API server refuses pods of the template; empty once it has admitted one."""
+    return "" if target.cron.shape is None or _is_shown_by_run(target) else target.refused
+
+
+def _is_shown_by_run(target: Target) -> bool:
+    """Whether a run shows what admission makes of a pod; it does not have the Primer's own resources."""
+    shape = target.cron.shape
+    return not target.resources and shape is not None and last_admitted(target, shape) is not None
+
+
+def next_dry_run(view: PrimerView, verdict: Verdict) -> datetime | None:
+    """Return when the next dry run is due: soon if there was no answer, for the next warm-up after a refusal."""
+    target = verdict.target
+    if target.dry_run_at is None:
+        return None
+    if not target.is_dry_run_done:
+        return target.dry_run_at + DRY_RUN_RETRY
+    if verdict.fires is None or not refusal(target):
+        return None
+    due = background_reads_due(view, verdict.fires)
+    return due if due > target.dry_run_at else None
+
+
+def background_reads_due(view: PrimerView, fires: Fires) -> datetime:
+    """Return when the background reads for the next fire are due."""
+    return fires.upcoming - view.primer.warm_up - BACKGROUND_READ_LEAD
+
+
+def are_volumes_located(target: Target, shape: Shape, fire: datetime | None = None) -> bool:
+    """Whether it is known where the bound volumes of a run are, if it has any; with a fire, as of that one."""
+    volume_locations = target.volume_locations
+    if volume_locations is None or volume_locations.claims != shape.claims:
+        return not shape.claims
+    return fire is None or volume_locations.fire == fire
+
+
+def _is_of_template(pod: Shape, template: Shape) -> bool:
+    """Whether a pod was made from the template as it is now: admission only adds."""
+    has = amounts(pod.requests)
+    return set(template.images) <= set(pod.images) and all(
+        has.get(name, Fraction(0)) >= amount for name, amount in amounts(template.requests).items()
+    )
+
+
+_PLAIN = ("cpu", "memory", "ephemeral-storage")  # a quota may name these without saying that requests are meant
+
+
+Pods = Iterable[tuple[Shape, int]]
+"""So many pods of each shape."""
+
+
+def first_exceeded(quotas: Iterable[QuotaRow], more: Pods, beside: Pods = ()) -> str | None:
+    """Return in words which quota would be exceeded by so many pods more of these shapes; None if all fit.
+
+    What is to come beside them counts as used, but is not blamed.
+    """
+    wanted = list(more)
+    others = list(beside)
+    for quota in quotas:
+        hard = amounts(quota.hard)
+        used = amounts(quota.used)
+        for name, most in hard.items():
+            added = _total(quota, name, wanted)
+            if added and used.get(name, Fraction(0)) + _total(quota, name, others) + added > most:
+                texts = dict(quota.hard)
+                return f"ResourceQuota {quota.key.name} allows {texts[name]} of {name}"
+    return None
+
+
+def _total(quota: QuotaRow, name: str, pods: Pods) -> Fraction:
+    return sum((_counted(shape, name) * count for shape, count in pods if _counts(quota, shape)), Fraction(0))
+
+
+def _counted(shape: Shape, name: str) -> Fraction:
+    if name in ("pods", "count/pods"):
+        return Fraction(1)
+    limits = amounts(shape.limits)
+    requests = amounts(shape.requests)
+    if name.startswith("limits."):
+        return limits.get(name.removeprefix("limits."), Fraction(0))
+    if name in _PLAIN:
+        return requests.get(name, Fraction(0))
+    return requests.get(name.removeprefix("requests."), Fraction(0)) if name.startswith("requests.") else Fraction(0)
+
+
+def _counts(quota: QuotaRow, shape: Shape) -> bool:
+    return all(_in_scope(scope, operator, values, shape) for scope, operator, values in quota.scopes)
+
+
+def _in_scope(scope: str, operator: str, values: tuple[str, ...], shape: Shape) -> bool:
+    match scope:
+        case "Terminating":
+            return shape.deadline
+        case "NotTerminating":
+            return not shape.deadline
+        case "BestEffort":
+            return shape.is_best_effort
+        case "NotBestEffort":
+            return not shape.is_best_effort
+        case "PriorityClass":
+            return _meets(operator, values, shape.priority_class)
+        case _:
+            return False
+
+
+def _meets(operator: str, values: tuple[str, ...], name: str) -> bool:
+    match operator:
+        case "In":
+            return name in values
+        case "NotIn":
+            return name not in values
+        case "DoesNotExist":
+            return not name
+        case _:
+            return bool(name)
+
+
+MAX_PRIMER_CRON_JOBS = 2
+"""Of primer CronJobs for one CronJob."""
+
+
+def can_preempt(view: PrimerView, shape: Shape) -> bool:
+    """Whether a pod of the run may preempt a placeholder."""
+    its = view.priority(shape.priority_class)
+    ours = view.priority(view.settings.priority_class)
+    value = shape.priority if shape.priority is not None else its.value if its else 0
+    preemption = shape.preemption or (its.preemption if its else "")
+    return preemption != "Never" and (ours is None or value > ours.value)
+
+
+def as_placeholder(view: PrimerView, shape: Shape) -> Shape:
+    """Return a placeholder as quotas see it."""
+    return msgspec.structs.replace(shape, deadline=True, priority_class=view.settings.priority_class)
+
+
+def by_placeholder(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict:
+    """Hold until the run has its nodes, if both fit; else until a moment before the fire; else not at all."""
+    shape = verdict.shape
+    name = verdict.target.cron.key.name
+    if shape is None or verdict.fires is None:
+        return verdict
+    begins = verdict.fires.upcoming - view.primer.warm_up
+    ends = verdict.fires.upcoming
+    if begins <= now < ends and not is_covered(verdict.target, ends, verdict.count):
+        verdict = _within_quotas(view, verdict, shape)
+    if verdict.because is None and verdict.early is None and not can_preempt(view, shape):
+        text = f"the pods of CronJob {name} cannot preempt a placeholder, so it is released before the fire"
+        early = Because(Reason.CANNOT_PREEMPT, f"{text}. Give them a higher priority class.", Level.NORMAL)
+        return msgspec.structs.replace(verdict, early=early)
+    return verdict
+
+
+def _within_quotas(view: PrimerView, verdict: Verdict, shape: Shape) -> Verdict:
+    """Check the quotas, only while the window is open: pods that run before it may end in time."""
+    target = verdict.target
+    name = target.cron.key.name
+    missing = verdict.count - len([placeholder for placeholder in target.placeholders if placeholder.holds])
+    held = [
+        (msgspec.structs.replace(shape, requests=placeholder.requests), 1)
+        for placeholder in view.namespace_placeholders
+        if placeholder.holds
+    ]
+    more = (as_placeholder(view, shape), max(missing, 0))
+    too_small = first_exceeded(view.quotas, [more])
+    if too_small is not None and missing > 0:
+        text = f"{too_small}, and what CronJob {name} needs does not fit into what is left"
+        return msgspec.structs.replace(verdict, because=Because(Reason.QUOTA_TOO_SMALL, f"{text}: raise the quota."))
+    # For each placeholder of the namespace a pod is still to start, and all of them may start at once.
+    together = first_exceeded(view.quotas, [more, (shape, max(missing, 0)), *held])
+    if together is not None:
+        text = f"{together}, too little for a placeholder and a run of CronJob {name} together"
+        early = Because(Reason.QUOTA_TOO_SMALL, f"{text}: it is released before the fire.", Level.NORMAL)
+        return msgspec.structs.replace(verdict, early=early)
+    return verdict
+
+
+def by_buffer(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict:
+    """Hold no more than the quotas would let run: a buffer has no pods that they could count."""
+    if not view.buffers.is_served:
+        text = "the API server does not serve CapacityBuffer: install it with the autoscaler, or use method Auto."
+        return msgspec.structs.replace(verdict, because=Because(Reason.BUFFER_NOT_SERVED, text))
+    because = _quota_of_buffers(view, verdict, now) or refused_pods(verdict.target)
+    return msgspec.structs.replace(verdict, because=because)
+
+
+def _quota_of_buffers(view: PrimerView, verdict: Verdict, now: datetime) -> Because | None:
+    """Check the quotas: a run must fit alone, and at its warm-up beside all pods and what other buffers hold."""
+    target = verdict.target
+    shape = verdict.shape
+    fires = verdict.fires
+    if shape is None or fires is None:
+        return None
+    name = target.cron.key.name
+    run = [(shape, verdict.count)]
+    alone = first_exceeded([msgspec.structs.replace(quota, used=()) for quota in view.quotas], run)
+    if alone is not None:
+        return Because(Reason.QUOTA_TOO_SMALL, f"{alone}, which a run of CronJob {name} exceeds: raise the quota.")
+    is_open = fires.upcoming - view.primer.warm_up <= now < fires.upcoming
+    held = [buffer.replicas for buffer in target.buffers if buffer.is_live and buffer.fire == fires.upcoming]
+    is_held = max(held, default=0) >= verdict.count
+    if not is_open or is_held or is_covered(target, fires.upcoming, verdict.count):
+        return None
+    own = {buffer.key for buffer in target.buffers}
+    others = [(_as_buffered(shape, buffer), buffer.count) for buffer in view.namespace_buffers if buffer.key not in own]
+    together = first_exceeded(view.quotas, run, others)
+    if together is None:
+        return None
+    text = f"{together}, and what CronJob {name} needs does not fit beside its pods and other CapacityBuffers"
+    return Because(Reason.QUOTA_TOO_SMALL, f"{text}: raise the quota.")
+
+
+def _as_buffered(shape: Shape, pods: BufferedPods) -> Shape:
+    """Return a pod of another buffer as quotas will see it, in the same scope; of an unknown size, it is as large."""
+    if pods.requests is None:
+        return shape
+    return msgspec.structs.replace(shape, requests=pods.requests, limits=pods.limits)
+
+
+def refused_pods(target: Target) -> Because | None:
+    """Refuse pods that admission refuses: the autoscaler would create nodes for pods that never run."""
+    words = refusal(target)
+    if not words:
+        return None
+    instead = " with the resources of spec.template" if target.resources else ""
+    text = f"the API server refuses the pods of CronJob {target.cron.key.name}{instead}"
+    return Because(Reason.REFUSED, f"{text}: {words}")
+
+
+def by_cron_job(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict:
+    """Shift the schedule by the warm-up: at most two primer CronJobs must express it."""
+    cron = verdict.target.cron
+    if not view.settings.hold_image:
+        text = "method CronJob needs an image that can sleep: set --primer-hold-image of the operator"
+        return msgspec.structs.replace(verdict, because=Because(Reason.NO_HOLD_IMAGE, f"{text}."))
+    found = shifted(cron, view.settings.zone, view.primer.warm_up, now)
+    if isinstance(found, Because):
+        return msgspec.structs.replace(verdict, because=found)
+    verdict = msgspec.structs.replace(verdict, shifted=found)
+    if found.schedules and len(found.schedules) <= MAX_PRIMER_CRON_JOBS:
+        return verdict
+    why = found.reason if not found.schedules else f"that takes {len(found.schedules)} CronJobs"
+    shifted_by = minutes(view.primer.warm_up)
+    text = f"{cron.text!r} cannot be expressed {shifted_by} earlier by {MAX_PRIMER_CRON_JOBS} CronJobs: {why}"
+    because = Because(Reason.INEXACT, f"{text}. Use method {PLACEHOLDER}.")
+    return msgspec.structs.replace(verdict, because=because)
+
+
+def choose_method(view: PrimerView, target: Target, now: datetime) -> tuple[str, str | None]:
+    """Return the method, and why it is not CapacityBuffer where `Auto` was to choose.
+
+    What holds capacity already stays: a change of the method in the middle of a warm-up would lose it.
+    """
+    method = view.primer.method
+    if method != AUTO:
+        return method, None
+    if any(buffer.is_live and buffer.ready == "True" for buffer in target.buffers):
+        return BY_BUFFER, None
+    because = _why_not_buffer(view, target, now)
+    return (BY_BUFFER, None) if because is None else (PLACEHOLDER, because)
+
+
+def _why_not_buffer(view: PrimerView, target: Target, now: datetime) -> str | None:
+    support = view.buffers
+    known = recorded_primed(view, target.cron.uid)
+    if not support.is_served:
+        return "the API server does not serve CapacityBuffer."
+    if support.unanswered is not None and support.is_unanswered(now):
+        text = f"no autoscaler had answered a CapacityBuffer by {stamp(support.unanswered)}"
+        return f"{text}: switch the feature on there, as in Karpenter's feature gates."
+    if known is not None and known.buffer_refused is not None and is_recent(known.buffer_refused, now):
+        text = f"the autoscaler or the API server refused a CapacityBuffer of CronJob {target.cron.key.name}"
+        return f"{text} at {stamp(known.buffer_refused)}: an Event has its answer."
+    if any(placeholder.holds for placeholder in target.placeholders):
+        return "placeholders hold the capacity for this fire."
+    return None
 
 
 def judge(view: PrimerView, target: Target, now: datetime) -> Verdict:

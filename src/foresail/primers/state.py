@@ -1,26 +1,298 @@
-"""The stores of the primers controller, and lookups across them."""
+"""The stores of the primers controller, lookups across them, and which Primers an event concerns."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple, Protocol, TypeVar
 
+from foresail.api.capacity_buffers import POD_TEMPLATE, CapacityBuffer, StoredTemplate
+from foresail.api.marks import PRIMER_LABEL
+from foresail.kube.controller import Informer
+from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
-from foresail.plan import Key, Kind
+from foresail.plan import Create, Key, Kind
 from foresail.primers.annotated import annotated_primer, records_a_small_quota
-from foresail.primers.buffer_store import BufferStore
-from foresail.primers.cluster_rows import NodeRow, PriorityRow, QuotaRow
-from foresail.primers.held_count import HeldCount
+from foresail.primers.buffer_rows import (
+    BufferedPods,
+    BufferRow,
+    BufferSupport,
+    TemplateRow,
+    buffer_row,
+    expected_pods,
+    template_row,
+)
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import Target
 from foresail.primers.reasons import Reason
 from foresail.primers.rows import (
     CronJobRow,
     JobRow,
+    NodeRow,
     PlaceholderRow,
     PodRow,
     PrimerRow,
+    PriorityRow,
+    QuotaRow,
     annotation_key,
     primers_of,
 )
-from foresail.primers.settings import Settings
+from foresail.primers.view import Settings, Target
+
+_Counted = TypeVar("_Counted")
+_Holding = PlaceholderRow | BufferRow
+
+
+class Owner(NamedTuple):
+    """A Primer, or a CronJob with annotations: its namespace and its UID."""
+
+    namespace: str
+    uid: str
+
+
+class _Owning(Protocol):
+    @property
+    def uid(self) -> str: ...
+
+
+class HeldCount:
+    """Counts the pods of placeholders and buffers with known owners, by namespace and in the cluster.
+
+    Anyone who may create them in a namespace can forge one. So no namespace counts for more than its own limit.
+    """
+
+    def __init__(self, max_per_namespace: int) -> None:
+        self.in_cluster = 0
+        self._max_per_namespace = max_per_namespace
+        self._in_namespace: Counter[str] = Counter()
+        self._by_owner: Counter[Owner] = Counter()
+        self._owners = set[Owner]()
+
+    def in_namespace(self, namespace: str) -> int:
+        """Return for how many pods capacity is held in a namespace."""
+        return self._in_namespace[namespace]
+
+    def learn(self, old: _Holding | None, new: _Holding | None) -> None:
+        """Take in the change of a placeholder or of a buffer."""
+        for row, sign in ((old, -1), (new, 1)):
+            held = _held_by(row) if row is not None else 0
+            if row is not None and held:
+                owner = _owner_of(row)
+                _add(self._by_owner, owner, sign * held)
+                if owner in self._owners:
+                    self._count(owner.namespace, sign * held)
+
+    def learn_owner(self, namespace: str, old: _Owning | None, new: _Owning | None) -> None:
+        """Take in the change of a Primer or of a CronJob."""
+        if old is not None and new is not None and old.uid == new.uid:
+            return
+        if old is not None and (owner := Owner(namespace, old.uid)) in self._owners:
+            self._owners.discard(owner)
+            self._count(namespace, -self._by_owner[owner])
+        if new is not None and (owner := Owner(namespace, new.uid)) not in self._owners:
+            self._owners.add(owner)
+            self._count(namespace, self._by_owner[owner])
+
+    def is_owned(self, row: _Holding) -> bool:
+        """Whether the owner of a placeholder or of a buffer is known in its namespace."""
+        return _owner_of(row) in self._owners
+
+    def _count(self, namespace: str, change: int) -> None:
+        before = min(self._in_namespace[namespace], self._max_per_namespace)
+        _add(self._in_namespace, namespace, change)
+        self.in_cluster += min(self._in_namespace[namespace], self._max_per_namespace) - before
+
+
+def _owner_of(row: _Holding) -> Owner:
+    """Return the owner by the mark."""
+    return Owner(row.key.namespace, row.primer_uid)
+
+
+def _held_by(row: _Holding) -> int:
+    """Return for how many pods a row holds capacity; none without a whole mark."""
+    if not (row.primer_uid and row.target_uid) or row.fire is None:
+        return 0
+    if isinstance(row, BufferRow):
+        return row.replicas if row.is_live else 0
+    return int(row.holds)
+
+
+def _add(counter: Counter[_Counted], key: _Counted, change: int) -> None:
+    counter[key] += change
+    if not counter[key]:
+        del counter[key]
+
+
+KeysFor = Callable[[str], Iterable[Key]]
+"""Returns the keys of the Primer with that UID, or of those that a quota blocks in that namespace."""
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class BufferSet(NamedTuple):
+    """Buffers, and their PodTemplates."""
+
+    buffers: tuple[BufferRow, ...]
+    templates: tuple[TemplateRow, ...]
+
+    def of_cron_job(self, cron_job_uid: str) -> "BufferSet":
+        """Return those for one CronJob."""
+        return self._matching(lambda uid: uid == cron_job_uid)
+
+    def strays(self, cron_job_uids: Container[str]) -> "BufferSet":
+        """Return those for no CronJob of these."""
+        return self._matching(lambda uid: uid not in cron_job_uids)
+
+    def _matching(self, matches: Callable[[str], bool]) -> "BufferSet":
+        buffers = (row for row in self.buffers if matches(row.target_uid))
+        return BufferSet(tuple(buffers), tuple(row for row in self.templates if matches(row.target_uid)))
+
+
+class BufferStore:
+    """Everything that a controller knows of buffers."""
+
+    def __init__(self, kind: Kind, metrics: PrimerMetrics, held: HeldCount) -> None:
+        self.kind = kind
+        self.buffers = Store[BufferRow](
+            {
+                "primer": lambda row: [row.primer_uid],
+                "namespace": lambda row: [row.key.namespace] if row.is_live else [],
+            }
+        )
+        self.templates = Store[TemplateRow]({"primer": lambda row: [row.primer_uid]})
+        self._expected: dict[Key, tuple[BufferedPods, ...]] = {}  # by Primer: the store may not show them yet
+        self._metrics, self._held = metrics, held
+        self._answered: datetime | None = None
+        self._unanswered: datetime | None = None
+
+    def informers(self, keys_for: KeysFor, quota_blocked: KeysFor) -> tuple[Informer, ...]:
+        """Return what is watched: only what is ours."""
+
+        def keys(change: Change[BufferRow] | Change[TemplateRow]) -> Iterator[Key]:
+            row = change.new or change.old
+            if row is not None:
+                yield from keys_for(row.primer_uid)
+
+        def buffer_keys(change: Change[BufferRow]) -> Iterator[Key]:
+            yield from keys(change)
+            if _is_live(change.old) and not _is_live(change.new):
+                yield from quota_blocked(change.key.namespace)
+
+        buffers = WatchSpec(self.kind, CapacityBuffer, buffer_row, labels=PRIMER_LABEL, optional=True)
+        templates = WatchSpec(POD_TEMPLATE, StoredTemplate, template_row, labels=PRIMER_LABEL)
+        return (
+            Informer(buffers, self.buffers, buffer_keys, self._learn_buffer),
+            Informer(templates, self.templates, keys, self._learn_template),
+        )
+
+    def support(self, primer: PrimerRow) -> BufferSupport:
+        """Return whether the cluster has buffers, and an autoscaler that answers them, as this Primer is to see it."""
+        unanswered = max(_unanswered(primer, self._unanswered), default=None)
+        return BufferSupport(self.kind, self.buffers.is_served, self._answered, unanswered)
+
+    def learn_primer(self, row: PrimerRow) -> None:
+        """Take in when an autoscaler has not answered, as the status of a Primer records it."""
+        self._unanswered = max(_unanswered(row, self._unanswered), default=None)
+
+    def _learn_buffer(self, change: Change[BufferRow]) -> Iterable[Key]:
+        new = change.new
+        if new is not None and new.ready == "True" and (self._answered is None or new.created > self._answered):
+            self._answered = new.created
+        self._held.learn(change.old, new)
+        self._measure(change)
+        return ()
+
+    def _learn_template(self, change: Change[TemplateRow]) -> Iterable[Key]:
+        """Measure the buffer of a PodTemplate also if it was observed before it."""
+        row = self.buffers.get(change.key)
+        if row is not None and change.old is None:
+            self._measure(Change(row.key, row, row, initial=change.initial))
+        return ()
+
+    def learn_owner(self, uid: str, *, initial: bool) -> None:
+        """Measure the buffers of a Primer or a CronJob also if they were observed before it."""
+        for row in self.buffers.by("primer", uid):
+            self._measure(Change(row.key, row, row, initial=initial))
+
+    def _measure(self, change: Change[BufferRow]) -> None:
+        row = change.new or change.old
+        template = self.templates.get(change.key)
+        if row is not None:
+            requests = template.requests if template is not None else None
+            self._metrics.learn_buffer(change, requests, is_owned=self._held.is_owned(row))
+
+    def of_primer(self, primer: PrimerRow) -> BufferSet:
+        """Return what was created for a Primer, in its own namespace: marks elsewhere are forged."""
+        here = primer.key.namespace
+        buffers = (row for row in self.buffers.by("primer", primer.uid) if row.key.namespace == here)
+        templates = (row for row in self.templates.by("primer", primer.uid) if row.key.namespace == here)
+        return BufferSet(tuple(buffers), tuple(templates))
+
+    def count(self, index: str, value: str) -> int:
+        """Return how many buffers and PodTemplates an index has under a value."""
+        return self.buffers.count(index, value) + self.templates.count(index, value)
+
+    def in_namespace(self, primer: Key) -> tuple[BufferedPods, ...]:
+        """Return what counts against the quotas of a namespace beside its pods, except what this Primer creates.
+
+        Each of its Plans decides that again.
+        """
+        live = (_buffered(row, self.templates.get(row.key)) for row in self.buffers.by("namespace", primer.namespace))
+        others = (pods for key, made in self._expected.items() if key != primer for pods in made)
+        return (*live, *(pods for pods in others if self._is_to_come(pods, primer.namespace)))
+
+    def _is_to_come(self, expected: BufferedPods, namespace: str) -> bool:
+        return expected.key.namespace == namespace and expected.key not in self.buffers
+
+    def expect(self, primer: Key, creations: Iterable[Create]) -> None:
+        """Count the buffers that a Plan creates before the store shows them, instead of those of the Plan before."""
+        made = list(creations)
+        pods_to_come = (
+            expected_pods(create, made)
+            for create in made
+            if create.kind == self.kind and create.key not in self.buffers
+        )
+        expected = tuple(_known(pods, self.templates.get(pods.key)) for pods in pods_to_come)
+        if expected:
+            self._expected[primer] = expected
+        else:
+            self._expected.pop(primer, None)
+
+    def expected_keys(self, action: Create) -> Iterable[Key]:
+        """Return a key for each pod that a creation is to hold room for, until the store shows the buffer."""
+        if action.kind != self.kind or action.key in self.buffers:
+            return ()
+        spec = action.body.get("spec")
+        count = spec.get("replicas", 0) if isinstance(spec, dict) else 0
+        return (Key(action.key.namespace, f"{action.key.name}/{number}") for number in range(count))
+
+
+def _is_live(row: BufferRow | None) -> bool:
+    return row is not None and row.is_live
+
+
+def _buffered(row: BufferRow, template: TemplateRow | None) -> BufferedPods:
+    return _known(BufferedPods(row.key, row.replicas, None), template)
+
+
+def _known(pods: BufferedPods, template: TemplateRow | None) -> BufferedPods:
+    if pods.requests is not None or template is None:
+        return pods
+    return BufferedPods(pods.key, pods.count, template.requests, template.limits)
+
+
+def _unanswered(row: PrimerRow, known: datetime | None) -> list[datetime]:
+    recorded = (job.buffer_unanswered for job in row.status.cron_jobs)
+    return [instant for instant in (known, *recorded) if instant is not None]
+
+
+def pools_to_explain(primer: PrimerRow, targets: Iterable[Target], nodes: Mapping[str, NodeRow]) -> set[str]:
+    """Return the pools in which runs have begun, but are not recorded yet, that a buffer held capacity for."""
+    primed = primer.status.cron_jobs
+    held = {each.uid: each.warming.fire for each in primed if each.warming is not None and each.warming.buffer}
+    measured = {each.uid: each.start_delays[-1].fire for each in primed if each.start_delays}
+    new = [
+        target for target in targets if held.get(target.cron.uid, _LONG_AGO) > measured.get(target.cron.uid, _LONG_AGO)
+    ]
+    return {nodes[pod.node].pool for each in new for pod in each.pods if pod.began and pod.node in nodes}
 
 
 class PrimerState:
@@ -121,3 +393,79 @@ class PrimerState:
 
 def _is_quota_blocked(row: PrimerRow) -> bool:
     return any(job.reason == Reason.QUOTA_TOO_SMALL.value for job in row.status.cron_jobs)
+
+
+class EventKeys:
+    """Maps events about Primers, and about everything that they depend on, to the Primers."""
+
+    def __init__(self, state: PrimerState) -> None:
+        self._state = state
+
+    def for_primer(self, change: Change[PrimerRow]) -> Iterator[Key]:
+        """Yield the Primer, and those for the same CronJobs: of two, the older one primes it."""
+        yield change.key
+        if is_spec_changed(change):
+            for row in (change.old, change.new):
+                if row is not None:
+                    yield from (primer.queue_key for primer in self._competing_primers(row))
+
+    def for_cron_job(self, change: Change[CronJobRow]) -> Iterator[Key]:
+        """Yield what primes a CronJob."""
+        state = self._state
+        for row in (change.old, change.new):
+            if row is not None:
+                yield from state.keys_for_cron_job(row)
+                # Its annotations may be deleted while what was made for them still exists.
+                stores = (state.placeholders, state.cron_jobs, state.buffers)
+                if row.annotated is not None or any(store.count("primer", row.uid) for store in stores):
+                    yield annotation_key(row.key)
+
+    def for_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
+        """Yield what primes the CronJob of a Job."""
+        for row in (change.old, change.new):
+            if row is not None:
+                yield from self._for_cron_job_uid(row.cron_job_uid)
+
+    def for_pod(self, change: Change[PodRow]) -> Iterator[Key]:
+        """Yield what primes the CronJob of a pod."""
+        row = change.new or change.old
+        for job in self._state.jobs.by("uid", row.job_uid) if row is not None else ():
+            if job is not None:
+                yield from self._for_cron_job_uid(job.cron_job_uid)
+
+    def for_placeholder(self, change: Change[PlaceholderRow]) -> Iterator[Key]:
+        """Yield the owner of a placeholder."""
+        row = change.new or change.old
+        if row is not None:
+            yield from self._state.keys_by_uid(row.primer_uid)
+
+    def for_node(self, change: Change[NodeRow]) -> Iterator[Key]:
+        """Yield the owners of the placeholders on a node that begins or ceases to terminate."""
+        if change.old is None or change.new is None or change.old.is_terminating == change.new.is_terminating:
+            return
+        for row in self._state.placeholders.by("node", change.key.name):
+            yield from self._state.keys_by_uid(row.primer_uid)
+
+    def for_quota(self, change: Change[QuotaRow]) -> Iterator[Key]:
+        """Yield what a quota of the namespace blocks."""
+        if change.old != change.new:
+            yield from self._state.quota_blocked_keys(change.key.namespace)
+
+    def for_priority(self, _change: Change[PriorityRow]) -> Iterable[Key]:
+        """Return nothing: priority classes are read when a decision is due."""
+        return ()
+
+    def _competing_primers(self, primer: PrimerRow) -> Iterator[PrimerRow]:
+        for row in self._state.selected_cron_jobs(primer):
+            yield from self._state.primers_for(row)
+
+    def _for_cron_job_uid(self, uid: str) -> Iterator[Key]:
+        for row in self._state.cron_jobs.by("uid", uid):
+            yield from self._state.keys_for_cron_job(row)
+
+
+def is_spec_changed(change: Change[PrimerRow]) -> bool:
+    """Whether a Primer is new, deleted, or has another spec."""
+    old = change.old
+    new = change.new
+    return old is None or new is None or old.generation != new.generation

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -11,24 +10,16 @@ from foresail.api.instants import whole
 from foresail.api.primer import BY_CRON_JOB, Expression, Primed, PrimerStatus, StartDelay
 from foresail.api.requests import Condition
 from foresail.cron.shift import Shifted
-from foresail.primers.durations import minutes
-from foresail.primers.observe import PrimerView
 from foresail.primers.reasons import Reason
-from foresail.primers.rows import PrimerRow
-from foresail.primers.runs import runs_of
-from foresail.primers.steps import Steps, recorded_primed
-from foresail.primers.verdict import Verdict
+from foresail.primers.rows import DELAYS, PrimerRow, minutes
+from foresail.primers.rules import Verdict
+from foresail.primers.steps import Steps, recorded_primed, runs_of
+from foresail.primers.view import PrimerView
 from foresail.reporting import LONGEST_MESSAGE, dated, merge_patch
 
 READY, EXACT, WARMING = "Ready", "Exact", "Warming"
-DELAYS = 10
-"""Of a CronJob, how many are kept."""
 
 _DATES = 10
-_COLD = 10
-"""A run that started within so many seconds has waited for no node, wherever it was."""
-
-_NOT_OURS_TO_WARM = (Reason.SUSPENDED.value, Reason.TAKEN.value)
 
 
 def status_of(view: PrimerView, sequence: Sequence[tuple[Verdict, Steps]], now: datetime) -> PrimerStatus:
@@ -103,21 +94,6 @@ def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps)
         seconds = max(int((began.began - job.fire).total_seconds()), 0)
         delays.append(StartDelay(job.fire, seconds, warm=nodes is not None and note is None, note=note))
     return tuple(delays[-DELAYS:])
-
-
-def cold_fires(primer: PrimerRow) -> int:
-    """Return how many fires in a row, up to the last, started cold since the Primer could warm them; of the worst."""
-    return max((_cold(primer, job) for job in primer.status.cron_jobs), default=0)
-
-
-def _cold(primer: PrimerRow, primed: Primed) -> int:
-    if primed.reason in _NOT_OURS_TO_WARM:
-        return 0
-    since = primer.created + primer.warm_up
-    is_cold = (
-        not delay.warm and delay.seconds >= _COLD and delay.fire >= since for delay in reversed(primed.start_delays)
-    )
-    return sum(1 for _ in takewhile(bool, is_cold))
 
 
 def patch_body(before: PrimerStatus, after: PrimerStatus) -> dict[str, Any]:

@@ -22,8 +22,7 @@ from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
-from foresail.primers.observe import Target
-from foresail.primers.settings import Settings
+from foresail.primers.view import Settings, Target
 from tests.primer_scenarios import ALLOWED, Scenario
 from tests.unit.primers.rows import cron_job, primer_view, shape
 

@@ -12,9 +12,8 @@ from foresail.cli.primer.explain import explanation_of
 from foresail.cli.primer.get import primer_table
 from foresail.plan import Key
 from foresail.primers.annotated import annotated_primer
-from foresail.primers.observe import Target
 from foresail.primers.rows import Annotated
-from foresail.primers.settings import Settings
+from foresail.primers.view import Settings, Target
 from tests.unit.primers.rows import cron_job, primer_view
 
 NOW = datetime(2026, 1, 2, 2, 55, tzinfo=UTC)

@@ -16,7 +16,7 @@ from foresail.cli.primer.worth import Prices, Suggestion, Usage, requests_text, 
 from foresail.cron import Dialect, parse
 from foresail.plan import Key
 from foresail.primers.controller import Primers
-from foresail.primers.settings import Settings
+from foresail.primers.view import Settings
 from tests.unit.cli.canned import canned
 from tests.unit.cli.cron_jobs import CronJob, answers
 from tests.unit.primers.rows import cron_job, primer, run, shape

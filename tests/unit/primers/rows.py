@@ -9,11 +9,9 @@ from foresail.api.instants import stamp
 from foresail.api.primer import PrimerStatus
 from foresail.plan import Key
 from foresail.primers.buffer_rows import BufferRow
-from foresail.primers.cluster_rows import PriorityRow
-from foresail.primers.observe import PrimerView, Target
-from foresail.primers.rows import CronJobRow, JobRow, PlaceholderRow, PodRow, PrimerRow
-from foresail.primers.settings import Settings
+from foresail.primers.rows import CronJobRow, JobRow, PlaceholderRow, PodRow, PrimerRow, PriorityRow
 from foresail.primers.shape import Shape, shape_of_template
+from foresail.primers.view import PrimerView, Settings, Target
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = Settings(pause_image="pause@sha256:1", hold_image="foresail:1")

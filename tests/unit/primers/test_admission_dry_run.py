@@ -10,8 +10,9 @@ import pytest
 from foresail.api import batch
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.plan import Body, Key, Kind
-from foresail.primers.admission_dry_run import DryRun, DryRunRequest, DryRunResult, dry_run_result, dry_run_with
+from foresail.primers.reads import DryRun, DryRunResult, dry_run_result, dry_run_with
 from foresail.primers.shape import Shape
+from foresail.primers.view import DryRunRequest
 from tests.unit.primers.rows import cron_job, shape, template
 
 T = TypeVar("T")

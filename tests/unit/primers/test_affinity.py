@@ -7,7 +7,7 @@ import pytest
 
 from foresail.plan import Create
 from foresail.primers.decide import decide
-from foresail.primers.observe import Target
+from foresail.primers.view import Target
 from tests.unit.primers.rows import cron_job, primer_view, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)

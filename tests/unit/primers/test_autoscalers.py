@@ -8,9 +8,9 @@ import pytest
 
 from foresail.api import pods
 from foresail.plan import Create, Key
-from foresail.primers.cluster_rows import node_row
 from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
+from foresail.primers.rows import node_row
 from tests.unit.primers.rows import SETTINGS, cron_job, primer, shape
 
 KARPENTER, CLUSTER_AUTOSCALER = "karpenter.sh/do-not-disrupt", "cluster-autoscaler.kubernetes.io/safe-to-evict"

@@ -16,11 +16,11 @@ from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
 from foresail.plan import Create, Key, Keyed, Kind, Plan
+from foresail.primers.bookkeeping import Refusals
 from foresail.primers.buffer_rows import TemplateRow
 from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
-from foresail.primers.observe import Target
-from foresail.primers.refusals import Refusals
+from foresail.primers.view import Target
 from tests.unit.primers.rows import SETTINGS, buffer, cron_job, placeholder, primer, primer_view
 
 BUFFER = capacity_buffer()

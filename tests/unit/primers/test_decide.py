@@ -10,11 +10,9 @@ from foresail.api.primer import Primed, PrimerStatus, Warming
 from foresail.api.specs import LabelRequirement, LabelSelector
 from foresail.plan import Create, Delete, Key, Plan
 from foresail.primers.buffer_rows import BufferSupport
-from foresail.primers.cluster_rows import NodeRow, PriorityRow, QuotaRow
-from foresail.primers.decide import decide
-from foresail.primers.due_reads import is_dry_run_due
-from foresail.primers.observe import PrimerView, Target
-from foresail.primers.rows import primers_of
+from foresail.primers.decide import decide, is_dry_run_due
+from foresail.primers.rows import NodeRow, PriorityRow, QuotaRow, primers_of
+from foresail.primers.view import PrimerView, Target
 from tests.unit.primers.rows import CREATED, OURS, SETTINGS, cron_job, placeholder, primer, primer_view, run, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)

@@ -4,10 +4,10 @@ import pytest
 
 from foresail.api import pods
 from foresail.plan import Create, Key
-from foresail.primers.cluster_rows import NodeRow
+from foresail.primers.bookkeeping import ImageVolumes
 from foresail.primers.controller import Primers
-from foresail.primers.image_volumes import ImageVolumes, pulls_images
-from foresail.primers.settings import Settings
+from foresail.primers.rows import NodeRow, pulls_images
+from foresail.primers.view import Settings
 from tests.unit.primers.rows import primer
 
 HERE = "reports"

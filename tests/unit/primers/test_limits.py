@@ -12,7 +12,7 @@ from foresail.api.specs import LabelSelector
 from foresail.plan import Create, Key
 from foresail.primers.buffer_rows import BufferSupport
 from foresail.primers.decide import decide
-from foresail.primers.observe import Target
+from foresail.primers.view import Target
 from tests.unit.primers.rows import SETTINGS, cron_job, primer, primer_view
 
 NOW = datetime(2026, 1, 2, 2, 59, tzinfo=UTC)

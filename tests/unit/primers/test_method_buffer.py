@@ -14,16 +14,12 @@ from foresail.plan import Delete, Key, Patch
 from foresail.primers.annotated import read_record
 from foresail.primers.buffer_rows import BUFFER_RETRY, BufferSupport, TemplateRow, buffer_row
 from foresail.primers.build import create_buffer
-from foresail.primers.cluster_rows import QuotaRow
 from foresail.primers.decide import MAX_CRON_JOBS, decide
 from foresail.primers.method_buffer import ANSWERED_WITHIN, RELEASED_WITHIN, plan, release_buffers
-from foresail.primers.method_choice import choose_method
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import Target
-from foresail.primers.quota import first_exceeded
-from foresail.primers.rows import PrimerRow
-from foresail.primers.rules import judge
-from foresail.primers.verdict import Verdict
+from foresail.primers.rows import PrimerRow, QuotaRow
+from foresail.primers.rules import Verdict, choose_method, first_exceeded, judge
+from foresail.primers.view import Target
 from tests.unit.primers.rows import buffer as row
 from tests.unit.primers.rows import cron_job, placeholder, primer, primer_view, shape
 

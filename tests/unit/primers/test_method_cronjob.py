@@ -11,8 +11,8 @@ from foresail.cli.hold import seconds_left
 from foresail.plan import Create, Delete
 from foresail.primers.build import LONGEST_CRON_JOB_NAME
 from foresail.primers.decide import decide
-from foresail.primers.observe import Target
 from foresail.primers.rows import CronJobRow
+from foresail.primers.view import Target
 from testbed.oracle import Oracle
 from tests.primer_scenarios import ALLOWED, DOCUMENT_EXAMPLES, REJECTED, SCENARIOS, Scenario, year
 from tests.unit.primers.rows import SETTINGS, cron_job, primer, primer_view

@@ -19,9 +19,8 @@ from foresail.primers.annotated import annotated_primer, record
 from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
 from foresail.primers.metrics import MOST_RESOURCES, PrimerMetrics
-from foresail.primers.observe import Target
-from foresail.primers.rows import Annotated, CronJobRow, PrimerRow
-from foresail.primers.status import cold_fires
+from foresail.primers.rows import Annotated, CronJobRow, PrimerRow, cold_fires
+from foresail.primers.view import Target
 from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, primer_view, run
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)

@@ -9,10 +9,10 @@ from foresail.api.primer import BY_BUFFER, PLACEHOLDER
 from foresail.kube.reflector import Change
 from foresail.plan import Create, Delete, Key, Patch, Plan
 from foresail.primers.buffer_rows import BufferSupport, TemplateRow
-from foresail.primers.cluster_rows import QuotaRow
 from foresail.primers.decide import decide
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import Target
+from foresail.primers.rows import QuotaRow
+from foresail.primers.view import Target
 from tests.unit.primers.rows import buffer, cron_job, placeholder, primer, primer_view
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)

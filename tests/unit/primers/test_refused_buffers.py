@@ -11,10 +11,9 @@ from foresail.api.primer import AUTO, BY_BUFFER, PLACEHOLDER, PrimerStatus
 from foresail.plan import Create, Plan
 from foresail.primers.buffer_rows import BUFFER_RETRY, BufferSupport
 from foresail.primers.controller import Primers
-from foresail.primers.decide import decide
-from foresail.primers.due_reads import is_dry_run_due
-from foresail.primers.observe import Target
+from foresail.primers.decide import decide, is_dry_run_due
 from foresail.primers.rows import PrimerRow
+from foresail.primers.view import Target
 from tests.unit.primers.rows import SETTINGS, buffer, cron_job, primer, primer_view, run
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)

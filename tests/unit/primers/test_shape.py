@@ -12,10 +12,10 @@ import pytest
 
 from foresail.api.quantities import quantity
 from foresail.plan import Key
-from foresail.primers.cluster_rows import QuotaRow
-from foresail.primers.quota import first_exceeded
+from foresail.primers.affinity import with_node_affinity, with_volume_affinity
+from foresail.primers.rows import QuotaRow
+from foresail.primers.rules import first_exceeded
 from foresail.primers.shape import Share, shares, with_requests
-from foresail.primers.volumes import with_node_affinity, with_volume_affinity
 from tests.unit.primers.rows import shape
 
 MEGABYTE = 1_000_000

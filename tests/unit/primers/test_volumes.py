@@ -10,12 +10,11 @@ import pytest
 from foresail.api.core import CLAIM, VOLUME
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Create, Key, Kind
-from foresail.primers.decide import decide
-from foresail.primers.due_reads import is_volume_lookup_due
-from foresail.primers.observe import PrimerView, Target, VolumeLocations
+from foresail.primers.affinity import with_volume_affinity
+from foresail.primers.decide import decide, is_volume_lookup_due
+from foresail.primers.reads import Volumes, locate_volumes_with
 from foresail.primers.rules import judge
-from foresail.primers.volume_lookup import VolumeLookup, Volumes, locate_volumes_with
-from foresail.primers.volumes import with_volume_affinity
+from foresail.primers.view import PrimerView, Target, VolumeLocations, VolumeLookup
 from tests.unit.primers.rows import cron_job, primer, primer_view, shape
 
 T = TypeVar("T")

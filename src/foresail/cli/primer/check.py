@@ -15,13 +15,12 @@ from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
 from foresail.kube.failures import Failure
 from foresail.plan import Key
-from foresail.primers.admission_dry_run import DryRunRequest, dry_run_with
 from foresail.primers.controller import Primers
-from foresail.primers.observe import PrimerView, Target
+from foresail.primers.reads import dry_run_with
 from foresail.primers.reasons import Reason
 from foresail.primers.rows import primer_row
-from foresail.primers.rules import judge
-from foresail.primers.verdict import Verdict
+from foresail.primers.rules import Verdict, judge
+from foresail.primers.view import DryRunRequest, PrimerView, Target
 
 _PASSES = (Reason.SUSPENDED, Reason.QUOTA_TOO_SMALL, Reason.TOO_MANY_PLACEHOLDERS)
 """What blocks a CronJob only for now."""

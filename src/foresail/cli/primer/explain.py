@@ -19,12 +19,9 @@ from foresail.cli.primer.images import Sizes, image_sizes, pulled_ahead
 from foresail.cli.primer.selection import Document, check_selection, in_namespace
 from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
-from foresail.primers.admission import wanted_shape
-from foresail.primers.method_choice import choose_method
-from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Reason
-from foresail.primers.rules import judge
-from foresail.primers.verdict import Verdict
+from foresail.primers.rules import Verdict, choose_method, judge, wanted_shape
+from foresail.primers.view import PrimerView, Target
 
 _QUESTIONS = {
     "no other Primer primes it": (Reason.TAKEN,),

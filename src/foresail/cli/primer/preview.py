@@ -21,10 +21,9 @@ from foresail.cron import CronError, Dialect, fires_after, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.primers.durations import minutes
 from foresail.primers.fires import STANDING, duty_cycle
-from foresail.primers.method_rules import MAX_PRIMER_CRON_JOBS
-from foresail.primers.rows import CronJobRow, cron_job_row
+from foresail.primers.rows import CronJobRow, cron_job_row, minutes
+from foresail.primers.rules import MAX_PRIMER_CRON_JOBS
 
 _DATES = 6
 

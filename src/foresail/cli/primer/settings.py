@@ -64,7 +64,7 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
 
 def primer_settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, as the operator is
     """Return the settings by the flags."""
-    from foresail.primers.settings import Settings  # noqa: PLC0415
+    from foresail.primers.view import Settings  # noqa: PLC0415
 
     longest = nanoseconds(args.primer_longest_warm_up)
     if longest is None or longest <= 0:

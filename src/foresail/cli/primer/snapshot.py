@@ -14,7 +14,7 @@ from foresail.kube.controller import Informer
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.primers.controller import Primers
-from foresail.primers.settings import Settings
+from foresail.primers.view import Settings
 
 # What a tenant may not be allowed to read.
 _OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA, POD_TEMPLATE)

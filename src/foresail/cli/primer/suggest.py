@@ -22,13 +22,12 @@ from foresail.cli.primer.snapshot import read_snapshot
 from foresail.cli.primer.starts import Starts, starts
 from foresail.cli.primer.worth import Prices, Suggestion, p95, requests_text, usage
 from foresail.kube.clock import now
-from foresail.primers.admission import last_admitted
 from foresail.primers.controller import Primers
-from foresail.primers.durations import minutes
 from foresail.primers.fires import duty_cycle, parsed_schedule
-from foresail.primers.observe import Target
-from foresail.primers.rows import CronJobRow
-from foresail.primers.runs import runs_of
+from foresail.primers.rows import CronJobRow, minutes
+from foresail.primers.rules import last_admitted
+from foresail.primers.steps import runs_of
+from foresail.primers.view import Target
 from foresail.reporting import Because
 
 _MARGIN = 1.5

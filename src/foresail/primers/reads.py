@@ -1,7 +1,4 @@
-"""What a pod of a run would be after admission, by a server-side dry run.
-
-Before the first run, the template alone does not show what a LimitRange or an injected sidecar adds.
-"""
+"""Background reads about a CronJob: what its pod is after admission, and where its volumes can be reached."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -10,25 +7,17 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from foresail.api import batch, pods
+from foresail.api.core import CLAIM, VOLUME, Claim, Volume
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Key, Kind
 from foresail.primers.rows import CronJobRow
 from foresail.primers.shape import Shape, shape_of, shares, with_requests
+from foresail.primers.view import DryRunRequest, VolumeLookup
 
 T = TypeVar("T")
 DRY_RUN_NAME = "foresail-dry-run"
 _REFUSALS = (Cause.FORBIDDEN, Cause.INVALID, Cause.UNREADABLE)
 _LONGEST_REFUSAL = 500  # a webhook can answer with any length
-
-
-class DryRunRequest(msgspec.Struct, frozen=True):
-    """The CronJob, its pod template, and what its Primer requests instead: another value is another request."""
-
-    cron_job: Key
-    uid: str
-    template: Shape
-    generation: int = 0
-    resources: tuple[tuple[str, str], ...] = ()  # spec.template.resources of the Primer
 
 
 DryRun = Callable[[DryRunRequest], Awaitable[Shape | Failure]]
@@ -62,11 +51,15 @@ def dry_run_result(request: DryRunRequest, found: Shape | Failure, at: datetime)
     return DryRunResult(request, at, refused=words or found.cause.value if found.cause in _REFUSALS else "")
 
 
-class DryRunClient(Protocol):
-    """Reads objects and runs dry runs; the client does."""
+class Reads(Protocol):
+    """Reads single objects; the client does."""
 
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
         """Read one object."""
+
+
+class DryRunClient(Reads, Protocol):
+    """Reads objects and runs dry runs; the client does."""
 
     async def create_dry_run(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         """Return what an object would be, without creating it."""
@@ -113,3 +106,48 @@ def _with_resources(spec: dict[str, Any], shape: Shape) -> dict[str, Any]:
 async def no_dry_run(request: DryRunRequest) -> Shape | Failure:
     """Return the template as it is, without a client."""
     return request.template
+
+
+Volumes = tuple[bytes, ...]
+"""A node selector, in JSON, for each volume that is not everywhere."""
+
+
+LocateVolumes = Callable[[VolumeLookup], Awaitable[Volumes | None]]
+
+
+def locate_volumes_with(client: Reads) -> LocateVolumes:
+    """Return the function that runs this background read; it returns None if the API server did not answer."""
+
+    async def locate_volumes(lookup: VolumeLookup) -> Volumes | None:
+        found = [await _selector(client, Key(lookup.namespace, name)) for name in lookup.claims]
+        return None if None in found else tuple(each for each in found if each)
+
+    return locate_volumes
+
+
+async def _selector(client: Reads, key: Key) -> bytes | None:
+    """Return a node selector for the volume of a claim; empty if none, None if the API server did not answer."""
+    claim = await client.get(CLAIM, key, Claim)
+    if isinstance(claim, Failure):
+        return _nothing(claim)
+    if not claim.spec.volume_name:
+        return b""
+    volume = await client.get(VOLUME, Key("", claim.spec.volume_name), Volume)
+    if isinstance(volume, Failure):
+        return _nothing(volume)
+    owner = volume.spec.claim_ref
+    affinity = volume.spec.node_affinity
+    # Whoever makes a claim may name any volume in it, so the volume must name the claim as well.
+    if owner is None or owner.uid != claim.metadata.uid or affinity is None:
+        return b""
+    text = bytes(affinity.required)
+    return b"" if text == b"null" else text
+
+
+def _nothing(failure: Failure) -> bytes | None:
+    return b"" if failure.cause is Cause.NOT_FOUND else None
+
+
+async def no_volume_lookup(_search: VolumeLookup) -> Volumes | None:
+    """Return no answer: without a client, the template is used as it is."""
+    return None
