@@ -65,9 +65,10 @@ docs: setup ## write the reference pages and the pictures from the code
 	$(BIN)/python -m docs.generate
 	for script in docs/draw_*.py; do $(BIN)/python -m docs.$$(basename $$script .py) || exit 1; done
 
-docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a dead link or an external asset is an error
+docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a link that leads nowhere or an external asset is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --clean
 	$(BIN)/python -m docs.external_assets build/site
+	$(BIN)/python -m docs.site_targets build/site
 
 $(VENV)/.docs: $(STAMP) requirements/docs.txt
 	$(BIN)/uv pip install --quiet --python $(VENV) --require-hashes -r requirements/docs.txt

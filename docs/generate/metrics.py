@@ -24,7 +24,7 @@ _TOP = """# Metrics and alerts
 
 On port 8081 under `/metrics`, beside the usual `process_…` ones.
 Those about objects are rebuilt from the cluster at the start, go with the object, and are shown by the replica that leads.
-[Schedules](../../concepts/schedules.md#metrics-and-alerts) and [self-service](../self-service.md#metrics-and-alerts) say how they are meant; [operations](../../operations.md) what to do when an alert fires.
+[Schedules](../../concepts/schedules.md#metrics-and-alerts) and [self-service](../self-service.md#metrics-and-alerts) say how they are meant; [the runbooks](../../runbooks.md) what to do when an alert fires.
 """
 _ALERTS = """## Alerts
 
@@ -84,7 +84,7 @@ def alerts() -> list[dict[str, Any]]:
 def _alerts() -> str:
     rows = [
         (
-            f"[{code(rule['alert'])}](../../operations.md#{rule['alert'].lower()})",
+            f"[{code(rule['alert'])}](../../runbooks.md#{rule['alert'].lower()})",
             rule["labels"]["severity"],
             rule.get("for", "at once"),
             f"{filled(rule['annotations']['summary'])}. {filled(rule['annotations']['description'])}",

@@ -1,9 +1,8 @@
-"""Every reason, with what it means and its messages: from the enum, and from where it is used."""
+"""Every reason, with what it means and what to do, each with an anchor: from the enum and the advice to tenants."""
 
 import ast
 import inspect
 import string
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -21,11 +20,12 @@ from foresail.slots import expression
 _TOP = """# Reasons
 
 Reasons appear in conditions, Events, metrics and `explain`. Programs may rely on them.
-The message names the object; ‹…› marks a value that the operator fills in.
+The message beside a reason names the object and the values.
+Each reason has a link of its own, such as `reasons.html#schedules-concurrencylimit`.
 """
 _ABOUT = {
     schedules: "Schedules\n\nIn Events on the Schedule, in `foresail_schedule_held{reason}`, and in `foresail schedule get`, `describe` and `explain`.",
-    selfservice: "Self-service\n\nIn the conditions of NonAdminBackup, NonAdminRestore and NonAdminDownloadRequest, in Events, and in `foresail backup` and `foresail restore`.",
+    selfservice: "Self-service\n\nIn the conditions of NonAdminBackup, NonAdminRestore and NonAdminDownloadRequest, in Events, and in `foresail backup` and `foresail restore`. For a restore, read `restore` for `backup` in the commands.",
     primers: "Primers\n\nIn the conditions of a Primer, in `status.cronJobs[].reason`, in Events, and in `foresail primer explain`.",
     proof: "Proof\n\nIn `foresail coverage`.",
     checks: "Restore checks\n\nIn the conditions `Ready` and `Passed` of a RestoreCheck, in `status.last.reason`, in Events, and in `foresail check get` and `explain`.",
@@ -33,9 +33,6 @@ _ABOUT = {
 
 _SHARED = Path(str(expression.__file__)).parent
 """Where texts are that several capabilities give their own reasons to."""
-
-_UNUSABLE = {schedules: ("INVALID", "NEVER_FIRES")}
-"""The reasons for an expression that is invalid, and for one that never fires."""
 
 
 def page() -> str:
@@ -45,16 +42,25 @@ def page() -> str:
 
 def _section(module: ModuleType, about: str) -> str:
     meanings = _advised() if module is selfservice else documented(module)
-    said = _messages(Path(str(module.__file__)).parent)
-    for never_fires, text in _unusable() if module in _UNUSABLE else ():
-        said.setdefault(_UNUSABLE[module][never_fires], []).append(text)
-    rows = [(code(each), meanings[each.name], "<br>".join(said.get(each.name, ()))) for each in module.Reason]
-    return f"## {about}\n\n{table(('reason', 'meaning and what to do', 'message'), rows)}"
+    title = about.partition("\n")[0]
+    rows = [(f'<a id="{anchor(title, each)}"></a>{code(each)}', meanings[each.name]) for each in module.Reason]
+    return f"## {about}\n\n{table(('reason', 'meaning and what to do'), rows)}"
+
+
+def anchor(title: str, reason: str) -> str:
+    """Return the anchor of a reason on the page: two capabilities may have the same word."""
+    return f"{title}-{reason}".lower().replace(" ", "-")
+
+
+def anchors() -> list[str]:
+    """Return those of all reasons."""
+    titles = {module: about.partition("\n")[0] for module, about in _ABOUT.items()}
+    return [anchor(title, each) for module, title in titles.items() for each in module.Reason]
 
 
 def _advised() -> dict[str, str]:
     """Return the advice to tenants for each reason."""
-    names = {"kind": "KIND", "name": "NAME", "namespace": "NAMESPACE", "word": "backup|restore"}
+    names = {"kind": "KIND", "name": "NAME", "namespace": "NAMESPACE", "word": "backup"}
     texts = {each.name: f"{capital(advice.cause)}. {capital(advice.next_step)}." for each, advice in ADVICE.items()}
     return {name: string.Formatter().vformat(text, (), names) for name, text in texts.items()}
 
@@ -76,33 +82,6 @@ def documented(module: ModuleType) -> dict[str, str]:
     return found
 
 
-def _messages(folder: Path) -> dict[str, list[str]]:
-    """Return for each word the texts that stand beside it in a call."""
-    found: dict[str, list[str]] = {}
-    for file in sorted(folder.rglob("*.py")):
-        for function in ast.walk(ast.parse(file.read_text())):
-            if isinstance(function, ast.FunctionDef):
-                for name, text in _said(function):
-                    if text not in found.setdefault(name, []):
-                        found[name].append(text)
-    return {name: [each for each in texts if each] for name, texts in found.items()}
-
-
-def _unusable() -> Iterator[tuple[bool, str]]:
-    """Return the texts about expressions without slots, and whether they are about one that never fires."""
-    tree = ast.parse(Path(str(expression.__file__)).read_text())
-    for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)):
-        texts: dict[str, ast.expr] = {}
-        for node in ast.walk(function):
-            match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.JoinedStr() as value):
-                    texts[name] = value
-                case ast.Call(func=ast.Name(id=expression.Unusable.__name__), args=[text], keywords=marks):
-                    yield bool(marks), filled_in(text, texts)
-                case _:
-                    pass
-
-
 @cache
 def _returned() -> dict[str, str]:
     """Return the texts that functions of the shared floor return, by their names."""
@@ -119,26 +98,6 @@ def _returned() -> dict[str, str]:
                     case _:
                         pass
     return found
-
-
-def _said(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    texts: dict[str, ast.expr] = {}  # the last that was given to a name, above the line that is looked at
-    nodes = [each for each in ast.walk(function) if isinstance(each, ast.Assign | ast.Call | ast.Tuple)]
-    for each in sorted(nodes, key=lambda node: node.lineno):
-        match each:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.JoinedStr() | ast.Constant() as value):
-                texts[name] = value
-            case ast.Call(args=parts) | ast.Tuple(elts=parts):
-                pairs = ((_word(word), text) for word, text in pairwise(parts))
-                yield from ((word, filled_in(text, texts)) for word, text in pairs if word)
-            case _:
-                pass
-
-
-def _word(of: ast.expr) -> str:
-    """Return the name of a word; empty for what is none."""
-    is_word = isinstance(of, ast.Attribute) and isinstance(of.value, ast.Name) and of.value.id == "Reason"
-    return of.attr if is_word and isinstance(of, ast.Attribute) else ""
 
 
 def filled_in(of: ast.expr, texts: dict[str, ast.expr]) -> str:

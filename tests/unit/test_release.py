@@ -13,7 +13,7 @@ import pytest
 from yaml import safe_load
 
 from foresail import TAGLINE, __version__
-from release.home import relative_links, urls, with_absolute_links
+from release.home import RUNBOOKS, relative_links, runbooks, urls, with_absolute_links, with_runbooks
 from release.parts import parts
 from release.provenance import predicate
 from tests.machine_speed import cost_beside_plain_python
@@ -41,6 +41,14 @@ def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
         name, _, bounds = each.partition(">=")
         assert bounds, each
         assert "<" in bounds or name == "tzdata", f"{each}: a version that nobody has tried may break it"
+
+
+def test_the_alerts_of_a_release_lead_to_its_own_runbooks() -> None:
+    home = "https://example.com/foresail"
+    for path, empty in RUNBOOKS.items():
+        assert f'{empty} "{runbooks(home)}"' in with_runbooks(path.read_text(), empty, home)
+    with pytest.raises(SystemExit, match="no place for the address"):
+        with_runbooks("other", "  runbookUrl:", home)
 
 
 def test_the_readme_of_a_release_has_no_link_that_a_package_index_cannot_follow() -> None:

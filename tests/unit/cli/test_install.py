@@ -294,7 +294,7 @@ def test_rules_and_service_monitors_get_the_labels_by_which_a_prometheus_selects
         assert each.body["metadata"]["labels"]["app.kubernetes.io/part-of"] == "foresail"
 
 
-RUNBOOKS = "https://docs.example.com/operations.html"
+RUNBOOKS = "https://docs.example.com/runbooks.html"
 
 
 def alerts_of(options: InstallOptions) -> list[dict[str, Any]]:
@@ -311,7 +311,7 @@ def test_every_alert_links_to_its_section_of_the_page_that_the_option_names() ->
         assert alert["annotations"]["runbook_url"] == f"{RUNBOOKS}#{alert['alert'].lower()}"
 
 
-@pytest.mark.parametrize("url", ["operations.html", f"{RUNBOOKS}#alerts", "https://a b"])
+@pytest.mark.parametrize("url", ["runbooks.html", f"{RUNBOOKS}#alerts", "https://a b"])
 def test_a_page_of_runbooks_that_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match=r"--runbook-url: .* is no address of a page"):
         checked(replace(OPTIONS, runbook_url=url))
@@ -322,6 +322,14 @@ def test_the_page_of_runbooks_stays_as_installed_until_the_option_names_another(
     assert install_options(parsed(), before).runbook_url == RUNBOOKS
     assert install_options(parsed("--runbook-url=https://b"), before).runbook_url == "https://b"
     assert install_options(parsed("--runbook-url="), before).runbook_url == ""
+
+
+def test_the_alerts_of_a_release_lead_to_its_runbooks_unless_an_option_names_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("foresail.cli.install.install.RUNBOOKS", RUNBOOKS)
+    assert install_options(parsed("--image=a"), None).runbook_url == RUNBOOKS
+    assert install_options(parsed("--image=a", "--runbook-url=https://b"), None).runbook_url == "https://b"
 
 
 def test_a_label_that_is_none_is_an_error_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:

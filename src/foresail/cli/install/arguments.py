@@ -94,8 +94,8 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--runbook-url",
         metavar="URL",
-        help="where your readers open docs/operations.md; each alert then links to its section (default: as installed,"
-        " at first none)",
+        help="where your readers open docs/runbooks.md; each alert then links to its section (default: as installed,"
+        " at first those of the release)",
     )
     one.add_argument("--confirm", action="store_true", help="switch a capability off without asking")
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 
+from foresail import RUNBOOKS
 from foresail.api.images import PAUSE_IMAGE
 from foresail.api.marks import REQUESTER
 from foresail.api.metadata import Metadata
@@ -179,7 +180,7 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
         skip_immediately=_given(args.schedule_skip_immediately, current.skip_immediately),
         monitoring=_given(args.monitoring, current.monitoring),
         monitoring_labels=_labels(args.monitoring_label) or current.monitoring_labels,
-        runbook_url=current.runbook_url if args.runbook_url is None else args.runbook_url,
+        runbook_url=(current.runbook_url or RUNBOOKS) if args.runbook_url is None else args.runbook_url,
         tenant_locations=_given(args.tenant_locations, current.tenant_locations and has_self_service),
         download_contents=_given(args.download_contents, current.download_contents and has_self_service),
         hooks=_given(args.self_service_hooks, current.hooks and has_self_service),

@@ -117,7 +117,7 @@ def checked(options: InstallOptions) -> InstallOptions:
         if not pattern.fullmatch(text):
             raise UsageError(f"{option}: {text!r} is not a valid name", "write it as kubectl shows it")
     if not _PAGE.fullmatch(options.runbook_url):
-        hint = "pass the page of the alerts, such as https://docs.example.com/operations.html"
+        hint = "pass the page of the alerts, such as https://docs.example.com/runbooks.html"
         raise UsageError(f"--runbook-url: {options.runbook_url!r} is no address of a page", hint)
     if not options.capabilities:
         hint = "leave out --schedules=false, or add --self-service, --primers or --restore-checks"
