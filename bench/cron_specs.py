@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from foresail.cron.tz.tzdata_reader import zone_names
-from foresail.cron.tz.zone import DAY, load_zone
+from foresail.cron.zones import DAY, load_zone, zone_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from bench.shift_brute import fires_a_day, read
 from bench.shift_cases import CHANGING_ZONES, Case
 from bench.shift_check import SINCE
 from foresail.cron.shift import AHEAD, Shifted, ZonedExpression
-from foresail.cron.tz.offsets import offset_changes
+from foresail.cron.zones import offset_changes
 from testbed.oracle import Answer, Oracle, Question
 
 _FIRES: Final = 150

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from docs.svg_text import svg_text
 from foresail.cron import Dialect, parse
-from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.cron.zones import load_zoneinfo
 
 ZONE = "Europe/Berlin"
 SCHEDULES = ("0 * * * *", "30 2 * * *", "0 3 * * *", "*/30 2 * * *")

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from foresail.cron.civil_time import unix_floor
-from foresail.cron.tz.zone import load_zone
+from foresail.cron.zones import load_zone
 
 
 class Rule(Enum):

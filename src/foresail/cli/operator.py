@@ -239,7 +239,7 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
 
     from foresail.cli.primer.settings import primer_settings  # noqa: PLC0415
     from foresail.cron import CronError, Dialect  # noqa: PLC0415
-    from foresail.cron.tz.zone_name import validate_zone_name  # noqa: PLC0415
+    from foresail.cron.zone_names import validate_zone_name  # noqa: PLC0415
     from foresail.operator.settings import Settings  # noqa: PLC0415
     from foresail.schedules.settings import NOT_COPIED  # noqa: PLC0415
     from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 from foresail.cron.schedule import CalendarSchedule
-from foresail.cron.tz.offsets import offset_changes
-from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.cron.zones import load_zoneinfo, offset_changes
 
 _DAY = timedelta(days=1)
 

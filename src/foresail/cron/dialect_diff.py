@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from foresail.cron.dialect import Dialect
-from foresail.cron.errors import CronError
+from foresail.cron.dialect import CronError, Dialect
 from foresail.cron.parser import parse
 from foresail.cron.schedule import CalendarSchedule, Schedule
-from foresail.cron.tz.offsets import offset_changes
+from foresail.cron.zones import offset_changes
 
 _AROUND = timedelta(days=2)
 _FIVE_YEARS = timedelta(days=1826)

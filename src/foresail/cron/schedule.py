@@ -1,4 +1,4 @@
-"""The three kinds of schedule and how each finds its fires.
+"""The three kinds of schedule, how each finds its fires, and how controllers follow one from fire to fire.
 
 Instants are passed as any aware datetime and returned in UTC, to the second.
 """
@@ -13,8 +13,8 @@ from foresail.cron.civil_time import EPOCH, from_unix, unix_ceiling, unix_floor
 from foresail.cron.describe import describe_calendar, describe_period
 from foresail.cron.dialect import Dialect
 from foresail.cron.fields import Fields
-from foresail.cron.previous_fire import FireSearch
-from foresail.cron.tz.zone import load_zone
+from foresail.cron.search import FireSearch
+from foresail.cron.zones import load_zone
 
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 _CHUNK = 256  # days; a schedule that fires at most this often in them is searched once for all of them
@@ -204,3 +204,39 @@ def _no_fire(*instants: datetime) -> datetime | None:
 
 
 Schedule = CalendarSchedule | IntervalSchedule | ManualSchedule
+
+
+_MAX_STEPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The last fire up to an instant and the first one after it."""
+
+    due: datetime | None
+    upcoming: datetime | None
+
+
+def fires_after(schedule: Schedule, anchor: datetime) -> Iterator[datetime]:
+    """Yield the fires after `anchor`, each found from the one before it, until the library gives up."""
+    fire = schedule.next(anchor)
+    while fire is not None:
+        yield fire
+        fire = schedule.next(fire)
+
+
+def outlook(schedule: Schedule, anchor: datetime, now: datetime) -> Outlook:
+    """Return the last fire after `anchor` that is not after `now`, and the one that follows.
+
+    The anchor is what the controller counts from: the last scheduled time, or the creation. The cost does not
+    grow with its age: after a few steps `last_fire` skips to a later fire that every sequence reaches.
+    """
+    due: datetime | None = None
+    last = anchor
+    for _ in range(_MAX_STEPS):
+        fire = schedule.next(last)
+        if fire is None or fire > now:
+            return Outlook(due, fire)
+        due = last = fire
+    due = schedule.last_fire(last, now) or last
+    return Outlook(due, schedule.next(due))

@@ -7,7 +7,7 @@ from foresail.api.instants import stamp, whole
 from foresail.api.schedule_policy import SchedulePolicy, SchedulePolicySpec, ScheduleWindow, ScheduleWindows
 from foresail.cron import CalendarSchedule, Dialect
 from foresail.cron.duration import length_of
-from foresail.cron.tz.zone_name import is_zone
+from foresail.cron.zone_names import is_zone
 from foresail.plan import Key, Keyed
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.interval import stable_delay

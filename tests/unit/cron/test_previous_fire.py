@@ -20,7 +20,7 @@ from foresail.cron import (
     outlook,
     parse,
 )
-from foresail.cron.tz.zone import load_zone
+from foresail.cron.zones import load_zone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

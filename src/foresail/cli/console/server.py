@@ -54,7 +54,7 @@ from foresail.cli.tenant.names import problem_with_name
 from foresail.cli.web.script import SCRIPT
 from foresail.cli.web.sheet import CONSOLE, SHEET
 from foresail.cron import CronError
-from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.zone_names import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.connect import cluster_of_context
 from foresail.plan import Key

@@ -14,8 +14,8 @@ from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.output.terminal import BOLD, painted
 from foresail.cron import Schedule
 from foresail.cron.clock_changes import ClockJump, clock_jumps
-from foresail.cron.tz.zone_name import validate_zone_name
-from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.cron.zone_names import validate_zone_name
+from foresail.cron.zones import load_zoneinfo
 from foresail.kube.clock import now
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -7,7 +7,7 @@ from itertools import pairwise, takewhile
 
 from foresail.cron import IntervalSchedule, Schedule, fires_after, outlook
 from foresail.cron.clock_changes import ClockJump, clock_jumps
-from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.cron.zones import load_zoneinfo
 from foresail.plan import Key
 
 SLOTS = 48  # half hours of a day

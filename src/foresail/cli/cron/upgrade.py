@@ -14,7 +14,7 @@ from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.table import table
 from foresail.cron import CronError
 from foresail.cron.dialect_diff import DialectChange, DialectDiff, compare_dialects
-from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.zone_names import validate_zone_name
 
 _SHOWN = 3
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.cron.duration import nanoseconds
-from foresail.cron.tz.zone_name import validate_zone_name
-from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.cron.zone_names import validate_zone_name
+from foresail.cron.zones import load_zoneinfo
 from foresail.kube.clock import now
 
 _MINUTE = 60 * 10**9

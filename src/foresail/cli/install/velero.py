@@ -28,7 +28,7 @@ from foresail.cli.install.patience import Patience
 from foresail.cli.install.quiet import is_quiet, readable
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
 from foresail.cron import CronError
-from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.zone_names import validate_zone_name
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.velero_server import (

@@ -9,7 +9,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import add_switch, true_or_false
 from foresail.cron import CronError
 from foresail.cron.duration import nanoseconds
-from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.zone_names import validate_zone_name
 
 
 def add_primer_settings(run: argparse.ArgumentParser) -> None:

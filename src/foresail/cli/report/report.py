@@ -13,7 +13,7 @@ from foresail.cli.report.figures import Figures
 from foresail.cli.report.page import report_page
 from foresail.cli.report.snapshot import Wanted, read_cluster, read_own
 from foresail.cron import CronError
-from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.zone_names import validate_zone_name
 from foresail.kube.clock import now
 
 

@@ -18,8 +18,8 @@ from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upc
 from foresail.cli.schedule.calendar import timetables
 from foresail.cli.tenant.schedule.calendar import timetable as tenant_timetable
 from foresail.cli.tenant.schedule.snapshot import decode_each
-from foresail.cron.tz.zone_name import validate_zone_name
-from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.cron.zone_names import validate_zone_name
+from foresail.cron.zones import load_zoneinfo
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import BackupRow
 

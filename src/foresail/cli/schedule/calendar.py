@@ -13,8 +13,8 @@ from foresail.cli.cron.words import instant_of
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
-from foresail.cron.tz.zone_name import validate_zone_name
-from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.cron.zone_names import validate_zone_name
+from foresail.cron.zones import load_zoneinfo
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.slots import timing_of

@@ -22,7 +22,7 @@ from foresail.cli.access.together import all_of, together
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
 from foresail.cron import CronError, Dialect
-from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.zone_names import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind, Level

@@ -14,8 +14,8 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.manifest_files import objects
 from foresail.cli.schedule.simulation import Fate, Span
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
-from foresail.cron.tz.zone_name import validate_zone_name
-from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.cron.zone_names import validate_zone_name
+from foresail.cron.zones import load_zoneinfo
 from foresail.schedules.policies import problem_with
 from foresail.slots.policies import PolicyRow, policy_row
 

@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from foresail.cron.civil_time import unix_floor
-from foresail.cron.tz.offsets import utc_offset_minutes
-from foresail.cron.tz.zone import load_zone
+from foresail.cron.zones import load_zone, utc_offset_minutes
 
 _HOUR: Final = 60
 _MINUTE: Final = 60  # seconds

@@ -5,27 +5,69 @@ comparison covers all 400 years of the calendar, so it is valid for all time. In
 (daylight saving time) it covers the next five years, with the dialect's behaviour around each change.
 """
 
-from datetime import datetime, timedelta
+import enum
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Final, assert_never
 
 from foresail.cron.civil_time import EPOCH
 from foresail.cron.parser import parse
 from foresail.cron.schedule import CalendarSchedule, IntervalSchedule, ManualSchedule, Schedule
 from foresail.cron.shift.candidate_zones import WHOLE_HOUR_ZONES, OffsetZone, fixed_offset_zone, parallel_zones_east
-from foresail.cron.shift.day_sets import DayRule, day_rule
-from foresail.cron.shift.expression_choice import (
+from foresail.cron.shift.days import DayRule, Inexpressible, day_rule
+from foresail.cron.shift.expressions import (
     ExpressionSet,
+    ExpressionWriter,
     ShiftRequest,
     express_in_any_zone,
     express_in_own_zone,
     is_easy_to_read,
 )
-from foresail.cron.shift.expression_writer import ExpressionWriter
-from foresail.cron.shift.result import InexactCause, Shifted, ZonedExpression
-from foresail.cron.shift.shifted_days import Inexpressible
-from foresail.cron.shift.verify_changing_offset import compare
-from foresail.cron.shift.verify_fixed_offset import OffsetFields, diff_fires, instants
-from foresail.cron.tz.offsets import utc_offset_minutes
+from foresail.cron.shift.verify import OffsetFields, compare, diff_fires, instants
+from foresail.cron.zones import utc_offset_minutes
+
+
+class InexactCause(enum.Enum):
+    """Why no expressions are exact."""
+
+    CHANGING_OFFSET = "the zone's offset changes"
+    INTERVAL = "@every has no place in the calendar"
+    LEAP_YEAR = "the days depend on the leap year"
+    WEEKDAYS_OF_MONTHS = "weekdays of some months only"
+
+
+@dataclass(frozen=True, slots=True)
+class ZonedExpression:
+    """The `schedule` and `timeZone` of one CronJob."""
+
+    schedule: str
+    time_zone: str
+
+    @property
+    def with_prefix(self) -> str:
+        """The expression for Velero, whose Schedule has no field for the zone."""
+        return f"CRON_TZ={self.time_zone} {self.schedule}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """The expressions that together fire X minutes before each fire of a schedule, never two at one instant.
+
+    If not `exact`, they are the closest possible: `lost` lists the warm-ups that they miss and `spurious`
+    those that no fire follows, for five years; `inexact_dates` has the dates of both in the schedule's zone.
+    The result is valid until `until`; None means for all time.
+    """
+
+    exact: bool
+    schedules: tuple[ZonedExpression, ...]
+    until: datetime | None = None
+    cause: InexactCause | None = None
+    reason: str | None = None
+    lost: tuple[datetime, ...] = ()
+    spurious: tuple[datetime, ...] = ()
+    inexact_dates: tuple[date, ...] = ()
+    advice: str | None = None
+
 
 AHEAD: Final = timedelta(days=1826)
 """How far ahead lost and spurious instants are listed: five years."""

@@ -14,7 +14,7 @@ from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
-from foresail.cron.tz.zone_name import is_zone
+from foresail.cron.zone_names import is_zone
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import missing
 from foresail.selfservice.policy.rules import no_policy

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from foresail.cron.shift.candidate_zones import PARALLEL_DST_ZONES, WHOLE_HOUR_ZONES, OffsetZone, fixed_offset_zone
-from foresail.cron.tz.tzdata_reader import zone_names
+from foresail.cron.zones import zone_names
 
 NAMES = [*(zone.name for zone in WHOLE_HOUR_ZONES), *PARALLEL_DST_ZONES]
 

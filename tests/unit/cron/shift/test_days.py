@@ -7,18 +7,21 @@ import pytest
 
 from bench.shift_brute import Brute, expressible, read
 from foresail.cron import CalendarSchedule, Dialect, parse
-from foresail.cron.shift.day_boxes import Box, existing_days, split_into_boxes
-from foresail.cron.shift.day_sets import (
+from foresail.cron.shift.days import (
     CYCLE,
+    Box,
     DayRule,
+    Inexpressible,
     day_bits,
     day_rule,
     day_set,
+    existing_days,
     month_bits,
+    shift_day_rule,
     shift_day_set,
+    split_into_boxes,
     weekday_bits,
 )
-from foresail.cron.shift.shifted_days import Inexpressible, shift_day_rule
 
 ALL = 0b1_1111_1111_1110
 

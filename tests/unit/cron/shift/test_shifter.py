@@ -9,7 +9,7 @@ from bench.shift_cases import Case
 from bench.shift_check import wrong
 from foresail.cron import CronError, Dialect, parse
 from foresail.cron.shift import InexactCause, Shifted, ZonedExpression, shift
-from foresail.cron.shift.expression_choice import ExpressionSet, ShiftRequest, express_in_own_zone
+from foresail.cron.shift.expressions import ExpressionSet, ShiftRequest, express_in_own_zone
 from tests.primer_scenarios import ALLOWED, Scenario
 
 SINCE = datetime(2026, 11, 15, tzinfo=UTC)

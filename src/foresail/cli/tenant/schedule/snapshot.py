@@ -16,7 +16,7 @@ from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
-from foresail.cron.tz.zone_name import is_zone
+from foresail.cron.zone_names import is_zone
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.requests.status import ACCEPTED, FALSE

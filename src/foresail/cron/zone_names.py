@@ -1,8 +1,7 @@
 """Validates zone names by the rules of Go's `LoadLocation` and of each dialect."""
 
-from foresail.cron.dialect import Dialect
-from foresail.cron.errors import CronError
-from foresail.cron.tz.tzdata_reader import zone_names
+from foresail.cron.dialect import CronError, Dialect
+from foresail.cron.zones import zone_names
 
 _GOCRON_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_-+:")
 _MAX_LENGTH = 64

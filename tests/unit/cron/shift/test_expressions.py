@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from foresail.cron import CalendarSchedule, Dialect, parse
-from foresail.cron.shift.day_sets import DayRule, day_rule
-from foresail.cron.shift.expression_writer import ExpressionWriter
+from foresail.cron.shift.days import DayRule, day_rule
+from foresail.cron.shift.expressions import ExpressionWriter
 
 
 def calendar(text: str, dialect: Dialect = Dialect.ROBFIG) -> CalendarSchedule:

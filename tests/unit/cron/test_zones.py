@@ -5,9 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from foresail.cron.tz.posix_rule import PosixRule, parse_posix_rule
-from foresail.cron.tz.tzdata_reader import zone_names
-from foresail.cron.tz.zone import DAY, load_zone
+from foresail.cron.zones import DAY, PosixRule, load_zone, parse_posix_rule, zone_names
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,1 +1,0 @@
-"""Time zones from the pinned `tzdata`, with the results of Go's `time` package."""
