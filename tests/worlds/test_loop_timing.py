@@ -11,9 +11,8 @@ import pytest
 from one_child_each import CHILD, PARENT, OneChildEach
 
 from foresail.kube.controller import Informer, LowPriority, no_keys
-from foresail.kube.failures import Cause, Failure, failure
+from foresail.kube.failures import WRITE_REFUSED, Cause, Failure, failure
 from foresail.kube.reflector import Change, WatchSpec
-from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key, Kind, Note, Plan
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document

@@ -14,9 +14,8 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.instants import stamp
 from foresail.api.marks import OBSERVED, SCHEDULE_UID, SLOT
 from foresail.api.pods import POD
-from foresail.kube.failures import failure
+from foresail.kube.failures import WRITE_REFUSED, failure
 from foresail.kube.loop import LoopTiming
-from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key, Kind
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings

@@ -10,8 +10,7 @@ import pytest
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
-from foresail.kube.failures import failure
-from foresail.kube.refusals import WRITE_REFUSED
+from foresail.kube.failures import WRITE_REFUSED, failure
 from foresail.plan import Key, Kind
 from foresail.selfservice.queue.window import Limits
 from tests.worlds import virtual_time

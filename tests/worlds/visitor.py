@@ -10,7 +10,7 @@ import msgspec
 
 from foresail.kube.client import decoder
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.http import MOST_BYTES
+from foresail.kube.server import MOST_BYTES
 from foresail.plan import Body, Key, Kind
 from tests.worlds.documents import Document
 from tests.worlds.roles import Role

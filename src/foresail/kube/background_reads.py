@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from foresail.kube.turns import Turns
+from foresail.kube.queue import Turns
 from foresail.plan import Key, ReadResult
 
 _log = logging.getLogger(__name__)

@@ -17,11 +17,9 @@ import msgspec
 from foresail import __version__
 from foresail.kube.connect import ConnectError, Connection, date_of
 from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, Status, failure, unreachable
-from foresail.kube.http import MOST_BYTES, Answer, Http, LargeAnswerError
 from foresail.kube.json_stream import decode
-from foresail.kube.limiter import RequestLimiter
-from foresail.kube.requests import Requests
-from foresail.kube.server import Stream
+from foresail.kube.requests import RequestLimiter, Requests
+from foresail.kube.server import MOST_BYTES, Answer, Http, LargeAnswerError, Stream
 from foresail.plan import Body, Key, Kind
 
 if TYPE_CHECKING:

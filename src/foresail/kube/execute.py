@@ -10,9 +10,8 @@ from typing import assert_never
 import msgspec
 
 from foresail.kube.expectations import Written
-from foresail.kube.failures import Cause, Failure
+from foresail.kube.failures import Cause, Failure, is_refusal
 from foresail.kube.logs import log_write
-from foresail.kube.refusals import is_refusal
 from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, JsonPatch, Patch, Plan
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from aiohappyeyeballs import start_connection
 
 from foresail.kube.connect import Connection
-from foresail.kube.http import CONNECT_SECONDS, BoundedBody
+from foresail.kube.server import CONNECT_SECONDS, BoundedBody
 
 _IDLE_SECONDS = 15.0  # then a connection is not used again, as with aiohttp: the server may be about to close it
 _NEXT_ADDRESS = 0.25
@@ -43,11 +43,16 @@ class _Wire:
         self.reader, self.writer, self.tls = reader, writer, tls
         self.idle_since = 0.0
 
-    def is_usable(self) -> bool:
+    async def is_usable(self) -> bool:
         """Whether another request may go over it: it is open, and the server has sent nothing unasked."""
-        # StreamReader has no public name for what it has received: the next answer would begin with it.
-        unread = self.reader._buffer  # type: ignore[attr-defined]  # noqa: SLF001
-        return not (unread or self.reader.at_eof() or self.reader.exception() or self.writer.is_closing())
+        try:
+            async with asyncio.timeout(0):
+                await self.reader.read(1)  # does not wait if the server has closed it, or sent what nobody asked for
+        except TimeoutError:
+            return not self.writer.is_closing()
+        except OSError:
+            return False
+        return False
 
     async def abort(self) -> None:
         """Close it without the farewell of TLS, which may take longer than the event loop lives."""
@@ -107,7 +112,7 @@ class DirectHttp:
         tls = self._connection.tls
         while self._idle:
             wire = self._idle.pop()
-            if wire.is_usable() and wire.tls is tls and now - wire.idle_since < _IDLE_SECONDS:
+            if wire.tls is tls and now - wire.idle_since < _IDLE_SECONDS and await wire.is_usable():
                 return wire
             await wire.abort()
         return await self._dial(tls)

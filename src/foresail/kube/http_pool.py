@@ -9,7 +9,7 @@ from typing import Self
 import aiohttp
 
 from foresail.kube.connect import Connection
-from foresail.kube.http import CONNECT_SECONDS, BoundedBody
+from foresail.kube.server import CONNECT_SECONDS, BoundedBody
 from foresail.kube.tracing import Tracer
 
 

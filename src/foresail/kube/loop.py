@@ -35,11 +35,10 @@ from foresail.kube.controller import (
 )
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.expectations import Expectations, Written
-from foresail.kube.failures import Cause, Failure
+from foresail.kube.failures import Cause, Failure, refusal_note
 from foresail.kube.logs import DecisionLog, about
 from foresail.kube.queue import CLOCK_CHECK_SECONDS, Queue
 from foresail.kube.reflector import Change, Reflector
-from foresail.kube.refusals import refusal_note
 from foresail.kube.server import Server
 from foresail.kube.store import Unreadable
 from foresail.kube.tracing import Tracer, Untraced

@@ -9,14 +9,62 @@ which has jitter and is measured on the monotonic clock. Each new key wakes one 
 import asyncio
 import heapq
 import random
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import chain
 from typing import Generic, TypeVar
 
-from foresail.kube.turns import Turns
 from foresail.plan import Key
+
+Value = TypeVar("Value")
+
+
+class Turns(Generic[Value]):
+    """Waiting keys, each once and with a value."""
+
+    __slots__ = ("_by_namespace", "_length")
+
+    def __init__(self) -> None:
+        self._by_namespace: OrderedDict[str, OrderedDict[Key, Value]] = OrderedDict()
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._by_namespace.get(key.namespace, ())
+
+    def push(self, key: Key, value: Value) -> None:
+        """Add a key; one that waits already keeps its value."""
+        keys = self._by_namespace.get(key.namespace)
+        if keys is None:
+            keys = self._by_namespace[key.namespace] = OrderedDict()
+        if key not in keys:
+            keys[key] = value
+            self._length += 1
+
+    def pop(self) -> tuple[Key, Value]:
+        """Remove and return the next key and its value; there must be one."""
+        namespace, keys = self._by_namespace.popitem(last=False)
+        found = keys.popitem(last=False)
+        self._length -= 1
+        if keys:
+            self._by_namespace[namespace] = keys  # this namespace is now last
+        return found
+
+    def drop(self, key: Key) -> None:
+        """Remove a key, if it waits."""
+        keys = self._by_namespace.get(key.namespace)
+        if keys is not None and keys.pop(key, None) is not None:
+            self._length -= 1
+            if not keys:
+                del self._by_namespace[key.namespace]
+
+    def firsts(self) -> Iterator[tuple[Key, Value]]:
+        """Return the first key of each namespace and its value."""
+        return (next(iter(keys.items())) for keys in self._by_namespace.values())
+
 
 _FIRST_BACKOFF, _MAX_BACKOFF = 0.2, 60.0
 _JITTER = 0.25  # the share by which a back-off is longer at most, so that keys that failed together spread

@@ -13,9 +13,8 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cron import Dialect
 from foresail.kube.controller import Informer, LowPriority
 from foresail.kube.execute import Outcome, Result
-from foresail.kube.failures import Cause
+from foresail.kube.failures import Cause, is_refusal
 from foresail.kube.reflector import Change, WatchSpec
-from foresail.kube.refusals import is_refusal
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
 from foresail.schedules.decide import plan

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from foresail.kube.client import Client
 from foresail.kube.connect import Connection, connect
-from foresail.kube.http import Http
 from foresail.kube.http_direct import DirectHttp
 from foresail.kube.http_pool import HttpPool
 from foresail.kube.requests import Requests
+from foresail.kube.server import Http
 
 MakeHttp = Callable[[Connection], Http]
 HTTP: dict[str, MakeHttp] = {"pool": HttpPool, "direct": DirectHttp}

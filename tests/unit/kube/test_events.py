@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from foresail.kube.events import Events, event
-from foresail.kube.failures import failure
-from foresail.kube.refusals import refusal_note
+from foresail.kube.failures import failure, refusal_note
 from foresail.plan import Delete, Key, Kind, Level, Note
 from tests.unit.kube.nowhere import nowhere
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from foresail.kube import clock, exec_plugin
+from foresail.kube import clock, credentials
 from foresail.kube.client import Client
 from foresail.kube.connect import ConnectError, connect
 from foresail.kube.failures import Cause, Failure
@@ -206,7 +206,7 @@ def test_a_plugin_may_ask_at_a_terminal(
 
 
 def test_a_plugin_that_hangs_is_ended(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_plugin, "_UNATTENDED_SECONDS", 0.2)
+    monkeypatch.setattr(credentials, "_UNATTENDED_SECONDS", 0.2)
     with pytest.raises(ConnectError, match="sleep has not ended after 0 s; run it by hand to see why"):
         asyncio.run(connect(plugin.kubeconfig(command="sleep", args=["60"])))
 
@@ -227,7 +227,7 @@ def test_a_plugin_that_fails_later_fails_the_request_and_not_the_process(
                 await client.stream(THING, "", {}),
             )
 
-    monkeypatch.setattr(exec_plugin, "_UNATTENDED_SECONDS", 30.0)
+    monkeypatch.setattr(credentials, "_UNATTENDED_SECONDS", 30.0)
     for answer in asyncio.run(run()):
         assert isinstance(answer, Failure)
         assert answer.cause is Cause.UNAUTHORIZED

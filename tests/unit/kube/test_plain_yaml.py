@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from foresail.kube.plain_yaml import NotPlainError, load_plain
+from foresail.kube.kubeconfig import NotPlainError, load_plain
 
 KUBECTL = """apiVersion: v1
 clusters:

@@ -23,10 +23,10 @@ from foresail.cli.errors import (
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.http import in_units
 from foresail.kube.http_direct import direct_http
 from foresail.kube.pages import read_pages
 from foresail.kube.reflector import ListMetadata, Page
+from foresail.kube.server import in_units
 from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from foresail.api.core import EVENT
 from foresail.api.instants import stamp, utc
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.kube.refusals import WRITE_REFUSED
+from foresail.kube.failures import WRITE_REFUSED
 from foresail.plan import Key, Kind
 
 _CURRENT = timedelta(minutes=12)  # the operator retries each minute, and repeats its Event after ten

@@ -16,7 +16,7 @@ from foresail.cli.output.times import moment, runs
 from foresail.cli.output.words import in_words
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
-from foresail.kube.refusals import WRITE_REFUSED
+from foresail.kube.failures import WRITE_REFUSED
 from foresail.reporting import Because
 from foresail.schedules.observe import Turn
 from foresail.schedules.reasons import Reason

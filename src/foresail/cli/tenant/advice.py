@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from foresail.cli.output.words import in_words
-from foresail.kube.refusals import WRITE_REFUSED
+from foresail.kube.failures import WRITE_REFUSED
 from foresail.plan import Key
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason

@@ -17,7 +17,7 @@ from foresail.cli.tenant.advice import advice_for, capital, sentence, warnings_s
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
-from foresail.kube.refusals import WRITE_REFUSED
+from foresail.kube.failures import WRITE_REFUSED
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import (

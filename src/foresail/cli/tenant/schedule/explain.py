@@ -16,7 +16,7 @@ from foresail.cli.output.words import in_words
 from foresail.cli.tenant.advice import advice_for, sentence
 from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, in_namespace, selected_schedules
 from foresail.kube.clock import now
-from foresail.kube.refusals import WRITE_REFUSED
+from foresail.kube.failures import WRITE_REFUSED
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.rows.schedules import ScheduleStatus
 from foresail.selfservice.schedules.rules import DIALECT

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from foresail.kube.limiter import RequestLimiter
+from foresail.kube.requests import RequestLimiter
 
 
 def test_no_more_are_in_flight_than_the_limit_and_they_enter_in_order() -> None:
