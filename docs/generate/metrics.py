@@ -14,7 +14,7 @@ from docs.generate.tables import code, table
 from foresail.kube.metrics import Metrics
 from foresail.primers.metrics import PrimerMetrics
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.reader import FileReader
+from foresail.proof.checks.reads import FileReader
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
 from foresail.selfservice.controller import SelfService

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from foresail.api.marks import SELF_SERVICE_LEASE
 from foresail.primers.metrics import PrimerMetrics
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.reader import FileReader
+from foresail.proof.checks.reads import FileReader
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
 from foresail.selfservice.controller import SelfService

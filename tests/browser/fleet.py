@@ -13,7 +13,7 @@ from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upc
 from foresail.cron import parse
 from foresail.plan import Key
 from foresail.proof.coverage import judge
-from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 
 NOW = datetime(2026, 11, 16, 9, 40, tzinfo=UTC)
 _TEAMS = ("shop", "bank", "lab", "search", "billing", "mail", "maps", "photos", "travel", "games")

@@ -11,7 +11,7 @@ from foresail.api.marks import CHECK_DEPTH, CHECK_LABEL, SANDBOX_ROLE
 from foresail.api.restore_check import Assertion
 from foresail.plan import Key
 from foresail.proof.checks.data_build import assertion, assertion_name, canary
-from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.view import DataSettings
 from foresail.proof.checks.volumes import FILLED, PROVISIONED_BY
 from testbed import Cluster, TestbedError
 

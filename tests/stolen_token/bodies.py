@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foresail.api import nonadmin
-from foresail.proof.checks.kinds import left_out
+from foresail.proof.checks.contents import left_out
 from foresail.selfservice.specs.annotations import MODIFIER
 from foresail.selfservice.specs.kinds import CLUSTER_SCOPED_LEFT_OUT, NEVER_RESTORED
 

@@ -19,11 +19,13 @@ IMPURE = (
     "*.fence",  # they read the shapes that the controllers write
     "*.metrics",
     "*.reader",
-    "*.sandbox_reader",
     "foresail.primers.bookkeeping",
     "foresail.primers.observe",
     "foresail.primers.reads",
     "foresail.primers.state",
+    "foresail.proof.checks.observe",
+    "foresail.proof.checks.reads",
+    "foresail.proof.checks.state",
     "foresail.schedules.forecast",
     "foresail.selfservice.state.*",
 )

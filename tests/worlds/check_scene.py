@@ -17,12 +17,11 @@ from foresail.api.pod_problems import ObservedPod
 from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.plan import Key, Kind
+from foresail.proof.checks.contents import Served
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.kinds import Served
-from foresail.proof.checks.observe import Files, FilesFound
-from foresail.proof.checks.pod_rows import Pods, PodsFound, pod_row
-from foresail.proof.checks.reader import compared, with_volumes
-from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.reads import compared, with_volumes
+from foresail.proof.checks.rows import Pods, PodsFound, pod_row
+from foresail.proof.checks.view import DataSettings, Files, FilesFound
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE

@@ -11,8 +11,8 @@ from foresail.api.marks import NOT_BACKED_UP
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import MOST_OBJECTS
 from foresail.plan import Key
+from foresail.proof.checks.contents import RESTORED
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.kinds import RESTORED
 from tests.worlds import virtual_time
 from tests.worlds.check_scene import CHECK, USUAL, CheckScene, false_alarms_of_a_month
 from tests.worlds.garbage import NAMESPACE
@@ -316,7 +316,7 @@ def test_the_clock_of_an_overdue_check_stands_when_its_backup_goes_and_the_opera
     def pass_due(scene: CheckScene) -> datetime | None:
         controller = scene.process.loop.controller if scene.process is not None else None
         assert isinstance(controller, RestoreChecks)
-        return controller.pass_due[CHECK]
+        return controller.state.pass_due[CHECK]
 
     async def live() -> None:
         scene = CheckScene()

@@ -12,7 +12,7 @@ from foresail.api import core, velero
 from foresail.api.marks import CANARY_REACHED
 from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.cron.duration import length_of
-from foresail.proof.checks.labels import EXCLUDED
+from foresail.proof.checks.rows import EXCLUDED
 from foresail.proof.checks.volumes import FILLED, PROVISIONED_BY
 from tests.worlds import virtual_time
 from tests.worlds.check_scene import DATA, CheckScene

@@ -479,12 +479,12 @@ def test_an_administrator_s_check_that_a_sandbox_blocks_becomes_overdue() -> Non
         assert scene.condition("Ready") == ("False", "SandboxTerminating")
         controller = scene.process.loop.controller if scene.process is not None else None
         assert isinstance(controller, RestoreChecks)
-        due = controller.pass_due[CHECK]
+        due = controller.state.pass_due[CHECK]
         assert due is not None
         assert due < scene.clock(), "so the alert fires"
         let_go(scene, held)
         await asyncio.sleep(60)
-        assert (scene.status()["last"]["backup"], controller.pass_due[CHECK]) == ("nightly-2", None)
+        assert (scene.status()["last"]["backup"], controller.state.pass_due[CHECK]) == ("nightly-2", None)
 
     assert leftovers(lived(story)) == []
 

@@ -44,6 +44,7 @@ class Claim(msgspec.Struct, frozen=True):
 class ClaimReference(msgspec.Struct, frozen=True):
     """The claim that a volume is bound to."""
 
+    namespace: str = ""
     uid: str = ""
 
 
@@ -54,10 +55,18 @@ class VolumeAffinity(msgspec.Struct, frozen=True):
 
 
 class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The claim and the node affinity of a volume."""
+    """Whose a volume is, where it can be reached, and what happens to it when its claim is deleted."""
 
     claim_ref: ClaimReference | None = None
     node_affinity: VolumeAffinity | None = None
+    persistent_volume_reclaim_policy: str = ""
+    storage_class_name: str = ""
+
+
+class VolumeStatus(msgspec.Struct, frozen=True):
+    """Whether a claim can take a volume."""
+
+    phase: str = ""
 
 
 class Volume(msgspec.Struct, frozen=True):
@@ -65,6 +74,7 @@ class Volume(msgspec.Struct, frozen=True):
 
     metadata: Metadata
     spec: VolumeSpec = VolumeSpec()
+    status: VolumeStatus = VolumeStatus()
 
 
 class Namespace(msgspec.Struct, frozen=True):

@@ -199,8 +199,9 @@ class ScopeSelector(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec of a quota."""
+    """The spec of a quota: hard limits, and of which pods."""
 
+    hard: dict[str, str] | None = None
     scopes: list[str] | None = None
     scope_selector: ScopeSelector = ScopeSelector()
 

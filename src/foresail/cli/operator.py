@@ -213,7 +213,7 @@ def _run(args: argparse.Namespace) -> int:
 def _data_settings(args: argparse.Namespace, namespace: str) -> Any:  # noqa: ANN401 - imported late, see above
     """Return how pods of backups start; None if depth Data is off."""
     from foresail.plan import Key  # noqa: PLC0415
-    from foresail.proof.checks.settings import DataSettings  # noqa: PLC0415
+    from foresail.proof.checks.view import DataSettings  # noqa: PLC0415
 
     if not args.check_canary_image:
         return None

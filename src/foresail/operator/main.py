@@ -17,8 +17,7 @@ from foresail.plan import Key, Kind
 from foresail.primers.controller import Primers
 from foresail.primers.reads import dry_run_with, locate_volumes_with
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.reader import FileReader
-from foresail.proof.checks.sandbox_reader import SandboxReader
+from foresail.proof.checks.reads import FileReader, SandboxReader
 from foresail.schedules.controller import Schedules
 from foresail.schedules.forecast import Forecast
 from foresail.selfservice.access.reader import AccessReader

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from foresail.api.marks import SCHEDULES_LEASE
 from foresail.cron import Dialect
 from foresail.primers.view import Settings as PrimerSettings
-from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.view import DataSettings
 from foresail.schedules.settings import Settings as ScheduleSettings
 from foresail.tenancy.policies import ChartLimits
 

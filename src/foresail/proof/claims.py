@@ -1,20 +1,47 @@
-"""Judges whether the data of a claim is saved: by which schedules, and when last."""
+"""Judges whether the data of a claim is saved: by which schedules, when last, and what would save it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
+
 from foresail.api.specs import BackupSpec
-from foresail.proof.candidates import Candidate
-from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
-from foresail.proof.reasons import Gap, Reason, is_late
-from foresail.proof.remedies import remedy_for
-from foresail.proof.scopes import Scopes
+from foresail.proof.candidates import Candidate, Scopes
+from foresail.proof.reasons import Gap, Reason, Remedy, is_late
+from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.scope.coverage import is_covered, is_excluded
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES
-from foresail.scope.policies import Policies
+from foresail.scope.policies import Policies, config_map_of
 from foresail.scope.volumes import BackedUp, Method, data_backup
 from foresail.scope.world import Item, ItemKey
+from foresail.tenancy.volume_policies import SNAPSHOTS, VOLUME_POLICIES
+
+MethodOf = Callable[[BackupSpec, Policies | None], Method]
+"""How a spec, with its resource policy, saves the data of the claim."""
+
+
+def remedy_for(schedule: ScheduleRow, method_of: MethodOf, *, has_failed: bool = False) -> Remedy:
+    """Return the first field that would save the data; `has_failed` means that a snapshot was due and not made.
+
+    Snapshots come first: that they are off is the cause itself, and no other claim is saved in another way then.
+    """
+    helping = [remedy for remedy in (Remedy.SNAPSHOTS, Remedy.FILE_SYSTEM) if _helps(remedy, schedule, method_of)]
+    allowed = [remedy for remedy in helping if remedy not in schedule.refused]
+    if allowed:
+        return allowed[0]
+    return Remedy.ADMINISTRATOR if helping or has_failed else Remedy.TEMPLATE
+
+
+def _helps(remedy: Remedy, schedule: ScheduleRow, method_of: MethodOf) -> bool:
+    spec, is_own = schedule.spec, config_map_of(schedule.spec) in VOLUME_POLICIES  # written by the operator
+    if remedy is Remedy.SNAPSHOTS:
+        snapshots = msgspec.structs.replace(spec, snapshot_volumes=True)
+        policies = VOLUME_POLICIES[SNAPSHOTS] if is_own else schedule.policies
+        return spec.snapshot_volumes is False and method_of(snapshots, policies) is Method.SNAPSHOT
+    files = msgspec.structs.replace(spec, default_volumes_to_fs_backup=True)
+    return method_of(files, None if is_own else schedule.policies) is Method.FILE_SYSTEM
+
 
 SHOWN_REASONS = 3
 """So many schedules are named in one gap."""

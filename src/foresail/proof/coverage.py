@@ -9,14 +9,12 @@ from foresail.api.instants import stamp
 from foresail.api.restore_check import is_sandbox
 from foresail.backups import in_order
 from foresail.origin import Origin
-from foresail.proof.candidates import Candidate, CandidateIndex, candidates_of
+from foresail.proof.candidates import Candidate, CandidateIndex, Scopes, candidates_of
 from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge, expected_since, strictest_objective
-from foresail.proof.health import blocked
-from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.parts import COMPLETE, Part, part_of
 from foresail.proof.reasons import Gap, Reason
-from foresail.proof.runs import last_run_gaps
-from foresail.proof.scopes import Scopes
+from foresail.proof.runs import blocked, last_run_gaps
+from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.scope.coverage import is_excluded
 from foresail.scope.globs import has_wildcard
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 import msgspec
 
 from foresail.api.specs import BackupSpec
-from foresail.proof.observe import BackupRow, ScheduleRow
+from foresail.proof.view import BackupRow, ScheduleRow
 from foresail.scope.policies import Policies, config_map_of
 
 _LEFT_OUT_BY_ALL = (

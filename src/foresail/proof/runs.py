@@ -1,11 +1,13 @@
-"""How the runs of a schedule went: what is wrong with the last one."""
+"""How the runs of a schedule go: what is wrong with the last one, and why none starts now."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
+from foresail.api.instants import stamp
 from foresail.api.velero import COMPLETED
 from foresail.backups import has_shrunk
-from foresail.proof.observe import BackupRow
-from foresail.proof.reasons import Gap, Reason
+from foresail.proof.reasons import OVERDUE, Gap, Reason
+from foresail.proof.view import BackupRow, ScheduleRow
 
 
 def last_run_gaps(title: str, runs: Sequence[BackupRow]) -> list[Gap]:
@@ -29,3 +31,27 @@ def last_run_gaps(title: str, runs: Sequence[BackupRow]) -> list[Gap]:
         text = f"the last run of {title}, {last.name}, has {last.items} objects; the one before it had {runs[-2].items}"
         gaps.append(Gap(Reason.SHRUNK, text, title, last.name))
     return gaps
+
+
+def blocked(schedule: ScheduleRow, now: datetime) -> list[Gap]:
+    """Return why no run of a schedule starts; none if one does when it is due."""
+    title = schedule.title
+    if schedule.paused:
+        return [Gap(Reason.PAUSED, f"{title} is paused", title)]
+    if schedule.not_running:
+        return [Gap(Reason.NOT_RUNNING, f"{title} does not run: {schedule.not_running}", title)]
+    causes = (
+        (Reason.VELERO_NOT_READY, schedule.velero_down),
+        (Reason.NOBODY_RUNS, schedule.nobody_runs or _overdue(schedule, now)),
+        (Reason.RUNNER_UNKNOWN, schedule.runner_unknown),
+        (Reason.LOCATION_UNAVAILABLE, schedule.location_problem),
+    )
+    return [Gap(reason, f"{title}: {text}", title) for reason, text in causes if text]
+
+
+def _overdue(schedule: ScheduleRow, now: datetime) -> str:
+    """Return that the operator, the only one to run a tenant's schedule, has not run it when it should have."""
+    upcoming = schedule.next_run if schedule.kind != "Schedule" else None
+    if upcoming is None or now - upcoming <= OVERDUE:
+        return ""
+    return f"its run of {stamp(upcoming)} did not start, so the operator does not run"

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from foresail.api.instants import stamp
 from foresail.proof.coverage import NamespaceCoverage
-from foresail.proof.observe import BackupRow
 from foresail.proof.reasons import Gap, Reason
+from foresail.proof.view import BackupRow
 
 
 class Verdict(StrEnum):

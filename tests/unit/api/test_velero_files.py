@@ -9,8 +9,7 @@ import pytest
 from foresail.api.velero_files import MOST_BYTES, MOST_KINDS, MOST_VOLUMES, raw_lists
 from foresail.cli.tenant.held import held_kinds
 from foresail.cli.tenant.volumes import volume_infos
-from foresail.proof.checks.contents import lists_of
-from foresail.proof.checks.volume_infos import saved_claims
+from foresail.proof.checks.contents import lists_of, saved_claims
 from foresail.proof.restore_plan.volumes import read_volumes
 from foresail.selfservice.access.contents import contents_of
 from foresail.selfservice.results.file import parts

@@ -25,8 +25,8 @@ from foresail.cli.report.page import report_page
 from foresail.plan import Key
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage
-from foresail.proof.observe import BackupRow
 from foresail.proof.reasons import Gap, Reason
+from foresail.proof.view import BackupRow
 from foresail.scope.volumes import Method
 from tests.unit.cli.canned import canned
 from tests.unit.cli.test_coverage import answers, listed, named

@@ -9,8 +9,8 @@ import pytest
 from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.coverage.figures import text_format
 from foresail.proof.coverage import NamespaceCoverage, judge
-from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Reason
+from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.scope.discovery import STANDARD_KINDS, Discovery, ResourceKind
 from foresail.scope.releases import Release
 from foresail.scope.server import ServerFlags

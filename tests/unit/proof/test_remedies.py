@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from foresail.proof.observe import ClaimRow, CoverageView, ScheduleRow
 from foresail.proof.reasons import Gap, Reason, Remedy
+from foresail.proof.view import ClaimRow, CoverageView, ScheduleRow
 from foresail.scope.server import ServerFlags
 from tests.unit.proof.test_coverage import claim, judged, namespaces, run, schedule
 

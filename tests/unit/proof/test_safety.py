@@ -21,10 +21,10 @@ from foresail.api.apps import (
 )
 from foresail.origin import Origin
 from foresail.proof.coverage import NamespaceCoverage, judge
-from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.safety import Safety, Verdict, safety_of
 from foresail.proof.velero_pods import RUNS, Validation, VeleroState, server_pods, velero_state
+from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from tests.unit.proof.test_coverage import NOW, OLD, claim, namespaces, run, schedule
 
 DAY = timedelta(hours=26)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckSpec
+from foresail.api.restore_check import RESTORE_CHECK, CheckMetadata, RestoreCheck, RestoreCheckSpec
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.own_rights import may
 from foresail.cli.check.checks import read_check, read_checks
@@ -21,10 +21,11 @@ from foresail.cli.policy.usage import own_policy
 from foresail.cli.tenant.names import advice_for_name, problem_with_name
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.proof.checks.observe import CheckMetadata, CheckWire, Tenant, check_row
 from foresail.proof.checks.reasons import Reason
+from foresail.proof.checks.rows import check_row
 from foresail.proof.checks.rules import expression
 from foresail.proof.checks.tenants import refusal
+from foresail.proof.checks.view import Tenant
 from foresail.slots.expression import Unusable
 from foresail.tenancy.namespaces import NamespaceRow
 
@@ -95,7 +96,7 @@ async def _refuse(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
         rank = sum("deletionTimestamp" not in check["metadata"] for check in checks)
     metadata = CheckMetadata(name=args.name, namespace=args.namespace, creation_timestamp=now())
     spec = msgspec.convert(body["spec"], RestoreCheckSpec)
-    row = check_row(CheckWire(metadata, spec), args.velero_namespace)
+    row = check_row(RestoreCheck(metadata, spec), args.velero_namespace)
     rules = policy.spec.restore_checks if policy is not None else None
     found = refusal(row, Tenant(NamespaceRow("", {}, is_terminating=False), rules, rank))
     if found is not None:

@@ -22,7 +22,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
-from foresail.proof.observe import BackupRow, CoverageView, NamespaceRow
+from foresail.proof.view import BackupRow, CoverageView, NamespaceRow
 from foresail.selfservice.families import BACKUPS
 
 _UNSEEN = "whether Velero and its storage location work now, which only administrators may see"

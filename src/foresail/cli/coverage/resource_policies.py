@@ -8,7 +8,7 @@ from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.plan import Key
-from foresail.proof.observe import ScheduleRow
+from foresail.proof.view import ScheduleRow
 from foresail.scope.policies import Policies, PolicyError, config_map_of, merged, policies_of
 from foresail.scope.releases import Release
 

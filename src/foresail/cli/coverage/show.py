@@ -21,9 +21,9 @@ from foresail.cli.output.times import ago, compact, moment
 from foresail.kube.clock import now
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage, judge
-from foresail.proof.observe import CoverageView
 from foresail.proof.reasons import Gap
 from foresail.proof.safety import Verdict, count_safe, safety_of
+from foresail.proof.view import CoverageView
 
 SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that -A leaves out, as it does Velero's own; -n shows each of them."""

@@ -34,7 +34,7 @@ from foresail.cli.schedule.snapshot import (
     row_of,
 )
 from foresail.origin import Origin, origin_of
-from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import LocationRow, location_of

@@ -15,8 +15,8 @@ from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
-from foresail.proof.observe import NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Remedy
+from foresail.proof.view import NamespaceRow, ScheduleRow
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.schedules.rules import DIALECT, ZONE
 from foresail.selfservice.specs.file_system import left_out

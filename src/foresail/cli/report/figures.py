@@ -11,9 +11,9 @@ from foresail.cli.coverage.commands import closing_command
 from foresail.cli.cron.load import Load, Timetable, load_of
 from foresail.cli.report.checks import LastCheck
 from foresail.proof.coverage import NamespaceCoverage
-from foresail.proof.observe import BackupRow
 from foresail.proof.reasons import Gap, is_late
 from foresail.proof.safety import WORST_FIRST, Safety, Verdict, count_safe, safety_of
+from foresail.proof.view import BackupRow
 
 RECENT = timedelta(days=7)
 """How far back failed runs are shown, and how far ahead the calendar goes."""

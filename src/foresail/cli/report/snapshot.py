@@ -21,7 +21,7 @@ from foresail.cli.tenant.schedule.snapshot import decode_each
 from foresail.cron.zone_names import validate_zone_name
 from foresail.cron.zones import load_zoneinfo
 from foresail.proof.coverage import NamespaceCoverage, judge
-from foresail.proof.observe import BackupRow
+from foresail.proof.view import BackupRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,10 @@ from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import SANDBOX_PREFIX, CheckRun
 from foresail.plan import Action, Create, Delete, Key, Kind
 from foresail.proof.checks import data_build
-from foresail.proof.checks.contents import included_resources
-from foresail.proof.checks.kinds import left_out
-from foresail.proof.checks.kinds import restored as restored_kinds
-from foresail.proof.checks.labels import EXCLUDED, labels_in_sandbox, own_labels
-from foresail.proof.checks.observe import CheckRow, OwnedObject
-from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.contents import included_resources, left_out
+from foresail.proof.checks.contents import restored as restored_kinds
+from foresail.proof.checks.rows import EXCLUDED, CheckRow, OwnedObject, labels_in_sandbox, own_labels
+from foresail.proof.checks.view import DataSettings
 
 FENCE = "foresail-fence"
 CONTENTS, RESTORED, RESULTS, VOLUMES = "contents", "restored", "results", "volumes"

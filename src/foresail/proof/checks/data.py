@@ -18,15 +18,11 @@ from foresail.api.restore_check import MOST_DATA_NAMESPACES, RESTORE_CHECK, Chec
 from foresail.api.velero import COMPLETED
 from foresail.plan import Create, Key, Level, Note, Plan, ReadResult
 from foresail.proof.checks import build, data_build, rules
-from foresail.proof.checks.contents import Contents
+from foresail.proof.checks.contents import CLAIM, POD, Contents, Place, SavedClaims, kind_of
 from foresail.proof.checks.judge import Verdict, failed
-from foresail.proof.checks.kinds import CLAIM, POD, kind_of
-from foresail.proof.checks.labels import labels_in_sandbox
-from foresail.proof.checks.observe import CheckRow, CheckView, FilesFound, RestoreRow
-from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound
 from foresail.proof.checks.reasons import Reason
-from foresail.proof.checks.settings import DataSettings
-from foresail.proof.checks.volume_infos import Place, SavedClaims
+from foresail.proof.checks.rows import CheckRow, PodRow, Pods, PodsFound, RestoreRow, labels_in_sandbox
+from foresail.proof.checks.view import CheckView, DataSettings, FilesFound
 
 POLL = timedelta(seconds=3)
 """Between two reads of the pods."""

@@ -10,10 +10,9 @@ from foresail.api.marks import CHECK_DEPTH, SANDBOX_ROLE
 from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.api.restore_check import Assertion
 from foresail.plan import Create, Key
-from foresail.proof.checks.labels import EXCLUDED, labels_in_sandbox
-from foresail.proof.checks.observe import CheckRow
-from foresail.proof.checks.settings import DataSettings
-from foresail.proof.checks.volume_infos import Place
+from foresail.proof.checks.contents import Place
+from foresail.proof.checks.rows import EXCLUDED, CheckRow, labels_in_sandbox
+from foresail.proof.checks.view import DataSettings
 
 MOST_PODS, MOST_CLAIMS = 100, 50
 """In one sandbox."""

@@ -28,11 +28,11 @@ from foresail.proof.checks import build, data, data_build, rules, tenants
 from foresail.proof.checks.build import CONTENTS, RESTORED, RESULTS, VOLUMES
 from foresail.proof.checks.contents import Contents, Wanted
 from foresail.proof.checks.judge import Verdict, failed, verdict_without_restore
-from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, DownloadRow, Files, FilesFound, RestoreRow
 from foresail.proof.checks.reasons import Reason
-from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.rows import BackupRow, CheckRow, DownloadRow, RestoreRow
 from foresail.proof.checks.status import patch_body, with_conditions
 from foresail.proof.checks.tenants import Turn
+from foresail.proof.checks.view import CheckView, DataSettings, Files, FilesFound
 
 PAUSE = timedelta(seconds=20)
 """After files could not be read."""

@@ -11,8 +11,8 @@ from prometheus_client.registry import Collector
 from foresail.api.restore_check import Result
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.proof.checks.observe import CheckRow, OwnedObject
 from foresail.proof.checks.reasons import Reason
+from foresail.proof.checks.rows import CheckRow, OwnedObject
 
 
 class CheckMetrics(Collector):

@@ -14,8 +14,11 @@ from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
 from foresail.plan import Delete, Kind
 from foresail.proof.checks import build, tenants
-from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, LocationRow, OwnedObject, QuotaRow, RestoreRow
+from foresail.proof.checks.rows import BackupRow, CheckRow, LocationRow, OwnedObject, QuotaRow, RequestRow, RestoreRow
+from foresail.proof.checks.view import CheckView
 from foresail.slots.expression import Unusable, read_expression
+from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.records import is_owned
 
 ENDED = frozenset({"Completed", "PartiallyFailed", "Failed", "FailedValidation"})
 """The phases of a Restore in which nothing runs any more."""
@@ -42,6 +45,20 @@ def is_selected(check: CheckRow, backup: BackupRow) -> bool:
 def is_of_administrator(location: LocationRow | None) -> bool:
     """Whether the administrator owns the bucket; whoever owns it can write what Velero restores, as cluster-admin."""
     return location is not None and not location.is_tenants
+
+
+def is_of_tenant(
+    check: CheckRow,
+    backup: BackupRow,
+    request: RequestRow | None,
+    namespace: NamespaceRow,
+    schedule: RequestRow | None,
+    location: LocationRow | None,
+) -> bool:
+    """Whether the check of a tenant may restore a Backup: by its record it is the tenant's own, in a trusted bucket."""
+    if request is None or not is_owned(request, namespace, backup):
+        return False
+    return tenants.is_chosen(check, request, schedule) and is_of_administrator(location)
 
 
 def newest_good(view: CheckView) -> BackupRow | None:

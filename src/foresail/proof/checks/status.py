@@ -8,8 +8,8 @@ import msgspec
 from foresail.api.instants import whole
 from foresail.api.requests import Condition
 from foresail.api.restore_check import CheckResult, RestoreCheckStatus
-from foresail.proof.checks.observe import CheckRow
 from foresail.proof.checks.reasons import Reason
+from foresail.proof.checks.rows import CheckRow
 from foresail.reporting import LONGEST_MESSAGE, dated, merge_patch
 
 READY, PASSED = "Ready", "Passed"

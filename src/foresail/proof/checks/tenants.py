@@ -12,9 +12,9 @@ import msgspec
 from foresail.api.policy import RestoreChecksPolicy
 from foresail.api.selectors import selects
 from foresail.cron.duration import length_of
-from foresail.proof.checks.observe import LARGEST_SPEC, MOST_VALUES, CheckRow, CheckView, Tenant
 from foresail.proof.checks.reasons import Reason
-from foresail.proof.checks.tenant_rows import RequestRow
+from foresail.proof.checks.rows import LARGEST_SPEC, MOST_VALUES, CheckRow, RequestRow
+from foresail.proof.checks.view import CheckView, Tenant
 
 LONGEST_DEADLINE = "15m"
 """Of a tenant's check: while it runs, those of other tenants wait."""

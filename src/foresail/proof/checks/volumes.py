@@ -4,13 +4,11 @@ A StorageClass may keep released volumes, and Velero gives a restored one the re
 Only a volume that was provisioned for a claim of the sandbox is one: another may have somebody's data on it.
 """
 
-import msgspec
-
-from foresail.api.core import VOLUME
+from foresail.api.core import VOLUME, ClaimReference, Volume
 from foresail.api.metadata import Metadata
 from foresail.api.restore_check import SANDBOX_NAME
 from foresail.plan import Key, Keyed, Patch, Plan
-from foresail.proof.checks.labels import EXCLUDED
+from foresail.proof.checks.rows import EXCLUDED
 
 _DELETE, _AVAILABLE = "Delete", "Available"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -24,35 +22,6 @@ It is cut after 57 characters; the name of a sandbox has 32.
 """
 
 
-class ClaimReference(msgspec.Struct, frozen=True):
-    """The claim of a volume."""
-
-    namespace: str = ""
-    uid: str = ""
-
-
-class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Whose a volume is, and what happens to it when its claim is deleted."""
-
-    claim_ref: ClaimReference | None = None
-    persistent_volume_reclaim_policy: str = ""
-    storage_class_name: str = ""
-
-
-class VolumeStatus(msgspec.Struct, frozen=True):
-    """Whether a claim can take a volume."""
-
-    phase: str = ""
-
-
-class VolumeWire(msgspec.Struct, frozen=True):
-    """A PersistentVolume."""
-
-    metadata: Metadata
-    spec: VolumeSpec = VolumeSpec()
-    status: VolumeStatus = VolumeStatus()
-
-
 class VolumeRow(Keyed, frozen=True):
     """A PersistentVolume: its version only if it must change, so that others take no memory."""
 
@@ -61,7 +30,7 @@ class VolumeRow(Keyed, frozen=True):
     free_class: str | None = None  # its storage class, if any claim of that class could take it
 
 
-def volume_row(wire: VolumeWire) -> VolumeRow:
+def volume_row(wire: Volume) -> VolumeRow:
     """Return what is kept of a volume."""
     spec = wire.spec
     meta = wire.metadata

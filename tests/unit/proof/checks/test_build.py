@@ -11,8 +11,7 @@ from foresail.api.restore_check import CheckedBackups, RestoreCheckSpec, Restore
 from foresail.plan import Key
 from foresail.proof.checks.build import evidence, modifiers
 from foresail.proof.checks.data_build import ClaimRule, claim_rules
-from foresail.proof.checks.labels import EXCLUDED
-from foresail.proof.checks.observe import CheckRow
+from foresail.proof.checks.rows import EXCLUDED, CheckRow
 
 NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
 SPEC = RestoreCheckSpec(CheckedBackups("nightly"))

@@ -15,9 +15,8 @@ from foresail.plan import Key, Level, ReadResult
 from foresail.proof.checks.data import Recorded, overdue, prove_fence
 from foresail.proof.checks.data_build import assertion
 from foresail.proof.checks.judge import Verdict
-from foresail.proof.checks.observe import CheckRow, CheckView, Found, Query, RestoreRow
-from foresail.proof.checks.pod_rows import PodRow, Pods, PodsFound, pod_row
-from foresail.proof.checks.settings import DataSettings
+from foresail.proof.checks.rows import CheckRow, PodRow, Pods, PodsFound, RestoreRow, pod_row
+from foresail.proof.checks.view import CheckView, DataSettings, Found, Query
 
 NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
 RUN = CheckRun("0123456789", "nightly-1", "b", NOW, "Data")

@@ -9,7 +9,7 @@ from foresail.api.restore_check import CheckedBackups, CheckResult, RestoreCheck
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.proof.checks.metrics import CheckMetrics
-from foresail.proof.checks.observe import BackupRow, CheckRow, OwnedObject
+from foresail.proof.checks.rows import BackupRow, CheckRow, OwnedObject
 from foresail.proof.checks.rules import pass_due, waiting_since
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

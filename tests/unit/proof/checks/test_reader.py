@@ -8,8 +8,8 @@ import pytest
 
 from foresail.kube.failures import Cause, Failure
 from foresail.proof.checks.contents import Wanted
-from foresail.proof.checks.observe import Files
-from foresail.proof.checks.reader import FileReader
+from foresail.proof.checks.reads import FileReader
+from foresail.proof.checks.view import Files
 
 T = TypeVar("T")
 

@@ -6,24 +6,25 @@ import pytest
 
 from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE
 from foresail.api.metadata import Metadata, Named
+from foresail.api.pods import ResourceQuota
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
 from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key, Plan
 from foresail.proof.checks import tenants
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.observe import (
+from foresail.proof.checks.memory import Turns
+from foresail.proof.checks.reads import FileReader
+from foresail.proof.checks.rows import (
     CheckRow,
-    CheckView,
     QuotaRow,
-    QuotaWire,
+    RequestRow,
     owned_object_row,
     quota_row,
+    request_row,
 )
-from foresail.proof.checks.reader import FileReader
-from foresail.proof.checks.tenant_rows import RequestRow, request_row
 from foresail.proof.checks.tenants import Turn
-from foresail.proof.checks.turns import Turns
+from foresail.proof.checks.view import CheckView
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 RED, OTHER, BLUE, GREEN = Key("red", "a"), Key("red", "b"), Key("blue", "c"), Key("green", "d")
@@ -100,9 +101,9 @@ def test_a_check_whose_start_cannot_be_written_lets_the_next_one_go(outcome: Out
         controller.settled(each, None, Plan(verdict=Turn.WAITS), Result(Outcome.DONE), NOON)
     taking = Plan(verdict=Turn.TAKES)
     controller.begin(RED, CheckView(RED, None), taking, NOON)
-    assert not controller.turns.is_free(BLUE, is_busy=False)
+    assert not controller.state.turns.is_free(BLUE, is_busy=False)
     assert list(controller.settled(RED, None, taking, Result(outcome), NOON)) == [BLUE]
-    assert controller.turns.is_free(BLUE, is_busy=False)
+    assert controller.state.turns.is_free(BLUE, is_busy=False)
 
 
 def test_a_check_whose_reconcile_raises_lets_the_next_one_go() -> None:
@@ -147,5 +148,5 @@ def test_of_a_long_annotation_only_so_much_stays_as_a_name_has(name: str) -> Non
 @pytest.mark.parametrize("namespace", ["red", "foresail-checks"])
 def test_of_a_quota_outside_of_sandboxes_only_the_key_stays(namespace: str) -> None:
     metadata = Metadata("a", namespace, "u", labels={CHECK_LABEL: "c"}, annotations={CHECK: "own", CHECK_RUN: "1"})
-    row = quota_row(QuotaWire(metadata))
+    row = quota_row(ResourceQuota(metadata))
     assert row == QuotaRow(Key(namespace, "a"), "", "", "", "")

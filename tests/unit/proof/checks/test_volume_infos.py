@@ -2,7 +2,7 @@
 
 import json
 
-from foresail.proof.checks.volume_infos import SavedClaims, saved_claims
+from foresail.proof.checks.contents import SavedClaims, saved_claims
 
 FILES = {"pvcName": "data", "pvcNamespace": "red", "backupMethod": "PodVolumeBackup", "result": "succeeded"}
 MOVED = {**FILES, "pvcName": "moved", "backupMethod": "CSISnapshot", "snapshotDataMoved": True}

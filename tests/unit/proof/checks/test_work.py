@@ -15,9 +15,9 @@ from foresail.kube.reflector import Change
 from foresail.kube.store import Row, Store
 from foresail.plan import Key, Keyed, Kind
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, LocationRow
-from foresail.proof.checks.reader import FileReader
-from foresail.proof.checks.tenant_rows import RequestRow
+from foresail.proof.checks.reads import FileReader
+from foresail.proof.checks.rows import BackupRow, CheckRow, LocationRow, RequestRow
+from foresail.proof.checks.view import CheckView
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.records import nacuuid, nacuuid_of
@@ -46,12 +46,12 @@ class Scene:
 
     def __init__(self) -> None:
         self.controller = RestoreChecks("velero", FileReader(None).run, never=())
-        self.checks = self.controller.checks = Counted(self.controller.checks)
-        self.backups = self.controller.backups = Counted(self.controller.backups)
-        self.requests = self.controller.requests = Counted(self.controller.requests)
+        self.checks = self.controller.state.checks = Counted(self.controller.state.checks)
+        self.backups = self.controller.state.backups = Counted(self.controller.state.backups)
+        self.requests = self.controller.state.requests = Counted(self.controller.state.requests)
         spec = SelfServicePolicySpec(LabelSelector(), restore_checks=RestoreChecksPolicy(maximum=SERVED))
-        self.controller.policies.put(Key("", "default"), PolicyRow(Key("", "default"), spec))
-        self.controller.namespaces.put(Key("", "red"), NamespaceRow("red-uid", {}, is_terminating=False))
+        self.controller.state.policies.put(Key("", "default"), PolicyRow(Key("", "default"), spec))
+        self.controller.state.namespaces.put(Key("", "red"), NamespaceRow("red-uid", {}, is_terminating=False))
         self.feed(velero.LOCATION, LocationRow(Key("velero", "default"), is_default=True))
 
     def feed(self, kind: Kind, new: Keyed | None, key: Key | None = None) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The background read of a run: the lists and results that Velero stores, and what the API server serves."""
+"""Background reads: the lists and results that Velero stores, what the API server serves, and pods in sandboxes."""
 
 import asyncio
 import logging
@@ -11,14 +11,17 @@ import msgspec
 from msgspec.structs import replace
 
 from foresail.api.authorization import Discovery
+from foresail.api.pod_problems import ObservedPod
+from foresail.api.pods import POD
 from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
 from foresail.kube.failures import Failure
-from foresail.proof.checks.contents import contents_of
+from foresail.kube.pages import PageReader, read_pages
+from foresail.kube.reflector import Page
+from foresail.proof.checks.contents import Served, contents_of, saved_claims, served_kinds
 from foresail.proof.checks.judge import judge
-from foresail.proof.checks.kinds import Served, served_kinds
-from foresail.proof.checks.observe import Files, FilesFound
-from foresail.proof.checks.volume_infos import saved_claims
+from foresail.proof.checks.rows import PodRow, Pods, PodsFound, pod_row
+from foresail.proof.checks.view import Files, FilesFound
 
 _log = logging.getLogger(__name__)
 _SECONDS = 60.0
@@ -116,3 +119,30 @@ def compared(
         return FilesFound(found)
     verdict = judge(found, dict(query.sandboxes), query.phase, restored, results)
     return FilesFound(verdict=verdict, problem="" if verdict else "not in Velero's format", is_final=verdict is None)
+
+
+_MOST = 500  # pods of one sandbox
+_pod = msgspec.json.Decoder(ObservedPod)
+ReadPods = Callable[[Pods], Awaitable[PodsFound]]
+"""Reads the pods of sandboxes."""
+
+
+class SandboxReader:
+    """Reads the pods of the sandboxes of one run."""
+
+    def __init__(self, server: PageReader) -> None:
+        self._server = server
+
+    async def run(self, query: Pods) -> PodsFound:
+        """Return the pods, or why they cannot be read; a new sandbox needs a moment until it may be read."""
+        rows: list[PodRow] = []
+        for _, sandbox in query.sandboxes:
+            own: list[PodRow] = []
+            async for page in read_pages(self._server, POD, sandbox, Page):
+                if isinstance(page, Failure):
+                    return PodsFound(problem=f"the pods in {sandbox} cannot be read: {page.cause.value}")
+                own += [pod_row(_pod.decode(raw)) for raw in page.items or ()]
+                if len(own) >= _MOST:
+                    break
+            rows += own[:_MOST]
+        return PodsFound(tuple(rows))
