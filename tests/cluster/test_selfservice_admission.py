@@ -542,6 +542,7 @@ def thief(guarded: Cluster, eventually: Eventually) -> Tenant:
         of_tenant("Restore", includedNamespaces=["*"]),
         of_tenant("Backup", includedNamespaces=[]),
         of_tenant("Restore", namespaceMapping={"guarded": "kube-system"}),
+        of_tenant("Restore", namespaceMapping={"guarded": "other"}),
         of_tenant("Restore", includeClusterResources=True),
         of_tenant("Backup", includeClusterResources=True),
         of_tenant("Backup", includedClusterScopedResources=["*"]),

@@ -52,4 +52,4 @@ def test_the_fields_that_a_fence_admits_are_fields_of_velero() -> None:
     assert set(RESTORE_WRITTEN) <= set(RestoreSpec.__struct_fields__)
     never = {"included_cluster_scoped_resources", "include_cluster_resources", "excluded_namespaces"}
     assert not never & set(BACKUP_WRITTEN)
-    assert not {"schedule_name", "namespace_mapping", "restore_status"} & set(RESTORE_WRITTEN)
+    assert not {"schedule_name", "restore_status"} & set(RESTORE_WRITTEN)

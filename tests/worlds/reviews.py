@@ -75,6 +75,7 @@ class Reviewer:
         spec: Any = body["spec"]
         what = spec["resourceAttributes"]
         resource = f"{what['resource']}.{what['group']}".removesuffix(".")
+        resource += f"/{what['subresource']}" if "subresource" in what else ""
         self._reviews.asked.append((what["verb"], resource, what["namespace"]))
         allowed = self._reviews.may(spec["user"], what["verb"], resource, what["namespace"])
         return decoder(of).decode(msgspec.json.encode({"status": {"allowed": allowed}}))

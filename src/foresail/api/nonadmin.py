@@ -193,9 +193,10 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 class RestoreSource(msgspec.Struct, frozen=True, rename="camel"):
-    """The NonAdminBackup that a restoreSpec names."""
+    """The NonAdminBackup that a restoreSpec names, and the namespaces that it maps."""
 
     backup_name: str | None = None
+    namespace_mapping: dict[str, str] | None = None
 
 
 class DownloadReply(msgspec.Struct, frozen=True):

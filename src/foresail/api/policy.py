@@ -181,6 +181,7 @@ class RestoredKinds(Wire, frozen=True):
 
 
 Authorization = Literal["Requester", "Policy"]
+Elsewhere = Literal["Refused", "Allowed"]
 Volumes = Literal["BackedUp", "AsIs"]
 VeleroAnnotations = Literal["Refused", "Allowed"]
 
@@ -223,6 +224,13 @@ class RestorePolicy(Wire, frozen=True):
         Duration,
         _described("How long after its request a restore may start; one that still waits then expires."),
     ] = "1h"
+    into_other_namespaces: Annotated[
+        Elsewhere,
+        _described(
+            "Allowed: requesters restore into another namespace, by namespaceMapping, what they may get here and create"
+            " there. The policies of both namespaces must allow it; that of the other one applies."
+        ),
+    ] = "Refused"
     defaults: RestoreValues = RestoreValues()
     required: RestoreValues = RestoreValues()
     item_operation_timeout: Between = Bounds()

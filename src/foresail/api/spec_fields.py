@@ -70,7 +70,7 @@ RESTORE_FIELDS = {
     "excludedNamespaces": REFUSED,
     "includedResources": CHECKED,  # the kinds that the policy lets come back
     "excludedResources": CHECKED,  # our additions: what no tenant's restore brings back
-    "namespaceMapping": REFUSED,
+    "namespaceMapping": SWITCHED,  # to one namespace, where the requester could create what comes back
     "labelSelector": CHECKED,
     "orLabelSelectors": CHECKED,
     "restorePVs": SETTABLE,

@@ -168,6 +168,8 @@ def _add_limits(tenants: "argparse._ArgumentGroup") -> None:
     add_switch(tenants, "--self-service-hooks", "let policies allow hooks", default=True)
     update = "let policies allow existingResourcePolicy: update"
     add_switch(tenants, "--self-service-update-existing", update, default=True)
+    elsewhere = "let policies allow restores into other namespaces of the requester"
+    add_switch(tenants, "--self-service-other-namespaces", elsewhere, default=True)
     for flag, meaning, otherwise in (
         ("--self-service-resource-policies", "ConfigMaps that policies may allow as resourcePolicy", "any"),
         ("--self-service-resource-modifiers", "ConfigMaps that policies may allow as resourceModifier", "any"),
@@ -185,6 +187,7 @@ def _chart_limits(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported l
     return ChartLimits(
         hooks=args.self_service_hooks,
         update_existing=args.self_service_update_existing,
+        other_namespaces=args.self_service_other_namespaces,
         resource_policies=_names(args.self_service_resource_policies),
         resource_modifiers=_names(args.self_service_resource_modifiers),
         endpoints=_names(args.tenant_location_endpoints) or (),

@@ -36,6 +36,7 @@ class ChartLimits(msgspec.Struct, frozen=True):
 
     hooks: bool = True
     update_existing: bool = True
+    other_namespaces: bool = True
     resource_policies: tuple[str, ...] | None = None  # None: any that a policy allows
     resource_modifiers: tuple[str, ...] | None = None
     endpoints: tuple[str, ...] = ()  # of tenants' buckets; any if empty

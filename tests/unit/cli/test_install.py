@@ -680,13 +680,12 @@ def test_an_installation_ends_with_what_is_off() -> None:
     )
     everything = replace(options, capabilities=CAPABILITIES, monitoring=True)
     assert what_is_off(everything) == (
-        "Off: buckets of teams (--tenant-locations), hooks of teams (--self-service-hooks), downloads of contents"
-        " (--download-contents). "
+        "Off: buckets of teams (--tenant-locations), hooks of teams (--self-service-hooks), restores into other"
+        " namespaces (--self-service-other-namespaces), downloads of contents (--download-contents). "
         "To switch one on, run the same command again with its option added."
     )
-    assert what_is_off(replace(everything, tenant_locations=True, download_contents=True, hooks=True)) == (
-        "Everything is on."
-    )
+    extras = replace(everything, tenant_locations=True, download_contents=True, hooks=True, other_namespaces=True)
+    assert what_is_off(extras) == "Everything is on."
 
 
 def test_only_the_schedules_that_have_hooks_may_run_some() -> None:

@@ -144,8 +144,15 @@ def test_an_action_has_one_config_map_or_is_ambiguous() -> None:
     assert (dict(two.storage_classes), two.image_names, set(two.ambiguous)) == ({}, (), {"change-image-name"})
 
 
-def test_a_tenants_restore_stays_in_the_namespace() -> None:
-    asked = {"backupName": "b", "includedNamespaces": ["kube-system"], "namespaceMapping": {"shop": "kube-system"}}
+def test_a_tenants_plan_follows_the_objects_into_another_namespace() -> None:
+    found = tenant_fields({"backupName": "b", "namespaceMapping": {"shop": "staging"}}, "shop")
+    assert found["includedNamespaces"] == ["shop"]
+    assert found["namespaceMapping"] == {"shop": "staging"}
+
+
+@pytest.mark.parametrize("mapping", [{"other": "shop"}, {"*": "kube-system"}, {"shop": "a", "other": "b"}])
+def test_a_tenants_restore_takes_nothing_from_another_namespace(mapping: dict[str, str]) -> None:
+    asked = {"backupName": "b", "includedNamespaces": ["kube-system"], "namespaceMapping": mapping}
     found = tenant_fields(asked, "shop")
     assert found["includedNamespaces"] == ["shop"]
     assert "namespaceMapping" not in found

@@ -485,3 +485,11 @@ def test_the_age_of_a_backup_is_that_of_its_data() -> None:
 )  # fmt: skip
 def test_a_length_of_time_is_written_as_kubectl_does(text: str, seconds: int) -> None:
     assert short(timedelta(seconds=seconds)) == text
+
+
+def test_a_restore_into_another_namespace_maps_its_own_and_no_other() -> None:
+    made = request_object(RESTORES, parsed("restore", "create", "clone", "--from-backup", "first", "--to", "staging"))
+    assert made["spec"]["restoreSpec"] == {"backupName": "first", "namespaceMapping": {"shop": "staging"}}
+    assert made["metadata"]["namespace"] == "shop", "it is requested where the backup is"
+    with pytest.raises(CommandError, match="--to shop is the namespace of the backup"):
+        request_object(RESTORES, parsed("restore", "create", "clone", "--from-backup", "first", "--to", "shop"))

@@ -69,6 +69,11 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
             "false",
             "let policies allow teams hooks, commands in their pods; part of self-service",
         ),
+        (
+            "--self-service-other-namespaces",
+            "false",
+            "let policies allow teams restores into other namespaces of theirs; part of self-service",
+        ),
         ("--primers", "false", "hold capacity for CronJobs before they fire"),
         ("--restore-checks", "false", "restore backups into fenced sandbox namespaces, and compare"),
         ("--schedule-skip-immediately", "false", "default of spec.skipImmediately for new and unpaused Schedules"),

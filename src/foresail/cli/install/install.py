@@ -152,6 +152,8 @@ def what_is_off(options: InstallOptions) -> str:
     if _SELF_SERVICE in options.capabilities:
         off += [] if options.tenant_locations else ["buckets of teams (--tenant-locations)"]
         off += [] if options.hooks else ["hooks of teams (--self-service-hooks)"]
+        elsewhere = "restores into other namespaces (--self-service-other-namespaces)"
+        off += [] if options.other_namespaces else [elsewhere]
         off += [] if options.download_contents else ["downloads of contents (--download-contents)"]
     off += [] if options.monitoring else ["alerts and metrics for Prometheus (--monitoring)"]
     if not off:
@@ -170,7 +172,7 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
             "no image is published yet: build one with make image, push it, and pass it with --image",
         )
     on = tuple(name for name, is_on in _switches(args).items() if _given(is_on, name in current.capabilities))
-    has_self_service = _SELF_SERVICE in on
+    kept = current if _SELF_SERVICE in on else Installed(on, "")  # its extras go with self-service
     return InstallOptions(
         capabilities=on,
         namespace=args.namespace,
@@ -181,9 +183,10 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
         monitoring=_given(args.monitoring, current.monitoring),
         monitoring_labels=_labels(args.monitoring_label) or current.monitoring_labels,
         runbook_url=(current.runbook_url or RUNBOOKS) if args.runbook_url is None else args.runbook_url,
-        tenant_locations=_given(args.tenant_locations, current.tenant_locations and has_self_service),
-        download_contents=_given(args.download_contents, current.download_contents and has_self_service),
-        hooks=_given(args.self_service_hooks, current.hooks and has_self_service),
+        tenant_locations=_given(args.tenant_locations, kept.tenant_locations),
+        download_contents=_given(args.download_contents, kept.download_contents),
+        hooks=_given(args.self_service_hooks, kept.hooks),
+        other_namespaces=_given(args.self_service_other_namespaces, kept.other_namespaces),
     )
 
 
@@ -263,7 +266,14 @@ async def _without_rival(cluster: Cluster, options: InstallOptions, before: Inst
         return options
     print(f"self-service stays off: {seems}. Delete it, then run the same command again: {remedy}", file=sys.stderr)
     others = tuple(capability for capability in options.capabilities if capability != _SELF_SERVICE)
-    return replace(options, capabilities=others, tenant_locations=False, download_contents=False, hooks=False)
+    return replace(
+        options,
+        capabilities=others,
+        tenant_locations=False,
+        download_contents=False,
+        hooks=False,
+        other_namespaces=False,
+    )
 
 
 async def _define(cluster: Cluster, ours: Sequence[Piece], patience: Patience, *, dry_run: bool) -> None:

@@ -80,6 +80,7 @@ class Installed:
     tenant_locations: bool = False
     download_contents: bool = False
     hooks: bool = False  # of tenants
+    other_namespaces: bool = False  # for their restores
 
 
 async def find_installed(cluster: Cluster, namespace: str) -> Installed | None:
@@ -118,6 +119,7 @@ def installed(
         tenant_locations="--tenant-locations=true" in words,
         download_contents="--self-service=true" in words and "allowsContents" in fence,
         hooks="--self-service=true" in words and "allowsHooks" in fence,
+        other_namespaces="--self-service=true" in words and "allowsOtherNamespaces" in fence,
     )
 
 

@@ -87,6 +87,7 @@ class InstallOptions:
     tenant_locations: bool = False
     download_contents: bool = False
     hooks: bool = False  # of tenants
+    other_namespaces: bool = False  # for their restores
     schedules_with_hooks: tuple[str, ...] = ()
 
 
@@ -126,6 +127,7 @@ def checked(options: InstallOptions) -> InstallOptions:
         ("--tenant-locations", options.tenant_locations),
         ("--download-contents", options.download_contents),
         ("--self-service-hooks", options.hooks),
+        ("--self-service-other-namespaces", options.other_namespaces),
     ):
         if is_on and "self-service" not in options.capabilities:
             raise UsageError(
@@ -268,6 +270,7 @@ def _arguments(options: InstallOptions) -> dict[str, str]:
         "--schedules-with-hooks": ",".join(options.schedules_with_hooks),
         "--tenant-locations": _text(options.tenant_locations),
         "--self-service-hooks": _text(options.hooks),
+        "--self-service-other-namespaces": _text(options.other_namespaces),
     }
 
 
@@ -282,6 +285,7 @@ def _variables(options: InstallOptions) -> dict[str, str]:
     return {
         "allowsContents": _text(options.download_contents),
         "allowsHooks": _text(options.hooks),
+        "allowsOtherNamespaces": _text(options.other_namespaces),
         "withHooks": _text(options.schedules_with_hooks),
     }
 

@@ -62,6 +62,7 @@ _EXAMPLES = {
             "foresail restore create undo --from-backup db --include-resources configmaps",
             "foresail restore create --from-backup db --existing-resource-policy update",
             "foresail restore create --from-backup db --only configmap/settings",
+            "foresail restore create --from-backup db --to staging --wait",
         ),
         "plan": (
             "foresail restore plan --from-backup before-upgrade",

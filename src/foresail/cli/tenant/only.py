@@ -36,7 +36,7 @@ from foresail.selfservice.results.restored import CHANGE_BACK
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, NEED_TRUST
 
 _VOLUMES = {*NEED_TRUST, *COME_WITH_CLAIMS} - set(BRINGS)
-_ALONE = ("include_resources", "exclude_resources", "selector", "or_selector")
+_ALONE = ("include_resources", "exclude_resources", "selector", "or_selector", "to")
 _WRITTEN = (Outcome.CREATE, Outcome.UPDATE)
 _LEFT = (Outcome.EXISTS, Outcome.UNCHANGED)
 

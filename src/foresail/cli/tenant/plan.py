@@ -84,11 +84,14 @@ def restore_of(request: TenantRequest) -> dict[str, Any]:
 
 
 def tenant_fields(asked: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-    """Return a tenant's restore as the operator hands it to Velero: its namespace only, without the refused kinds.
+    """Return a tenant's restore as the operator hands it to Velero: from its namespace, without the refused kinds.
 
     A tenant may not read the policy, so its default list of refused kinds counts, except for those that are named.
     """
     fields = {name: value for name, value in asked.items() if name not in ("namespaceMapping", "excludedNamespaces")}
+    mapping = asked.get("namespaceMapping") or {}
+    if set(mapping) == {namespace}:
+        fields["namespaceMapping"] = mapping
     spec = restore_spec_of(fields)
     named = {resource.lower() for resource in spec.included_resources or ()}
     refused = tuple(each for each in REFUSED_KINDS if each not in named)

@@ -53,6 +53,7 @@ def restore_spec(args: argparse.Namespace) -> dict[str, Any]:
     uploader = {field: value for field, value in uploader.items() if value is not None}
     return {
         "backupName": args.from_backup,
+        **_mapping(args),
         **_selectors(args),
         **_lists(args, options.RESTORE_LISTS),
         **_given(args, options.RESTORE_SWITCHES),
@@ -60,6 +61,17 @@ def restore_spec(args: argparse.Namespace) -> dict[str, Any]:
         **_times(args, options.RESTORE_TIMES),
         **({"uploaderConfig": uploader} if uploader else {}),
     }
+
+
+def _mapping(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the mapping of the namespace of the backup to the one that --to names."""
+    if not args.to:
+        return {}
+    if args.namespace is None:
+        raise CommandError(f"--to {args.to}: the namespace of the backup is not known", "name it with --namespace")
+    if args.to == args.namespace:
+        raise CommandError(f"--to {args.to} is the namespace of the backup", "leave --to out, or name another one")
+    return {"namespaceMapping": {args.namespace: args.to}}
 
 
 def _selectors(args: argparse.Namespace) -> dict[str, Any]:

@@ -87,6 +87,8 @@ def add_restore_spec(one: argparse.ArgumentParser) -> None:
     _add_selectors(what)
     _add(what, RESTORE_LISTS, "NAME,...", several=True)
     how = one.add_argument_group("how to restore")
+    target = "restore into another namespace of yours, if the policies of both allow it"
+    how.add_argument("--to", metavar="NAMESPACE", help=target)
     _add_switches(how, RESTORE_SWITCHES)
     for option, (_, meaning) in RESTORE_TEXTS.items():
         how.add_argument(spelled(option), choices=EXISTING, help=meaning)

@@ -194,7 +194,7 @@ class AccessReader:
         if not check.user:
             return False  # the API server refuses a review without a user
         question = Question("get", "", "secrets", check.namespace)
-        return await self._may(question, Options(check.namespace, check.user, check.groups))
+        return await self._may(question, Options(check.namespace, user=check.user, groups=check.groups))
 
     async def _may_all(self, questions: Iterable[Question], options: Options) -> bool:
         """Ask in order; the first denial ends it."""
@@ -210,6 +210,8 @@ class AccessReader:
             "resource": question.plural,
             "namespace": question.namespace,
         }
+        if question.subresource:
+            attributes["subresource"] = question.subresource
         spec = {"user": options.user, "groups": list(options.groups), "resourceAttributes": attributes}
         kind = SUBJECT_ACCESS_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.name, "spec": spec}

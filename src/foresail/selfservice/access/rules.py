@@ -44,12 +44,15 @@ class Question(msgspec.Struct, frozen=True):
     group: str
     plural: str
     namespace: str  # empty for a kind without a namespace
+    subresource: str = ""
 
 
 class Options(msgspec.Struct, frozen=True):
     """The options of a restore that access depends on."""
 
-    namespace: str
+    namespace: str  # of the backup
+    target: str = ""  # the other namespace in which objects are created; empty: the same
+    target_uid: str = ""  # an answer about an earlier namespace of that name is none
     user: str = ""
     groups: tuple[str, ...] = ()
     included: tuple[str, ...] = ()  # empty: every kind
@@ -58,6 +61,11 @@ class Options(msgspec.Struct, frozen=True):
     restores_volumes: bool = True  # spec.restorePVs is not false
     is_by_requester: bool = True  # else the policy alone decides about kinds
     checks_volumes: bool = True
+
+    @property
+    def where(self) -> str:
+        """Where objects are created, and, if they come from elsewhere, read."""
+        return f"in {self.target}, or get them in {self.namespace}" if self.target else f"in {self.namespace}"
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -138,7 +146,7 @@ def questions(resource: ApiResource, options: Options) -> list[Question]:
     """Return the access reviews for a resource, in order; the first denial ends them."""
     group = resource.group
     plural = resource.plural
-    namespace = options.namespace
+    namespace = options.target or options.namespace
     verbs = ["create"]
     if options.is_update:
         verbs += CHANGE
@@ -149,6 +157,18 @@ def questions(resource: ApiResource, options: Options) -> list[Question]:
         found.append(Question("escalate", _RBAC, "roles", namespace))
     if group == _RBAC and plural == "rolebindings":
         found += [Question("bind", _RBAC, each, namespace) for each in ("roles", "clusterroles")]
+    return [*found, *_reading(resource, options)] if options.target else found
+
+
+def _reading(resource: ApiResource, options: Options) -> list[Question]:
+    """Return the reviews for what a restore shows in another namespace: objects, and the data in their volumes.
+
+    Who may create pods reads the claims of a namespace; who may run commands in pods reads their other volumes.
+    """
+    source = options.namespace
+    found = [Question("get", resource.group, resource.plural, source)]
+    if resource.name in (CLAIMS, PODS, _SNAPSHOTS):
+        found += [Question("create", "", PODS, source), Question("create", "", PODS, source, "exec")]
     return found
 
 
@@ -240,7 +260,8 @@ def authorized_spec(spec: dict[str, Any], verdict: Verdict, options: Options) ->
         return Authorized(made, Reason.ALL_KINDS_ALLOWED, text)
     text = ""
     if verdict.denied:
-        text = f"Left out because {options.user} may not create them: {listed(verdict.denied)}. "
+        where = f" {options.where}" if options.target else ""
+        text = f"Left out because {options.user} may not create them{where}: {listed(verdict.denied)}. "
     if verdict.unserved:
         text += f"Left out because the cluster does not serve them: {listed(verdict.unserved)}. "
     return Authorized(made, Reason.KINDS_LEFT_OUT, f"{text}To restore them, get access and create another restore")
@@ -248,7 +269,7 @@ def authorized_spec(spec: dict[str, Any], verdict: Verdict, options: Options) ->
 
 def _nothing_left(verdict: Verdict, options: Options) -> Refused:
     if verdict.denied:
-        text = f"{options.user} may not create any kind of this restore in {options.namespace}"
+        text = f"{options.user} may not create any kind of this restore {options.where}"
         text += f": {listed(verdict.denied)}. Get access, then run foresail restore retry"
         return Refused(Reason.ACCESS_DENIED, text)
     text = "Nothing in the backup matches the restore"

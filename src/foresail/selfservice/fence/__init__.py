@@ -1,6 +1,6 @@
 """What the ServiceAccount of self-service writes, as its fence holds it to."""
 
-from foresail.api.fence import NAMESPACE, Fence, events, lease, matches, quoted
+from foresail.api.fence import NAMESPACE, SPEC, Fence, events, lease, matches, quoted
 from foresail.api.marks import SELF_SERVICE_LEASE
 from foresail.kube.events import EVENT
 from foresail.kube.lease import LEASE
@@ -16,10 +16,18 @@ _ORIGINS = {
     "nonadminbackupstoragelocationrequests": ORIGIN_NAMESPACE,
 }
 _KEYS = "{" + ", ".join(f"{quoted(kind)}: {quoted(key)}" for kind, key in _ORIGINS.items()) + "}"
-_IS_MATCHED = (
-    'pattern.endsWith("*") ? variables.origin.startsWith(pattern.substring(0, pattern.size() - 1))'
-    " : variables.origin == pattern"
-)
+
+
+def _is_reachable(name: str) -> str:
+    """Return whether self-service may act in a namespace, by the values of the chart."""
+    is_matched = (
+        f'pattern.endsWith("*") ? {name}.startsWith(pattern.substring(0, pattern.size() - 1)) : {name} == pattern'
+    )
+    return (
+        f"{matches(name, NAMESPACE)} && !variables.excludedNamespaces.exists(pattern, {is_matched})"
+        f" && (variables.namespaces.size() == 0 || variables.namespaces.exists(pattern, {is_matched}))"
+    )
+
 
 FENCE = Fence(
     SELF_SERVICE_LEASE,
@@ -37,6 +45,7 @@ FENCE = Fence(
     {
         "allowsHooks": "{{ .Values.selfService.hooks }}",
         "allowsUpdates": "{{ .Values.selfService.updateExisting }}",
+        "allowsOtherNamespaces": "{{ .Values.selfService.otherNamespaces }}",
         "allowsContents": "{{ .Values.selfService.downloadContents }}",
         "resourcePolicies": "{{ toJson .Values.selfService.resourcePolicies }}",
         "resourceModifiers": "{{ toJson .Values.selfService.resourceModifiers }}",
@@ -45,8 +54,8 @@ FENCE = Fence(
         "excludedNamespaces": '{{ include "foresail.excludedNamespaces" . }}',
         "origin": f'variables.kind in {_KEYS} ? variables.annotations[?{_KEYS}[variables.kind]].orValue("")'
         " : request.namespace",
-        "isReachable": f"{matches('variables.origin', NAMESPACE)}"
-        f" && !variables.excludedNamespaces.exists(pattern, {_IS_MATCHED})"
-        f" && (variables.namespaces.size() == 0 || variables.namespaces.exists(pattern, {_IS_MATCHED}))",
+        "isReachable": _is_reachable("variables.origin"),
+        "target": f'{SPEC}[?"namespaceMapping"][?variables.origin].orValue("")',
+        "isTargetReachable": _is_reachable("variables.target"),
     },
 )

@@ -38,6 +38,7 @@ from foresail.api.marks import (
     REOPENED,
     REQUEST_UID,
     REQUESTER,
+    TARGET_UID,
 )
 from foresail.api.specs import (
     BackupHookRule,
@@ -153,7 +154,7 @@ _RESTORE = Rule(
     velero.RESTORE,
     CREATE,
     (
-        *_velero_object(RESTORES, RestoreSpec, RESTORE_WRITTEN),
+        *_velero_object(RESTORES, RestoreSpec, RESTORE_WRITTEN, TARGET_UID),
         _hooks(RestoreHookRule, ("postHooks",)),
         Condition(
             all_of(
@@ -161,6 +162,20 @@ _RESTORE = Rule(
                 f"{words(NEVER_RESTORED)}.all(each, each in {value(SPEC, 'excludedResources', '[]')})",
             ),
             "it restores no cluster-scoped resources and none of Velero's and self-service's own kinds",
+        ),
+        Condition(
+            any_of(
+                f'!("namespaceMapping" in {SPEC}) && !({quoted(TARGET_UID)} in {ANNOTATIONS})',
+                all_of(
+                    "variables.allowsOtherNamespaces",
+                    f"{value(SPEC, 'namespaceMapping', '{}')}.size() == 1 && variables.target != variables.origin",
+                    "variables.isTargetReachable",
+                    has_all(ANNOTATIONS, (TARGET_UID,)),
+                    f'!("hooks" in {SPEC})',
+                ),
+            ),
+            "it restores into another namespace only if selfService.otherNamespaces of the chart is set, without hooks,"
+            " and if selfService.namespaces and excludedNamespaces allow that one too",
         ),
         Condition(f"{value(SPEC, 'backupName')}.matches({quoted(OF_TENANT)})", "it restores only backups of tenants"),
         Condition(

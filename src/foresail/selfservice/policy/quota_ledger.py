@@ -8,6 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Collection
 
 
+def incoming(name: str) -> str:
+    """Return the name under which a restore counts in the namespace that it restores into, beside its own."""
+    return f"into/{name}"
+
+
 class QuotaLedger:
     """Counts backups, or restores, by namespace; every answer comes from sizes."""
 
@@ -78,10 +83,11 @@ class QuotaLedger:
 
     def release(self, namespace: str, name: str) -> bool:
         """Release a reservation that was used or will not be; return whether quota has become free."""
-        if self._reserved.pop(name, None) is None or name in self._recorded:
+        reserved = self._reserved.pop(name, None)
+        if reserved is None or name in self._recorded:
             return False
-        _less(self._unobserved, namespace)
-        return True
+        _less(self._unobserved, reserved)
+        return reserved == namespace
 
     def _end(self, uid: str, name: str) -> None:
         active = self._active.get(uid, set())

@@ -35,6 +35,7 @@ from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import ACCEPTED, AUTHORIZED, FALSE
+from foresail.selfservice.requests.target import over_quota
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import VeleroRow
@@ -72,33 +73,37 @@ class Waiting(msgspec.Struct, frozen=True):
 
 def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authorized | Refused | Waiting:
     """Return the spec for Velero, a refusal, or the check that is still missing."""
-    if view.policy is None:
+    policy = view.acting_policy
+    if policy is None:
         return Waiting()
     if view.missing_label:
-        return _unlabelled(view, now)
+        return _unlabelled(view, view.request.key.namespace, view.missing_label, now)
+    if view.target is not None and view.target.missing_label:
+        return _unlabelled(view, view.target.name, view.target.missing_label, now)
     if view.family is BACKUPS:
-        bounded = _within_snapshot_budget(view, view.policy, spec)
-        return bounded if isinstance(bounded, Refused) else _authorize_backup(view, view.policy, bounded, now)
-    return _authorize_restore(view, view.policy, spec, now)
+        bounded = _within_snapshot_budget(view, policy, spec)
+        return bounded if isinstance(bounded, Refused) else _authorize_backup(view, policy, bounded, now)
+    return _authorize_restore(view, policy, spec, now)
 
 
-def _unlabelled(view: RequestView, now: datetime) -> Waiting:
+def _unlabelled(view: RequestView, namespace: str, label: str, now: datetime) -> Waiting:
     """Wait for a label of the namespace: without it, a tenant can add what the check of the pods has not seen."""
     accepted = view.request.status.condition(ACCEPTED)
     since = instant(accepted.last_transition_time) if accepted is not None else None
     late = (since or view.request.created) + _LABELLED
     if now < late:
         return Waiting(wake_at=late)
-    text = f"Namespace {view.request.key.namespace} does not have label {view.missing_label} yet"
+    text = f"Namespace {namespace} does not have label {label} yet"
     message = f"{text}; the operator sets it, then the {view.family.word} starts automatically"
     return Waiting(message=message, reason=Reason.NAMESPACE_UNLABELLED)
 
 
 def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting | None:
     """Return the read to start before a restore's turn: the contents of its backup; None if none."""
-    if view.policy is None or view.family is BACKUPS or (view.access is not None and view.access.has_contents):
+    policy = view.acting_policy
+    if policy is None or view.family is BACKUPS or (view.access is not None and view.access.has_contents):
         return None
-    found = _authorize_restore(view, view.policy, spec, now)
+    found = _authorize_restore(view, policy, spec, now)
     return found if isinstance(found, Waiting) and (found.writes or found.read is not None) else None
 
 
@@ -289,7 +294,8 @@ def _judged_restore(
     of_pods = view.copied if access.PODS in verdict.allowed else ()
     copied = (*verdict.copied, *of_pods)
     refused = _refused_files(view, policy, copied, restores_claims=access.CLAIMS in verdict.allowed)
-    return refused or _within(policy, spec, verdict, options)
+    made = refused or _within(policy, spec, verdict, options)
+    return made if isinstance(made, Refused) else over_quota(view.target) or made
 
 
 def _refused_files(
@@ -317,8 +323,11 @@ def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Op
     request = view.request
     rules = policy.spec.restore
     is_by_requester = view.is_by_requester
+    target = view.target.namespace if view.target is not None else None
     return Options(
         namespace=request.key.namespace,
+        target=request.target,
+        target_uid=target.uid if target is not None else "",
         user=request.requester if is_by_requester else "",
         groups=request.requester_groups if is_by_requester else (),
         included=tuple(spec.get("includedResources") or ()),
@@ -326,7 +335,7 @@ def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Op
         is_update=spec.get("existingResourcePolicy") == "update",
         restores_volumes=spec.get("restorePVs") is not False,
         is_by_requester=is_by_requester,
-        checks_volumes=rules.volumes != "AsIs",
+        checks_volumes=rules.volumes != "AsIs" or bool(request.target),
     )
 
 

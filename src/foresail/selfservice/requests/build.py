@@ -15,6 +15,7 @@ from foresail.api.marks import (
     REOPENED,
     REQUEST_UID,
     REQUESTER,
+    TARGET_UID,
 )
 from foresail.plan import Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.families import BACKUPS, Family
@@ -46,9 +47,12 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, spec: Mappi
     name = nacuuid(request)
     labels = {**nonadmin.LABELS, family.nacuuid_label: name}
     annotations = {REQUESTER: request.requester} if request.requester else {}
-    if view.policy is not None:
-        rules = view.policy.spec.backup if family is BACKUPS else view.policy.spec.restore
+    policy = view.acting_policy
+    if policy is not None:
+        rules = policy.spec.backup if family is BACKUPS else policy.spec.restore
         annotations[POD_VOLUME_TIMEOUT] = rules.pod_volume_timeout
+    if view.target is not None and view.target.namespace is not None:
+        annotations[TARGET_UID] = view.target.namespace.uid
     if family is BACKUPS:
         annotations |= signature(view, namespace, str(spec.get("storageLocation") or ""))
     body = {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}

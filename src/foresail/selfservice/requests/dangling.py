@@ -21,6 +21,7 @@ class DanglingView(msgspec.Struct, frozen=True):
     family: Family
     velero: VeleroRow
     namespace: NamespaceRow | None
+    target: NamespaceRow | None = None  # the other namespace that a Restore is into
 
 
 def key_for(family: Family, row: VeleroRow) -> Key | None:
@@ -40,22 +41,30 @@ def is_recorded(row: VeleroRow) -> bool:
     return row.owner is not None and bool(row.request_uid) and bool(row.namespace_uid)
 
 
-def is_dangling(row: VeleroRow, namespace: NamespaceRow | None) -> bool:
-    """Whether a Velero object waits for a namespace that is deleted, being deleted or re-created."""
-    is_live = namespace is not None and namespace.uid == row.namespace_uid and not namespace.is_terminating
-    return is_recorded(row) and row.is_waiting and not is_live
+def missing_namespace(view: DanglingView) -> str:
+    """Return the namespace of a waiting Velero object that is deleted, being deleted or re-created; empty if none."""
+    row = view.velero
+    if row.owner is None or not is_recorded(row) or not row.is_waiting:
+        return ""
+    if not _is_live(view.namespace, row.namespace_uid):
+        return row.owner.namespace
+    return row.target if row.target_uid and not _is_live(view.target, row.target_uid) else ""
+
+
+def _is_live(namespace: NamespaceRow | None, uid: str) -> bool:
+    return namespace is not None and namespace.uid == uid and not namespace.is_terminating
 
 
 def decide(view: DanglingView, now: datetime) -> Plan:
     """Delete a waiting Velero object whose namespace is no longer the recorded one."""
     row = view.velero
     family = view.family
-    if row.is_terminating or not is_dangling(row, view.namespace):
+    where = missing_namespace(view)
+    if row.is_terminating or not where:
         return Plan()
     certain = row.created + UNSEEN  # the namespace may be so new that our watch has not delivered it
     if now < certain:
         return Plan(wake_at=certain)
-    where = row.owner.namespace if row.owner is not None else ""
     kind = family.velero.name
     text = f"Deleted waiting {kind} {row.key.name}: its namespace {where} was deleted; create a new {family.kind.name}"
     note = Note(family.velero, row.key, row.uid, Reason.NAMESPACE_GONE.value, text, Level.WARNING)

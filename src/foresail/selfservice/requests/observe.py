@@ -24,6 +24,17 @@ class Source(msgspec.Struct, frozen=True):
     velero: VeleroRow | None
 
 
+class Target(msgspec.Struct, frozen=True):
+    """The other namespace in which a restore creates its objects, as it is now."""
+
+    name: str
+    namespace: NamespaceRow | None
+    policy: PolicyRow | None
+    missing_label: str = ""
+    stored: int = 0  # restores of that namespace and into it, without this one
+    active: int = 0
+
+
 class RequestView(msgspec.Struct, frozen=True):
     """Everything that a decision about one request depends on, but the time."""
 
@@ -37,6 +48,7 @@ class RequestView(msgspec.Struct, frozen=True):
     deletion: DeletionRow | None = None
     source: Source | None = None  # of a restore
     source_location: LocationRow | None = None  # where that backup is
+    target: Target | None = None  # of a restore into another namespace
     stored: int = 0  # backups, or restores, of this namespace, without this one
     expirations: tuple[datetime, ...] = ()  # of the ended backups among them; only if the quota is reached
     active: int = 0
@@ -64,7 +76,13 @@ class RequestView(msgspec.Struct, frozen=True):
         return self.source_location is not None and self.source_location.owner is not None
 
     @property
+    def acting_policy(self) -> PolicyRow | None:
+        """The policy of the namespace in which objects are created."""
+        return self.policy if self.target is None else self.target.policy
+
+    @property
     def is_by_requester(self) -> bool:
         """Whether a restore contains only what its requester may create; from an own bucket it always does."""
-        is_in_policy = self.policy is not None and self.policy.spec.restore.authorization == "Requester"
-        return is_in_policy or self.is_from_own_location
+        policy = self.acting_policy
+        is_in_policy = policy is not None and policy.spec.restore.authorization == "Requester"
+        return is_in_policy or self.is_from_own_location or self.target is not None

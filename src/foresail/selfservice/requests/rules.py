@@ -30,6 +30,7 @@ from foresail.selfservice.requests.status import (
     SUCCEEDED,
     UNKNOWN,
 )
+from foresail.selfservice.requests.target import acting_policy
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse, location_of
@@ -203,8 +204,12 @@ def _restore_spec(
 def _by_policy(view: RequestView, tenant: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused:
     """Return the spec of the Velero Restore that a policy allows, or why there is none."""
     backup = view.source.velero if view.source else None
-    made = restore_spec(tenant, view.request.key.namespace, backup.key.name if backup else "", policy)
-    made = made if isinstance(made, Refused) else annotations.removed(made, policy)
+    acting = acting_policy(view, policy)
+    if isinstance(acting, Refused):
+        return acting
+    name = backup.key.name if backup else ""
+    made = restore_spec(tenant, view.request.key.namespace, name, acting, view.request.target)
+    made = made if isinstance(made, Refused) else annotations.removed(made, acting)
     return limited(made, policy) if not isinstance(made, Refused) and view.is_from_own_location else made
 
 

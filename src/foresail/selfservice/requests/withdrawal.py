@@ -51,12 +51,14 @@ def judge(view: RequestView, row: VeleroRow, now: datetime) -> StillAllowed | Re
         handed_over = _spec.decode(row.spec)
     except (msgspec.DecodeError, RecursionError):
         return StillAllowed()  # not ours any more: Velero validates it
-    if view.policy is not None and _exceeds(handed_over, today, view.policy):
-        text = f"The policy of namespace {view.request.key.namespace} no longer allows all kinds of this restore"
+    policy = view.acting_policy
+    if policy is not None and _exceeds(handed_over, today, policy):
+        where = view.request.target or view.request.key.namespace
+        text = f"The policy of namespace {where} no longer allows all kinds of this restore"
         return Refused(Reason.POLICY_VIOLATION, f"{text}; create a new one")
-    if view.policy is None or not view.is_by_requester:
+    if policy is None or not view.is_by_requester:
         return StillAllowed(now + PAUSE)
-    return _by_access(view, Recheck(options_of(view, view.policy, handed_over)), row, now)
+    return _by_access(view, Recheck(options_of(view, policy, handed_over)), row, now)
 
 
 def _refused_before(view: RequestView) -> Refused | None:
@@ -74,8 +76,9 @@ def _by_access(view: RequestView, query: Recheck, row: VeleroRow, now: datetime)
     if now >= asked_at + PAUSE:
         return StillAllowed(read=query)
     if checked is not None and checked.denied:
-        text = f"{query.options.user} may no longer create {access.listed(checked.denied)}"
-        return Refused(Reason.ACCESS_DENIED, f"{text} in {query.options.namespace}; get access and create a new one")
+        what = f"{access.listed(checked.denied)} {query.options.where}"
+        text = f"{query.options.user} may no longer create {what}"
+        return Refused(Reason.ACCESS_DENIED, f"{text}; get access and create a new one")
     return StillAllowed(asked_at + PAUSE)
 
 

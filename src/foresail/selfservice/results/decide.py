@@ -94,7 +94,8 @@ def query_of(view: ResultsView) -> Wanted | None:
     urls = {prefix: answers[prefix].url for prefix, file in files.items() if _is_answer(answers.get(prefix), file)}
     if not all(urls.get(prefix) for prefix in files):
         return None
-    return Wanted(urls.get(PREFIX, ""), view.authority, request.key.namespace, urls.get(LIST_PREFIX, ""))
+    namespace = request.target or request.key.namespace  # Velero reports where it creates objects
+    return Wanted(urls.get(PREFIX, ""), view.authority, namespace, urls.get(LIST_PREFIX, ""))
 
 
 def _is_answer(answer: DownloadRequestRow | None, file: File) -> bool:

@@ -98,6 +98,7 @@ class RequestRow(Keyed, frozen=True, gc=False):
     is_pinned: bool = False  # of a backup: its owner keeps it from `keepLast`
     adopted: str = ""  # the name of the Velero Backup that it was adopted from; empty if we made that ourselves
     adopted_uid: str = ""  # the UID of that Backup; the operator alone writes it
+    target: str = ""  # of a restore: the one other namespace that it asks for; whether it may is not said
     edited: datetime | None = None  # of a restore: when its spec was last written, if the API server tells
 
     @property
@@ -123,7 +124,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
     labels = meta.labels or {}
     of_backup: Mapping[str, str] = annotations if is_backup else {}
     asked = spec.backup_spec if is_backup else spec.restore_spec
-    source = None if is_backup else _source.decode(asked).backup_name
+    wanted = nonadmin.RestoreSource() if is_backup else _source.decode(asked)
     is_oversized = memoryview(asked).nbytes > LARGEST_SPEC
     requester, groups = requester_of(annotations)
     return RequestRow(
@@ -137,7 +138,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         has_others_finalizers=any(finalizer != family.finalizer for finalizer in meta.finalizers),
         is_to_be_deleted=bool(spec.delete_backup),
         is_to_be_forced=bool(spec.force_delete_backup),
-        source=up_to(LONGEST_NAME, source or ""),
+        source=up_to(LONGEST_NAME, wanted.backup_name or ""),
         spec="" if is_oversized or _has_begun(status, is_backup=is_backup) else bytes(asked).decode(),
         status=_status(status, is_backup=is_backup),
         requester=requester,
@@ -151,8 +152,16 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         is_pinned=of_backup.get(PINNED) == "true",
         adopted=labels.get(SYNCED_FROM, "") if is_backup else "",
         adopted_uid=of_backup.get(ADOPTED, ""),
+        target=_target_of(meta.namespace, wanted),
         edited=None if is_backup else meta.spec_written,
     )
+
+
+def _target_of(namespace: str, wanted: nonadmin.RestoreSource) -> str:
+    """Return the other namespace that all of its own is mapped to; empty if any other mapping is asked for."""
+    mapping = wanted.namespace_mapping or {}
+    target = mapping.get(namespace, "") if len(mapping) == 1 else ""
+    return sys.intern(up_to(LONGEST_NAME, target)) if target != namespace else ""
 
 
 def _instant_in(annotations: Mapping[str, str], name: str) -> datetime | None:

@@ -6,7 +6,17 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
-from foresail.api.marks import ADOPT, ADOPTED, ATTEMPT, NAMESPACE_UID, ORPHANED, RECORD_SIGNATURE, REOPENED, REQUEST_UID
+from foresail.api.marks import (
+    ADOPT,
+    ADOPTED,
+    ATTEMPT,
+    NAMESPACE_UID,
+    ORPHANED,
+    RECORD_SIGNATURE,
+    REOPENED,
+    REQUEST_UID,
+    TARGET_UID,
+)
 from foresail.api.metadata import Metadata
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
@@ -57,6 +67,8 @@ class VeleroRow(Keyed, frozen=True, gc=False):
     mirror: str
     spec: str  # of a Restore only while it waits
     source: str = ""  # of a Restore, the Velero Backup that it is made from
+    target: str = ""  # of a Restore that we made into another namespace: its name
+    target_uid: str = ""  # and its UID
     is_scheduled: bool = False  # of a Backup, whether a Schedule made it
     version: str = ""  # of one that waits: its resourceVersion
     reopened: str = ""  # of a Backup, the UID of the refused deletion for which Velero was made to end it once more
@@ -148,6 +160,8 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
+    wanted = nonadmin.RestoreSource() if family is BACKUPS else _source.decode(wire.spec)
+    target_uid = "" if family is BACKUPS else annotations.get(TARGET_UID, "")
     return VeleroRow(
         key=Key(sys.intern(meta.namespace), sys.intern(meta.name)),
         uid=meta.uid,
@@ -162,7 +176,9 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         expires=status.expiration,
         mirror=_without_position(wire.status) if status.queue_position else interned(wire.status),
         spec=interned(wire.spec) if family is BACKUPS or status.phase in velero.WAITING else "{}",
-        source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name or ""),
+        source=sys.intern(wanted.backup_name or ""),
+        target=sys.intern(next(iter((wanted.namespace_mapping or {}).values()), "")) if target_uid else "",
+        target_uid=sys.intern(target_uid),
         is_scheduled=velero.SCHEDULE_LABEL in (meta.labels or {}),
         version=meta.resource_version if status.phase in velero.WAITING else "",
         reopened=annotations.get(REOPENED, ""),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.policy import BackupPolicy, RestorePolicy
+from foresail.api.policy import BackupPolicy
 from foresail.api.specs import (
     BackupMetadata,
     BackupSpec,
@@ -82,7 +82,8 @@ BACKUP_WRITTEN = (
     *("excluded_cluster_scoped_resources", "ordered_resources", *_BOTH, *_BACKUP_FIELDS),
 )
 RESTORE_WRITTEN = (
-    *("backup_name", "included_resources", "excluded_resources", "include_cluster_resources", *_BOTH, *_RESTORE_FIELDS),
+    *("backup_name", "included_resources", "excluded_resources", "include_cluster_resources", "namespace_mapping"),
+    *(*_BOTH, *_RESTORE_FIELDS),
 )
 """Every field that a spec for Velero can have; the fence of the operator's token admits no other one."""
 
@@ -107,15 +108,16 @@ def backup_spec(
 
 
 def restore_spec(
-    tenant: Mapping[str, Any], namespace: str, velero_backup: str, policy: PolicyRow
+    tenant: Mapping[str, Any], namespace: str, velero_backup: str, policy: PolicyRow, target: str = ""
 ) -> dict[str, Any] | Refused:
     """Return the spec of the Velero Restore for a tenant's restoreSpec, or why there is none.
 
-    `velero_backup` is the Velero Backup of the tenant's own NonAdminBackup that `backupName` names.
+    `velero_backup` is the Velero Backup of the tenant's own NonAdminBackup that `backupName` names. `target` is the
+    other namespace that it may restore into, whose policy this is then; every other mapping is refused.
     """
     try:
         spec = read(RestoreSpec, tenant, _RESTORE)
-        made = _restore(spec, namespace, velero_backup, policy.spec.restore, policy.name)
+        made = _restore(spec, namespace, velero_backup, policy, target)
     except Refusal as refusal:
         return _refused(refusal, Reason.INVALID_RESTORE_SPEC)
     written = _written(made)
@@ -166,21 +168,26 @@ def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) 
     )
 
 
-def _restore(spec: RestoreSpec, namespace: str, velero_backup: str, rules: RestorePolicy, policy: str) -> RestoreSpec:
-    _restore_restrictions(spec, namespace)
-    included, excluded = kinds.restored(spec.included_resources, spec.excluded_resources, rules.kinds, _RESTORE, policy)
+def _restore(spec: RestoreSpec, namespace: str, velero_backup: str, policy: PolicyRow, target: str) -> RestoreSpec:
+    rules = policy.spec.restore
+    mapping = {namespace: target} if target else None
+    _restore_restrictions(spec, namespace, mapping)
+    included, excluded = kinds.restored(
+        spec.included_resources, spec.excluded_resources, rules.kinds, _RESTORE, policy.name
+    )
     label_selector, or_label_selectors = selectors(_RESTORE, spec.label_selector, spec.or_label_selectors)
     return RestoreSpec(
         backup_name=velero_backup,
         included_namespaces=(namespace,),
         included_resources=included,
         excluded_resources=excluded,
+        namespace_mapping=mapping,
         # Absent, nothing without a namespace comes but what a claim brings along: its volume. False, not even that.
         include_cluster_resources=spec.include_cluster_resources,
         label_selector=label_selector,
         or_label_selectors=or_label_selectors,
-        hooks=restore_hooks(spec.hooks, namespace, rules.hooks, policy),
-        **settle_all(_RESTORE_FIELDS, spec, _RESTORE, rules, policy),
+        hooks=restore_hooks(spec.hooks, namespace, rules.hooks, policy.name),
+        **settle_all(_RESTORE_FIELDS, spec, _RESTORE, rules, policy.name),
     )
 
 
@@ -203,12 +210,12 @@ def _backup_restrictions(spec: BackupSpec, namespace: str) -> None:
         raise Refusal(f"{_BACKUP}.defaultVolumesToRestic is restricted; set defaultVolumesToFsBackup instead")
 
 
-def _restore_restrictions(spec: RestoreSpec, namespace: str) -> None:
+def _restore_restrictions(spec: RestoreSpec, namespace: str, mapping: Mapping[str, str] | None) -> None:
     restricted = {
         "scheduleName": bool(spec.schedule_name),
         "includedNamespaces": any(each != namespace for each in spec.included_namespaces or ()),
         "excludedNamespaces": bool(spec.excluded_namespaces),
-        "namespaceMapping": bool(spec.namespace_mapping),
+        "namespaceMapping": bool(spec.namespace_mapping) and spec.namespace_mapping != mapping,
     }
     if restricted.pop("scheduleName"):
         raise Refusal(f"NonAdminRestore nonAdminRestore.{_RESTORE}.scheduleName is restricted")
@@ -220,6 +227,8 @@ def _restore_restrictions(spec: RestoreSpec, namespace: str) -> None:
     if spec.include_cluster_resources:
         text = "includeClusterResources is restricted, can only be set to false"
         raise Refusal(f"NonAdminRestore {_RESTORE}.{text}")
+    if mapping and spec.hooks is not None and spec.hooks.resources:  # Velero matches their namespaces after the mapping
+        raise Violation(f"NonAdminRestore {_RESTORE}.hooks is restricted with namespaceMapping; remove one of them")
     if spec.restore_status is not None:
         raise Violation(f"NonAdminRestore {_RESTORE}.restoreStatus is restricted; remove it")
 

@@ -17,6 +17,8 @@ def beyond_chart(spec: Mapping[str, Any], path: str, policy: PolicyRow) -> Refus
         return _refused(f"{path}.hooks", "hooks")
     if spec.get("existingResourcePolicy") == _UPDATE and not chart.update_existing:
         return _refused(f"{path}.existingResourcePolicy {_UPDATE}", "updateExisting")
+    if spec.get("namespaceMapping") and not chart.other_namespaces:
+        return _refused(f"{path}.namespaceMapping", "otherNamespaces")
     for field, value, allowed in (
         ("resourcePolicy", "resourcePolicies", chart.resource_policies),
         ("resourceModifier", "resourceModifiers", chart.resource_modifiers),

@@ -8,6 +8,7 @@ from foresail.api import velero
 from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.plan import Key
+from foresail.selfservice.policy.quota_ledger import incoming
 from foresail.selfservice.requests import rules
 from foresail.selfservice.requests.status import CREATED, DELETING
 from foresail.selfservice.rows.requests import RequestRow
@@ -46,6 +47,7 @@ class Bookkeeping:
         moved = self._update_queue(family, name, row, is_deleted=new is None)
         if new is None or new.status.phase in (CREATED, DELETING):
             family.ledger.release(namespace, name)
+            family.ledger.release(row.target, incoming(name))
         elif rules.has_nacuuid(new):
             family.ledger.reserve(namespace, name)
         return moved
@@ -147,9 +149,13 @@ def _update_ledger(family: FamilyState, change: Change[VeleroRow]) -> bool:
     is_free = old is not None and (new is None or new.namespace_uid != old.namespace_uid)
     if old is not None and is_free:
         ledger.remove(old.namespace_uid, change.key.name)
-    if new is not None and ledger.record(new.namespace_uid, change.key.name, is_active=not new.is_terminal):
-        is_free = True
-    return is_free
+        ledger.remove(old.target_uid, incoming(change.key.name))
+    if new is None:
+        return is_free
+    is_active = not new.is_terminal
+    if new.target_uid:
+        is_free |= ledger.record(new.target_uid, incoming(change.key.name), is_active=is_active)
+    return ledger.record(new.namespace_uid, change.key.name, is_active=is_active) or is_free
 
 
 def _update_positions(family: FamilyState, change: Change[VeleroRow]) -> bool:

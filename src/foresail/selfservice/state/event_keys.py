@@ -90,11 +90,14 @@ class EventKeys:
         is_terminating = change.new is not None and change.new.is_terminating
         is_labelled = change.old is not None and change.new is not None and change.old.admission != change.new.admission
         for family in self._cluster.families:
-            rows = family.requests.by("namespace", change.key.name)
+            rows = (
+                *family.requests.by("namespace", change.key.name),
+                *family.requests.by("target", change.key.name),
+            )
             yield from family.keys(
                 row
                 for row in rows
-                if is_terminating
+                if (is_terminating and row.key.namespace == change.key.name)
                 or not row.status.velero.nacuuid
                 or protection.is_protected(row.status)
                 or (is_labelled and row.status.phase not in (CREATED, DELETING))

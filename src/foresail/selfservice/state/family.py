@@ -36,6 +36,7 @@ class FamilyState:
         self.requests = Store[RequestRow](
             {
                 "namespace": lambda row: [row.key.namespace],
+                "target": lambda row: [row.target] if row.target else [],
                 "not accepted": lambda row: [] if row.status.velero.nacuuid else [True],
                 "blocked by": _blocked_by,
                 "ended": lambda row: [row.key.namespace] if family is RESTORES and outcome.has_ended(row) else [],
@@ -116,7 +117,7 @@ class FamilyState:
 
     def _waits_in(self, row: VeleroRow) -> list[Hashable]:
         key = dangling.key_for(self.family, row)
-        return [] if key is None else [key.namespace]
+        return [] if key is None else list(filter(None, (key.namespace, row.target)))
 
     def _namespace_uid(self, row: VeleroRow) -> list[Hashable]:
         return [row.namespace_uid] if self.family is BACKUPS and dangling.is_recorded(row) else []

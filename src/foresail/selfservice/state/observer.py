@@ -12,13 +12,14 @@ from foresail.selfservice.access.observe import PREFIXES, AccessView
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.families import RESTORES
 from foresail.selfservice.policy.admission import missing_label
+from foresail.selfservice.policy.quota_ledger import incoming
 from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.queue.window import WindowView
 from foresail.selfservice.requests import data_incomplete, outcome, rules
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.force_deleted import forced_at
-from foresail.selfservice.requests.observe import RequestView, Source
+from foresail.selfservice.requests.observe import RequestView, Source, Target
 from foresail.selfservice.requests.status import CREATED, DELETING
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of, movements
@@ -47,9 +48,13 @@ class Observer:
         family = self._cluster.of_plural(plural)
         row = family.velero.get(family.velero_key(name))
         at = Key("", namespace)
-        if row is None or at in self._cluster.namespaces.unread:
+        if row is None:
             return None
-        return DanglingView(family.family, row, self._cluster.namespaces.get(at))
+        target = Key("", row.target) if row.target else at
+        if {at, target} & self._cluster.namespaces.unread.keys():
+            return None
+        get = self._cluster.namespaces.get
+        return DanglingView(family.family, row, get(at), get(target) if row.target else None)
 
     def request(self, family: FamilyState, key: Key, now: datetime) -> RequestView | None:
         """Collect everything that a decision about a request depends on."""
@@ -80,7 +85,7 @@ class Observer:
             bytes_at=family.reports.bytes_at(name),
             position=_reported_position(family, request, at, now),
         )
-        view = self._of_backup(view, at, uid) if family is cluster.backups else self._of_restore(view)
+        view = self._of_backup(view, at, uid) if family is cluster.backups else self._of_restore(view, needs_policy)
         view = self._with_turn(family, name, view, now)
         view = self._with_access(family, view)
         if family is cluster.backups and data_incomplete.is_newly_complete(view):
@@ -103,14 +108,33 @@ class Observer:
             owners=cluster.owners(locations),
         )
 
-    def _of_restore(self, view: RequestView) -> RequestView:
-        """Add what concerns a restore only: its backup, where that is, and how many restores are kept."""
+    def _of_restore(self, view: RequestView, needs_policy: bool) -> RequestView:  # noqa: FBT001 - of one caller
+        """Add what concerns a restore only: its backup, where that is, its target, and how many restores are kept."""
         request = view.request
         return msgspec.structs.replace(
             view,
             source=self._cluster.source(request),
             source_location=self._cluster.source_location(request),
+            target=self._target(request) if needs_policy and request.target else None,
             history=self._history(request),
+        )
+
+    def _target(self, request: RequestRow) -> Target:
+        """Collect what is known about the other namespace that a restore is to create its objects in."""
+        cluster = self._cluster
+        name = request.target
+        namespace = cluster.namespace(name)
+        if namespace is None:
+            return Target(name, None, None)
+        counted = incoming(nacuuid(request))
+        ledger = cluster.restores.ledger
+        return Target(
+            name,
+            namespace,
+            cluster.policy(name),
+            missing_label(namespace, cluster.admission_labels(name, namespace)),
+            ledger.stored(namespace.uid, name, counted),
+            ledger.active(namespace.uid, name, counted),
         )
 
     def _with_access(self, family: FamilyState, view: RequestView) -> RequestView:
@@ -158,7 +182,7 @@ class Observer:
         store = self._cluster.backups.movements[velero.POD_VOLUME_BACKUP]
         rows = store.by("of", velero.label_of(backup.key.name))
         copied = {row.claim_name for row in rows if row.has_snapshot}
-        claims = tuple(self._cluster.claims.by("namespace", view.request.key.namespace))
+        claims = tuple(self._cluster.claims.by("namespace", view.request.target or view.request.key.namespace))
         return msgspec.structs.replace(view, claims=claims, copied=tuple(sorted(copied)))
 
     def _history(self, request: RequestRow) -> int | None:

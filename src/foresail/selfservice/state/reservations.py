@@ -8,6 +8,7 @@ from datetime import datetime
 
 from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key, Plan
+from foresail.selfservice.policy.quota_ledger import incoming
 from foresail.selfservice.requests import authorization, rules
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plan_effects import authorizes, creates, reserves_quota
@@ -37,6 +38,8 @@ class Reservations:
         woken += self._reserve_quota(family, name, view, plan)
         if creates(plan, view):
             family.velero_queue.enter(name)
+            if view.target is not None:  # not before: until then nobody has asked what its requester may do there
+                family.ledger.reserve(view.target.name, incoming(name))
         if plan.status is not None and (name in family.velero_queue or name in family.window.queue):
             family.reports.reported(name, now)
         return woken
@@ -85,6 +88,7 @@ class Reservations:
         name = nacuuid(request)
         if family.is_in_velero(name):
             return []
+        family.ledger.release(request.target, incoming(name))
         stored = family.requests.get(request.key)
         is_over = stored is None or stored.uid != request.uid or stored.is_being_removed
         if family.window.release(name, request.key, request.created, is_over=is_over):

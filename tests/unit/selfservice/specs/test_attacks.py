@@ -200,6 +200,25 @@ def test_A9_a_restore_to_or_from_elsewhere_is_refused(field: str, value: object)
     assert said == f"NonAdminRestore nonAdminRestore.spec.restoreSpec.{field} is restricted"
 
 
+@pytest.mark.parametrize(
+    "mapping",
+    [{"shop": "kube-system"}, {"other": "stage"}, {"*": "stage"}, {"shop": "stage", "other": "shop"}, {"shop": ""}],
+)
+def test_A9_a_restore_that_may_go_to_one_namespace_goes_to_no_other(mapping: dict[str, str]) -> None:
+    asked = {"backupName": "daily", "namespaceMapping": mapping}
+    found = restore_spec(asked, "shop", "shop-daily-1", OPEN, "stage")
+    assert isinstance(found, Refused)
+    assert "namespaceMapping is restricted" in found.message
+
+
+def test_A9_the_mapping_of_a_restore_is_written_anew() -> None:
+    asked = {"backupName": "daily", "namespaceMapping": {"shop": "stage"}}
+    found = restore_spec(asked, "shop", "shop-daily-1", OPEN, "stage")
+    assert isinstance(found, dict)
+    assert found["namespaceMapping"] == {"shop": "stage"}
+    assert found["includedNamespaces"] == ["shop"]
+
+
 def test_A9_the_backup_that_is_restored_is_the_tenants_own_whatever_its_name() -> None:
     assert restore({"backupName": "cluster-daily"})["backupName"] == "shop-daily-1"
     assert refused_restore({"backupName": ""}) == "NonAdminRestore spec.restoreSpec.backupName is not set"

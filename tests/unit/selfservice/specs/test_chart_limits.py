@@ -12,7 +12,9 @@ from foresail.selfservice.specs.build import backup_spec, restore_spec
 from foresail.selfservice.specs.location import location_spec
 from foresail.tenancy.policies import ChartLimits, PolicyRow, Reach
 
-CLOSED = ChartLimits(hooks=False, update_existing=False, resource_policies=("ours",), resource_modifiers=())
+CLOSED = ChartLimits(
+    hooks=False, update_existing=False, other_namespaces=False, resource_policies=("ours",), resource_modifiers=()
+)
 HOOKS = {"resources": [{"name": "x", "pre": [{"exec": {"command": ["dump"]}}]}]}
 OPEN = {
     "namespaceSelector": {},
@@ -84,3 +86,12 @@ def test_namespaces_are_named_or_have_a_prefix(namespace: str, *, is_out: bool) 
 
 def test_without_a_list_every_namespace_is_in_reach() -> None:
     assert "shop" not in Reach()
+
+
+def test_a_restore_into_another_namespace_beyond_the_chart_is_refused() -> None:
+    asked = {"backupName": "daily", "namespaceMapping": {"shop": "stage"}}
+    found = restore_spec(asked, "shop", "shop-daily", policy(CLOSED), "stage")
+    assert isinstance(found, Refused)
+    assert found.reason is Reason.POLICY_VIOLATION
+    assert "selfService.otherNamespaces" in found.message
+    assert isinstance(restore_spec(asked, "shop", "shop-daily", policy(ChartLimits()), "stage"), dict)
