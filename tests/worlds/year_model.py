@@ -115,7 +115,7 @@ class _Life:
             self._skip(over[-1])
         is_busy = any(end > now for end in self._ends)
         is_away = self._is_within(self._around.away, now)
-        if runs is not None and not (is_busy or is_away) and policy.is_open(int(now)):
+        if runs is not None and not (is_busy or is_away) and policy.may_start(int(now)):
             start = policy.start(runs)
             assert start is not None
             self.told.starts[runs] = start

@@ -31,15 +31,24 @@ class Policy:
         number = bisect_right(self.opens, at) - 1
         return number >= 0 and at < self.closes[number]
 
+    def may_start(self, at: int) -> bool:
+        """Tell whether a run of this Schedule may start at that second: for it, an opening is later by its delay."""
+        number = bisect_right(self.opens, at) - 1
+        return self.is_open(at) and (self.skips or at >= self._opening(number))
+
     def start(self, slot: int) -> int | None:
         """Return the first second at which the run of a slot may start; None if it may not."""
         at = slot + self.offset
-        if self.is_open(at):
-            return at
-        if self.skips:
-            return None
         number = bisect_right(self.opens, at)
-        return self.opens[number] if number < len(self.opens) else None
+        if self.skips:
+            return at if self.is_open(at) else None
+        if self.is_open(at):
+            return max(at, self._opening(number - 1))
+        return self._opening(number) if number < len(self.opens) else None
+
+    def _opening(self, number: int) -> int:
+        """Return when runs start that waited for an opening: each Schedule after its own delay, before the close."""
+        return self.opens[number] + self.offset % (self.closes[number] - self.opens[number])
 
     def comes(self, slot: int) -> float:
         """Return when something is to be done about a slot: when it may start, or at once if it is skipped."""
@@ -69,7 +78,9 @@ class Policy:
         found: list[float] = [self.comes(slot) for slot in near]
         if self.deadline is not None:
             found += [start + self.deadline + 1 for start in map(self.start, near) if start is not None]
-        found += self.opens[bisect_right(self.opens, now) :][:1]
+        following = bisect_right(self.opens, now)
+        found += self.opens[following:][:1]
+        found += [self._opening(number) for number in (following - 1, following) if 0 <= number < len(self.opens)]
         found += self.closes[bisect_right(self.closes, now) :][:1]
         return [each for each in found if now < each < float("inf")]
 

@@ -19,7 +19,6 @@ from foresail.schedules.reasons import Reason
 from foresail.schedules.slots import timing_of
 from foresail.slots.observed import Observed
 from foresail.slots.policies import length_in_policy
-from foresail.slots.windows import next_opening
 
 _LATEST = timedelta(hours=24)  # that an attempt starts after it could, without a deadline
 
@@ -141,8 +140,7 @@ def _was_deleted(view: ScheduleView, slot: datetime, previous: Observed | None) 
 def _too_late(view: ScheduleView, at: datetime, now: datetime) -> str | None:
     """Return why an attempt is not made any more, counted from the first instant at which it could start."""
     timing = timing_of(view)
-    windows = timing.windows if timing is not None else None
-    start = (next_opening(windows, whole(at)) if windows is not None else None) or at
+    start = (timing.opens(whole(at)) if timing is not None and timing.windows is not None else None) or at
     if timing is not None and timing.deadline is not None:
         deadline = view.policy.spec.starting_deadline if view.policy else ""
         return f"it is past startingDeadline {deadline}" if timing.is_expired(start, now) else None

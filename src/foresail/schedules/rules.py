@@ -40,7 +40,6 @@ from foresail.slots.rules import (
     skip_not_applied_text,
 )
 from foresail.slots.timing import NotRun, Placed, Timing, first_start, missed_slots, place, start_of_last
-from foresail.slots.windows import next_opening
 
 MOST_NAMED = 2  # Backups or Schedules in a message
 _LONGEST_SHOWN = 64  # characters of a wrong value in a message
@@ -526,10 +525,8 @@ def _policy_problem(view: ScheduleView) -> Because | None:
 def _wake_at(view: ScheduleView, placed: Placed, now: datetime) -> datetime | None:
     """Return when to reconcile a further attempt: at the next slot, or when the windows open."""
     timing = timing_of(view)
-    windows = timing.windows if timing is not None else None
-    if windows is None or windows.is_open(whole(now)):
-        return placed.wake_at
-    return _earliest(placed.wake_at, next_opening(windows, whole(now)))
+    opening = timing.opens(whole(now)) if timing is not None else None
+    return placed.wake_at if opening == whole(now) else _earliest(placed.wake_at, opening)
 
 
 def _never_in_window(view: ScheduleView) -> Because:

@@ -12,7 +12,7 @@ from foresail.plan import Key, Keyed
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.interval import stable_delay
 from foresail.slots.timing import Timing
-from foresail.slots.windows import AHEAD, MINUTE, Window, Windows, next_opening
+from foresail.slots.windows import AHEAD, MINUTE, Window, Windows
 
 _WINDOW_DIALECT = Dialect.ROBFIG  # of windows, whichever Velero is installed
 _LONGEST_SPREAD = timedelta(hours=24)
@@ -57,10 +57,11 @@ def timing_under(policy: PolicyRow | None, identity: str, zone: str) -> Timing |
 
 def closed_text(policy: PolicyRow | None, timing: Timing | None, now: datetime) -> str | None:
     """Return that runs may not start now, and when they may; None if they may."""
-    windows = timing.windows if timing is not None else None
-    if windows is None or policy is None or windows.is_open(whole(now)):
+    if timing is None or policy is None:
         return None
-    opening = next_opening(windows, whole(now))
+    opening = timing.opens(whole(now))
+    if opening == whole(now):
+        return None
     when = f"the run starts at {stamp(opening)}" if opening is not None else "no opening follows; correct spec.windows"
     return f"it is outside the windows of SchedulePolicy {policy.name}; {when}."
 

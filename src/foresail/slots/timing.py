@@ -13,7 +13,16 @@ import msgspec
 from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule, fires_after, outlook
 from foresail.slots.due import due_and_upcoming, missed_before
-from foresail.slots.windows import AHEAD, SECOND, Windows, is_open_since, last_inside, next_closing, next_opening
+from foresail.slots.windows import (
+    AHEAD,
+    SECOND,
+    Windows,
+    is_open_since,
+    last_inside,
+    next_closing,
+    next_opening,
+    opened,
+)
 
 _MOST_COUNTED = 100
 _MOST_STEPS = 1_000  # slots and openings that one search compares; what lies beyond is compared later
@@ -34,11 +43,41 @@ class Timing(msgspec.Struct, frozen=True):
     def starts(self, slot: datetime) -> datetime | None:
         """Return the first instant at which the run of a slot may start; None if it never may."""
         effective = slot + self.offset
+        if self.skips_outside:
+            return effective if self.windows is None or self.windows.is_open(effective) else None
+        return self.opens(effective)
+
+    def opens(self, at: datetime) -> datetime | None:
+        """Return the first instant from another on at which runs may start; None if there is none in the time ahead.
+
+        What waits for an opening starts after it by the delay of the spread, so for each Schedule a window opens that
+        much later. As everything before that moves to the same instant, the order of starts is that of the slots.
+        """
         if self.windows is None:
-            return effective
-        if self.windows.skips:
-            return effective if self.windows.is_open(effective) else None
-        return next_opening(self.windows, effective)
+            return at
+        opening = next_opening(self.windows, at)
+        since = self._opened(opening) if opening is not None else None
+        return opening if opening is None or since is None else max(opening, since + self._delay_after(since))
+
+    def last_open(self, at: datetime, after: datetime) -> datetime | None:
+        """Return the last instant up to one, and after another, at which runs could start."""
+        if self.windows is None or self.opens(at) == at:
+            return at if at > after else None
+        since = self._opened(at) if self.windows.is_open(at) else None
+        return last_inside(self.windows, at if since is None else since - SECOND, after)
+
+    def _opened(self, at: datetime) -> datetime | None:
+        """Return when the open stretch of an instant began, if what waited for that may start later."""
+        if self.windows is None or self.windows.skips or not self.offset:
+            return None
+        return opened(self.windows, at, at - self.offset)
+
+    def _delay_after(self, opening: datetime) -> timedelta:
+        """Return how long after an opening runs start that waited for it: the offset, within the open stretch."""
+        if self.windows is None or is_open_since(self.windows, opening, opening + self.offset):
+            return self.offset
+        closing = next_closing(self.windows, opening)
+        return self.offset if closing is None else self.offset % (closing - opening)
 
     def is_expired(self, start: datetime, now: datetime) -> bool:
         """Whether a run that could start at an instant is too late by now."""
@@ -110,7 +149,7 @@ def _last_and_following(
 ) -> tuple[datetime | None, datetime | None]:
     """Return the last slot that has come, and the one after it."""
     first = base + timing.offset
-    reached = _reached(timing.windows, first, now)
+    reached = whole(now) if timing.skips_outside else timing.last_open(whole(now), first)
     if reached is None:
         return None, due_and_upcoming(cron, base, base)[1]
     return due_and_upcoming(cron, base, reached - timing.offset)
@@ -148,17 +187,9 @@ def _ends_of_waiting(cron: Schedule, base: datetime, timing: Timing, now: dateti
         at = whole(now)
         if timing.windows.skips:
             instants.append(next_closing(timing.windows, at))
-        elif not timing.windows.is_open(at):
-            instants.append(next_opening(timing.windows, at))
+        else:
+            instants.append(timing.opens(at))
     return instants
-
-
-def _reached(windows: Windows | None, after: datetime, now: datetime) -> datetime | None:
-    """Return the instant up to which slots have come: while closed, a slot that waits for the opening has not."""
-    at = whole(now)
-    if windows is None or windows.skips or windows.is_open(at):
-        return at
-    return last_inside(windows, at, after)
 
 
 def _may_run(timing: Timing, since: datetime, now: datetime) -> bool:
@@ -238,7 +269,7 @@ def starts_between(
     last: datetime | None = None
     if timing.windows is not None and not timing.windows.skips:
         # Slots before the span may have been moved into it.
-        inside = last_inside(timing.windows, start - SECOND, start - AHEAD)
+        inside = timing.last_open(start - SECOND, start - AHEAD)
         before = base if inside is None else outlook(cron, base, inside - offset).due or base
     for slot in takewhile(lambda each: each + offset < end, fires_after(cron, before)):
         at = timing.starts(slot)

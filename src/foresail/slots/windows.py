@@ -79,6 +79,19 @@ def last_inside(windows: Windows, at: datetime, after: datetime) -> datetime | N
     return None
 
 
+def opened(windows: Windows, at: datetime, after: datetime) -> datetime | None:
+    """Return when the open stretch began that an instant is in; None if that is not after another instant."""
+    last, minute = _minute_of(at)
+    first, _ = _minute_of(max(after, at - AHEAD))
+    for day in range(last, first - 1, -1):
+        closed = ~_open_minutes(windows, day) & (2 << minute) - 1
+        if closed:
+            opening = _instant(day, closed.bit_length())
+            return opening if opening > after else None
+        minute = _MINUTES - 1
+    return None
+
+
 def is_open_since(windows: Windows, since: datetime, until: datetime) -> bool:
     """Whether runs may start at every instant from one to another, as far back as a search goes."""
     last, minute = _minute_of(until)

@@ -24,6 +24,7 @@ from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.settings import Settings
 from foresail.slots.policies import PolicyRow, timing_under
+from foresail.slots.timing import starts_between
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 
@@ -251,6 +252,67 @@ def test_slot_that_a_newer_one_supersedes_is_recorded_at_its_own_deadline() -> N
     expires = MIDNIGHT + 16 * HOUR + timedelta(seconds=1)
     assert next_reconcile(held, NOON) == expires
     assert judge(view(row, location=DOWN, policy=rule), expires).changes.last_skipped == MIDNIGHT - DAY
+
+
+def test_runs_that_wait_for_an_opening_start_after_it_each_with_its_delay() -> None:
+    rule = policy(windows={"allowed": [NIGHT]}, spread={"within": "2h"})
+    opening, delay = NOON + 10 * HOUR, offset_of(rule)
+    assert timedelta() < delay < 2 * HOUR
+    row = daily("0 12 * * *", NOON - DAY)
+    waiting = judge(view(row, policy=rule), opening)
+    assert (waiting.fires, waiting.next_run) == (None, opening + delay)
+    assert next_reconcile(waiting, opening) == opening + delay
+    assert judge(view(row, policy=rule), opening + delay - timedelta(seconds=1)).fires is None
+    assert judge(view(row, policy=rule), opening + delay).fires == NOON
+
+
+def test_a_blocked_run_that_waits_for_the_next_opening_is_spread_too() -> None:
+    rule = policy(windows={"allowed": [NIGHT]}, spread={"within": "2h"})
+    row, opening = daily("0 3 * * *", NOON - 33 * HOUR), NOON + 10 * HOUR
+    for at in (NOON, opening):
+        blocked = judge(view(row, policy=rule), at)
+        assert (blocked.due, blocked.fires) == (NOON - 9 * HOUR, None)
+        assert blocked.blocked_by is not None
+        assert stamp(opening + offset_of(rule)) in blocked.blocked_by.message
+        assert next_reconcile(blocked, at) == opening + offset_of(rule)
+    assert judge(view(row, policy=rule), opening + offset_of(rule)).fires == NOON - 9 * HOUR
+
+
+def test_a_delay_is_never_longer_than_the_window() -> None:
+    rule = policy(windows={"allowed": [{"schedule": "0 22 * * *", "duration": "10m"}]}, spread={"within": "8h"})
+    starts = set()
+    for number in range(100):
+        timing = timing_under(rule, f"velero/s{number}", "UTC")
+        assert timing is not None
+        start = timing.starts(NOON)
+        assert start is not None
+        assert timedelta() <= (start - NOON - 10 * HOUR) % DAY < 10 * MINUTE
+        starts.add((start - NOON) % DAY)
+    assert len(starts) > 80
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_order_of_starts_is_that_of_the_slots_and_each_is_listed(seed: int) -> None:
+    random = Random(seed)  # noqa: S311 - not for secrets
+    length = random.choice(["1m", "10m", "3h", "23h"])
+    windows = random.choice(
+        [
+            {"allowed": [{"schedule": "30 */5 * * *", "duration": length}]},
+            {"excluded": [{"schedule": "0 7 * * *", "duration": length}]},
+        ]
+    )
+    rule = policy(spread={"within": random.choice(["1s", "45m", "24h"])}, windows=windows)
+    timing = timing_under(rule, f"velero/s{seed}", "UTC")
+    assert timing is not None
+    assert timing.windows is not None
+    cron = parse(random.choice(["*/7 * * * *", "0 */3 * * *", "29 * * * *"]), Dialect.GOCRON, "UTC")
+    slots = list(islice(fires_after(cron, NOON), 1_000))
+    starts = [start for slot in slots if (start := timing.starts(slot)) is not None]
+    assert starts == sorted(starts)
+    assert all(timing.windows.is_open(start) and timing.opens(start) == start for start in starts)
+    begin, end = NOON + random.randrange(2 * 86_400) * timedelta(seconds=1), slots[-1]
+    expected = sorted({start for start in starts if begin <= start < end})
+    assert list(starts_between(cron, NOON, timing, begin, end)) == expected
 
 
 def test_deadline_counts_from_the_opening() -> None:
