@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api import marks
-from foresail.selfservice.rows.run_names import run_name
+from foresail.selfservice.rows.schedules import run_name
 from tests.redteam.attack import attack
 from tests.redteam.world import HOSTILE, NAB, NAS, VELERO, VICTIM, World, body_of, path, reason, until
 

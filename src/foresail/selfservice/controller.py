@@ -57,18 +57,26 @@ from foresail.selfservice.requests.plan_effects import creates
 from foresail.selfservice.results import decide as results
 from foresail.selfservice.results.controller import WORD, Fetch, Results, fetch
 from foresail.selfservice.results.observe import Found, ResultsView, Wanted
-from foresail.selfservice.rows.claims import claim_row
-from foresail.selfservice.rows.download_requests import DownloadRequestRow, download_request_row
-from foresail.selfservice.rows.locations import LocationRow, location_row
-from foresail.selfservice.rows.requests import RequestRow, request_row
-from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
-from foresail.selfservice.rows.tenant_locations import (
+from foresail.selfservice.rows.locations import (
     ApprovalRow,
+    LocationRow,
     TenantLocationRow,
     approval_row,
+    location_row,
     tenant_location_row,
 )
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, movement_row, velero_row
+from foresail.selfservice.rows.requests import RequestRow, request_row
+from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
+from foresail.selfservice.rows.velero import (
+    DeletionRow,
+    DownloadRequestRow,
+    VeleroRow,
+    claim_row,
+    deletion_row,
+    download_request_row,
+    movement_row,
+    velero_row,
+)
 from foresail.selfservice.schedules.controller import TenantSchedules
 from foresail.selfservice.schedules.decide import decide as decide_schedule
 from foresail.selfservice.schedules.observe import ScheduleView

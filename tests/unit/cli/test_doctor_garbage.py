@@ -10,8 +10,7 @@ from foresail.cli.doctor.finding import Grade
 from foresail.cli.doctor.ownerless import Ownerless, garbage, ownerless, ownerless_locations
 from foresail.plan import Key
 from foresail.selfservice.families import RESTORES
-from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.tenant_locations import ApprovalRow
+from foresail.selfservice.rows.locations import ApprovalRow, LocationRow
 from foresail.tenancy.records import nacuuid_of
 from tests.unit.cli.test_doctor import HEALTHY
 from tests.unit.selfservice.requests.test_garbage import NAME, VIEW, deletion, restore

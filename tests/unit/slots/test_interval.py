@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from foresail.cron import Dialect, Schedule, fires_after, parse
-from foresail.selfservice.rows.run_names import run_name, stem, stem_of_run
+from foresail.selfservice.rows.schedules import run_name, stem, stem_of_run
 from foresail.slots import interval
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.interval import longest_gap, shortest_gap, stable_delay

@@ -23,8 +23,7 @@ from foresail.selfservice.requests.garbage import (
     location_view,
     restore_view,
 )
-from foresail.selfservice.rows.locations import LocationRow, location_row
-from foresail.selfservice.rows.tenant_locations import ApprovalRow, approval_row
+from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, approval_row, location_row
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, location_of, velero_row
 
 if TYPE_CHECKING:

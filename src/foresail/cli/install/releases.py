@@ -20,7 +20,7 @@ from foresail.cli.install.manifests import TENANT_LOCATIONS
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
-from foresail.selfservice.rows.tenant_locations import FINALIZER
+from foresail.selfservice.rows.locations import FINALIZER
 from foresail.tenancy.namespaces import NOT_LABELLED
 
 _CHECK_NAME = re.compile(r"check-[0-9a-f]{10}(-(?!evidence)[a-z]+)?")

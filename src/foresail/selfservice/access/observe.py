@@ -4,7 +4,7 @@ import msgspec
 
 from foresail.plan import Key, ReadResult
 from foresail.selfservice.access.rules import Options, Verdict
-from foresail.selfservice.rows.download_requests import DownloadRequestRow
+from foresail.selfservice.rows.velero import DownloadRequestRow
 
 LIST, VOLUME_INFOS = "BackupResourceList", "BackupVolumeInfos"
 PREFIXES = {LIST: "contents-", VOLUME_INFOS: "volumes-"}

@@ -15,7 +15,7 @@ from foresail.selfservice.downloads.observe import DownloadRow, DownloadView
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import UNSEEN
-from foresail.selfservice.rows.download_requests import DownloadRequestRow
+from foresail.selfservice.rows.velero import DownloadRequestRow
 from foresail.selfservice.state.cluster import ClusterState
 
 

@@ -43,9 +43,8 @@ from foresail.selfservice.requests.status import (
     forward,
     set_condition,
 )
-from foresail.selfservice.rows.download_requests import ORIGIN_NAME, ORIGIN_NAMESPACE, DownloadRequestRow, File
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
-from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.rows.velero import ORIGIN_NAME, ORIGIN_NAMESPACE, DownloadRequestRow, File, VeleroRow
 from foresail.selfservice.specs.values import shown
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import is_owned

@@ -8,10 +8,8 @@ import msgspec
 from foresail.api import nonadmin, velero
 from foresail.plan import Key, Keyed, ReadResult
 from foresail.selfservice.access.observe import SecretsCheck, SecretsChecked
-from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status, requester_of
-from foresail.selfservice.rows.text import LONGEST_NAME, up_to
-from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.rows.velero import LONGEST_NAME, DownloadRequestRow, File, VeleroRow, up_to
 from foresail.tenancy.namespaces import NamespaceRow
 
 NACUUID_LABEL = "openshift.io/oadp-nadr-origin-nacuuid"

@@ -54,7 +54,7 @@ from foresail.selfservice.downloads.targets import Rule as Served
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.fence.names import OF_TENANT, OURS, is_of, labels
 from foresail.selfservice.results.decide import PREFIX as RESULTS
-from foresail.selfservice.rows.download_requests import ORIGIN_NAME, ORIGIN_NAMESPACE
+from foresail.selfservice.rows.velero import ORIGIN_NAME, ORIGIN_NAMESPACE
 from foresail.selfservice.specs.annotations import MODIFIER
 from foresail.selfservice.specs.build import BACKUP_WRITTEN, RESTORE_WRITTEN
 from foresail.selfservice.specs.kinds import CLUSTER_SCOPED_LEFT_OUT, EVERYTHING, NEVER_RESTORED

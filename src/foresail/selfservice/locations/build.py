@@ -15,9 +15,15 @@ from foresail.api.specs import BackupStorageLocationSpec
 from foresail.plan import Apply, Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.locations.observe import LocationView
 from foresail.selfservice.locations.rules import nacuuid
-from foresail.selfservice.rows.locations import NACUUID_LABEL, ORIGIN_NAME, ORIGIN_NAMESPACE, LocationRow
+from foresail.selfservice.rows.locations import (
+    FINALIZER,
+    NACUUID_LABEL,
+    ORIGIN_NAME,
+    ORIGIN_NAMESPACE,
+    ApprovalRow,
+    LocationRow,
+)
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.tenant_locations import FINALIZER, ApprovalRow
 from foresail.selfservice.specs.credentials import Credentials
 from foresail.selfservice.specs.location import (
     CREDENTIALS_KEY,

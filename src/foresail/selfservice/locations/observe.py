@@ -3,9 +3,8 @@
 import msgspec
 
 from foresail.plan import ReadResult
-from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
 from foresail.selfservice.specs.credentials import Credentials
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow

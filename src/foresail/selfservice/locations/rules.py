@@ -13,8 +13,7 @@ from foresail.selfservice.locations.observe import CredentialsCheck, Credentials
 from foresail.selfservice.policy.locations import is_listed
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
+from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.specs.credentials import Credentials
 from foresail.selfservice.specs.location import location_spec, not_allowed
 from foresail.selfservice.specs.values import as_json

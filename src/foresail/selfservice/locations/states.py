@@ -6,7 +6,7 @@ from foresail.api import velero
 from foresail.selfservice.locations.plans import ACCEPTED, APPROVED, SECRET
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import FALSE, TRUE
-from foresail.selfservice.rows.tenant_locations import TenantLocationRow
+from foresail.selfservice.rows.locations import TenantLocationRow
 
 STATES = (
     "Available",

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from foresail.api import velero
 from foresail.plan import Key
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.tenant_locations import TenantLocationRow
+from foresail.selfservice.rows.locations import LocationRow, TenantLocationRow
 from foresail.tenancy.policies import PolicyRow
 
 

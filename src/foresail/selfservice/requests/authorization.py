@@ -36,9 +36,8 @@ from foresail.selfservice.requests.file_requests import ask, delete_file_request
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import ACCEPTED, AUTHORIZED, FALSE
 from foresail.selfservice.requests.target import over_quota
-from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.rows.velero import DownloadRequestRow, File, VeleroRow
 from foresail.selfservice.specs import annotations, file_system, snapshots
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.volume_policies import VOLUME_POLICIES

@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.plan import Create, Delete, Key
-from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
+from foresail.selfservice.rows.velero import DownloadRequestRow, File
 
 LIFETIME = timedelta(minutes=10)
 """How long a URL is valid that does not say it: Velero gives each ten minutes."""

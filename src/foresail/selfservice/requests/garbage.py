@@ -20,10 +20,8 @@ from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.dangling import is_recorded
 from foresail.selfservice.requests.file_requests import file_name
-from foresail.selfservice.rows.download_requests import DownloadRequestRow
-from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.tenant_locations import ApprovalRow
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
+from foresail.selfservice.rows.locations import ApprovalRow, LocationRow
+from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, VeleroRow, glimpse
 from foresail.selfservice.specs.location import READ_ONLY, access_patch
 from foresail.tenancy.records import nacuuid_of
 

@@ -8,11 +8,9 @@ from foresail.selfservice.access.observe import AccessView
 from foresail.selfservice.families import Family
 from foresail.selfservice.queue.observe import Position, Turn
 from foresail.selfservice.records.keyring import NO_KEYS, Keyring
-from foresail.selfservice.rows.claims import ClaimRow
-from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.locations import LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.tenant_locations import TenantLocationRow
-from foresail.selfservice.rows.velero import Counts, DeletionRow, VeleroRow
+from foresail.selfservice.rows.velero import ClaimRow, Counts, DeletionRow, VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 

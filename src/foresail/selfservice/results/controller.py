@@ -16,8 +16,8 @@ from foresail.selfservice.results.decide import has_results
 from foresail.selfservice.results.file import lines_about
 from foresail.selfservice.results.observe import Found, ResultsView, Wanted
 from foresail.selfservice.results.restored import restored_items
-from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import DownloadRequestRow
 from foresail.selfservice.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)

@@ -20,9 +20,8 @@ from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition,
 from foresail.selfservice.results.cause import explained, reported_cause, told_first, unreadable
 from foresail.selfservice.results.observe import Found, ResultsView, Wanted
 from foresail.selfservice.results.restored import summary
-from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.requests import RequestRow, Status
-from foresail.selfservice.rows.velero import glimpse
+from foresail.selfservice.rows.velero import DownloadRequestRow, File, glimpse
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import is_owned, nacuuid
 

@@ -6,9 +6,8 @@ from foresail.api.nonadmin import RestoredItems
 from foresail.plan import Key, ReadResult
 from foresail.selfservice.families import Family
 from foresail.selfservice.results.file import Lines
-from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.rows.velero import DownloadRequestRow, VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow
 
 

@@ -26,8 +26,7 @@ from foresail.api.marks import (
 from foresail.api.nonadmin import SYNCED_FROM, Condition
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
-from foresail.selfservice.rows.text import LONGEST_NAME, interned, up_to
-from foresail.selfservice.rows.velero import Counts, glimpse
+from foresail.selfservice.rows.velero import LONGEST_NAME, Counts, glimpse, interned, up_to
 
 LARGEST_SPEC = 16 << 10
 """Bytes of JSON that a request's spec may have.

@@ -1,15 +1,16 @@
-"""Rows of Velero's objects: Backups, Restores, DeleteBackupRequests and the volumes whose data is on its way."""
+"""Rows of what Velero works on: its Backups, Restores, DeleteBackupRequests and DownloadRequests, claims and their data."""
 
 import sys
 from datetime import datetime
 
 import msgspec
 
-from foresail.api import mirrored, nonadmin, velero
+from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.marks import (
     ADOPT,
     ADOPTED,
     ATTEMPT,
+    BACKUP_UID,
     NAMESPACE_UID,
     ORPHANED,
     RECORD_SIGNATURE,
@@ -19,10 +20,22 @@ from foresail.api.marks import (
 )
 from foresail.api.metadata import Metadata
 from foresail.plan import Key, Keyed
-from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.families import BACKUPS, FAMILIES, Family
 from foresail.selfservice.records.signature import LONGEST as LONGEST_SIGNATURE
-from foresail.selfservice.rows.text import interned
 from foresail.tenancy.records import owner_of
+
+LONGEST_NAME = 253
+
+
+def up_to(most: int, text: str) -> str:
+    """Return a tenant's text if it is no longer than that, else nothing: a part of it could name someone else."""
+    return text if len(text) <= most else ""
+
+
+def interned(raw: msgspec.Raw) -> str:
+    """Return JSON as text; equal ones are one object."""
+    return sys.intern(bytes(raw).decode())
+
 
 Counts = tuple[tuple[str, int], ...]
 """How many volumes and bytes are how far, by the names that the status has for it; only what is not zero."""
@@ -299,3 +312,83 @@ def _without_position(raw: msgspec.Raw) -> str:
 def location_of(backup: VeleroRow | None) -> str:
     """Return the name of the location of a Velero Backup; empty if it is not known."""
     return _location.decode(backup.spec).storage_location if backup is not None else ""
+
+
+ORIGIN_NAME = "openshift.io/oadp-nadr-origin-name"
+ORIGIN_NAMESPACE = "openshift.io/oadp-nadr-origin-namespace"
+
+_status = msgspec.json.Decoder(velero.DownloadStatus)
+
+
+class File(msgspec.Struct, frozen=True):
+    """What is asked for: which file, and of which object; the tenant's, or Velero's."""
+
+    kind: str
+    name: str
+
+
+class DownloadRequestRow(Keyed, frozen=True):
+    """A DownloadRequest of Velero's, whoever made it, with the record of whose it is."""
+
+    uid: str
+    created: datetime
+    owner: Key | None  # the NonAdminDownloadRequest
+    request_uid: str
+    target: File
+    url: str  # empty until Velero has answered
+    expires: datetime | None
+    mirror: str
+    results_of: Key | None = None  # if it is for the operator itself: the request that has failed
+    backup_uid: str = ""  # the same: the Velero Backup whose contents it lists
+
+
+def download_request_row(wire: mirrored.Download) -> DownloadRequestRow:
+    """Return what is kept of a DownloadRequest."""
+    meta = wire.metadata
+    status = _status.decode(wire.status)
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    name = annotations.get(ORIGIN_NAME)
+    namespace = annotations.get(ORIGIN_NAMESPACE)
+    return DownloadRequestRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        created=meta.creation_timestamp,
+        owner=Key(namespace, name) if name and namespace else None,
+        request_uid=annotations.get(REQUEST_UID, ""),
+        target=File(wire.spec.target.kind, wire.spec.target.name),
+        url=status.download_url,
+        expires=status.expiration,
+        mirror=bytes(wire.status).decode(),
+        results_of=_results_of(annotations),
+        backup_uid=annotations.get(BACKUP_UID, ""),
+    )
+
+
+def _results_of(annotations: dict[str, str]) -> Key | None:
+    for family in FAMILIES:
+        name = annotations.get(family.origin_name)
+        namespace = annotations.get(family.origin_namespace)
+        if name and namespace:
+            return family.queue_key(Key(namespace, name))
+    return None
+
+
+class ClaimRow(msgspec.Struct, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    name: str
+    namespace: str
+    uid: str
+    created: datetime
+    is_bound: bool
+
+
+def claim_row(wire: core.Claim) -> ClaimRow:
+    """Return what is kept of a PersistentVolumeClaim."""
+    meta = wire.metadata
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    is_bound = core.BOUND in (meta.annotations or {})
+    return ClaimRow(meta.name, sys.intern(meta.namespace), meta.uid, meta.creation_timestamp, is_bound)

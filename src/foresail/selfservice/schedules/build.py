@@ -10,8 +10,7 @@ from foresail.api.marks import REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.plan import Create, Delete, Key, Patch
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.run_names import run_name
-from foresail.selfservice.rows.schedules import ScheduleRow
+from foresail.selfservice.rows.schedules import ScheduleRow, run_name
 
 
 def create_run(schedule: ScheduleRow, slot: datetime) -> Create:

@@ -14,8 +14,7 @@ from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.run_names import stem
-from foresail.selfservice.rows.schedules import ScheduleRow
+from foresail.selfservice.rows.schedules import ScheduleRow, stem
 from foresail.selfservice.rows.velero import VeleroRow, location_of
 from foresail.selfservice.schedules.keep_last import is_on_its_way
 from foresail.selfservice.schedules.observe import ScheduleView

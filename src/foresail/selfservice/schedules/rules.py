@@ -23,8 +23,7 @@ from foresail.selfservice.requests import outcome
 from foresail.selfservice.requests.rules import is_refused, waiting_for
 from foresail.selfservice.requests.status import ACCEPTED, TRUE
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow
-from foresail.selfservice.rows.run_names import run_name
-from foresail.selfservice.rows.schedules import ScheduleRow
+from foresail.selfservice.rows.schedules import ScheduleRow, run_name
 from foresail.selfservice.rows.velero import glimpse
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.specs.build import backup_spec

@@ -15,12 +15,9 @@ from foresail.selfservice.requests.observe import Source
 from foresail.selfservice.requests.protection import good_ones
 from foresail.selfservice.requests.rules import is_refused
 from foresail.selfservice.requests.status import ACCEPTED
-from foresail.selfservice.rows.claims import ClaimRow
-from foresail.selfservice.rows.download_requests import DownloadRequestRow
-from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
+from foresail.selfservice.rows.velero import ClaimRow, DeletionRow, DownloadRequestRow, VeleroRow, location_of
 from foresail.selfservice.state.family import FamilyState
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
 from foresail.tenancy.namespaces import AdmissionLabels, NamespaceRow

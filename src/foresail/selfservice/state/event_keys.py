@@ -11,10 +11,9 @@ from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import outcome, protection, rules
 from foresail.selfservice.requests.status import BACKING_OFF, CREATED, DELETING
-from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.velero import DeletionRow, MovementRow, VeleroRow
+from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, MovementRow, VeleroRow
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState, lacks_quota
 from foresail.tenancy.namespaces import NamespaceRow

@@ -16,7 +16,7 @@ from foresail.selfservice.requests import dangling, outcome, protection
 from foresail.selfservice.requests.force_deleted import forced_at
 from foresail.selfservice.requests.status import ACCEPTED, CREATED, DELETING
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.run_names import stem_of_run
+from foresail.selfservice.rows.schedules import stem_of_run
 from foresail.selfservice.rows.velero import MovementRow, VeleroRow
 
 WINDOW = "window"

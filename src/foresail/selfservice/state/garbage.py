@@ -10,11 +10,9 @@ from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.requests import garbage
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.garbage import WORD, GarbageView
-from foresail.selfservice.rows.download_requests import DownloadRequestRow
-from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
+from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, VeleroRow, location_of
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState
 from foresail.tenancy.records import nacuuid, nacuuid_of

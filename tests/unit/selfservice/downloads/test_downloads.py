@@ -19,9 +19,8 @@ from foresail.selfservice.downloads.targets import SERVED
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.requests.status import CREATED
-from foresail.selfservice.rows.download_requests import DownloadRequestRow, File, download_request_row
 from foresail.selfservice.rows.requests import Copy, Status
-from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.rows.velero import DownloadRequestRow, File, VeleroRow, download_request_row
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import nacuuid
 from tests.unit.selfservice.request_rows import NOW, new_request

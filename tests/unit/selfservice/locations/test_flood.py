@@ -10,7 +10,7 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.locations.reader import SecretReader
-from foresail.selfservice.rows.tenant_locations import TenantLocationRow, tenant_location_row
+from foresail.selfservice.rows.locations import TenantLocationRow, tenant_location_row
 from foresail.tenancy.namespaces import NamespaceRow
 from tests.unit.selfservice.policies import policy
 

@@ -9,7 +9,7 @@ import pytest
 
 from foresail.api.nonadmin import VolumesLeftOut
 from foresail.selfservice.requests.data_incomplete import MOST_NAMES, LeftOut, volumes_left_out
-from foresail.selfservice.rows.claims import ClaimRow
+from foresail.selfservice.rows.velero import ClaimRow
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

@@ -23,8 +23,14 @@ from foresail.selfservice.requests.garbage import (
     restore_view,
     turns,
 )
-from foresail.selfservice.rows.download_requests import DownloadRequestRow, download_request_row
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, velero_row
+from foresail.selfservice.rows.velero import (
+    DeletionRow,
+    DownloadRequestRow,
+    VeleroRow,
+    deletion_row,
+    download_request_row,
+    velero_row,
+)
 from foresail.tenancy.records import nacuuid_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

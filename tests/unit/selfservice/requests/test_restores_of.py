@@ -13,8 +13,8 @@ from foresail.plan import Key
 from foresail.selfservice.access.observe import LIST, PREFIXES
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.requests.file_requests import file_name
-from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.requests import RequestRow, Status
+from foresail.selfservice.rows.velero import DownloadRequestRow, File
 from foresail.tenancy.records import nacuuid
 from tests.unit.selfservice.request_rows import NOW
 from tests.unit.selfservice.requests.test_decide import accepted, backup, request
