@@ -28,9 +28,9 @@ from foresail.kube.loop import WORKERS
 from foresail.plan import Body, Create, JsonPatch, Note, Patch, Plan
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.queue.observe import Position
+from foresail.selfservice.queue.window import Position
 from foresail.selfservice.requests.decide import decide
-from foresail.selfservice.requests.observe import RequestView
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import RequestRow, request_row
 from foresail.tenancy.namespaces import NamespaceRow, namespace_row
 from foresail.tenancy.policies import PolicyRow, policy_for, policy_row

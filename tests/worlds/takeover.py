@@ -28,7 +28,7 @@ from foresail.selfservice.controller import SelfService
 from foresail.selfservice.downloads.observe import DownloadView
 from foresail.selfservice.requests import dangling as strays
 from foresail.selfservice.requests.dangling import DanglingView
-from foresail.selfservice.requests.observe import RequestView
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.results import decide as results
 from foresail.selfservice.results.observe import ResultsView
 from foresail.selfservice.schedules.observe import ScheduleView

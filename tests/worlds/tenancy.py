@@ -20,7 +20,7 @@ from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.queue.window import Limits
-from foresail.selfservice.records.keyring import NO_KEYS, SECRET
+from foresail.selfservice.records import NO_KEYS, SECRET
 from foresail.selfservice.results.file import Lines
 from foresail.selfservice.results.observe import Found, Wanted
 from tests.worlds.documents import Document

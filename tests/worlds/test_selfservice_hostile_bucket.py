@@ -10,7 +10,7 @@ from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.plan import Key
 from foresail.selfservice.adoption.rules import approval
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.records.keyring import KEY_BYTES, NO_KEYS, key_id
+from foresail.selfservice.records import KEY_BYTES, NO_KEYS, key_id
 from tests.worlds.adoption_scene import (
     KEY,
     NACUUID,

@@ -4,8 +4,7 @@ from foresail.api.marks import NAMESPACE_UID, RECORD_SIGNATURE, REQUEST_UID
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.recovery_key.keys import manifest
 from foresail.plan import Key
-from foresail.selfservice.records.keyring import KEY_BYTES, NO_KEYS, SECRET, secret_key
-from foresail.selfservice.records.signature import Record, verify
+from foresail.selfservice.records import KEY_BYTES, NO_KEYS, SECRET, Record, secret_key, verify
 from tests.worlds.adoption_scene import approve, of_other_controller, offers, set_adoption, sync
 from tests.worlds.documents import Document
 from tests.worlds.own_locations import OWN, OwnLocations, live

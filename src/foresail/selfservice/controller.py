@@ -47,13 +47,13 @@ from foresail.selfservice.policy import admission
 from foresail.selfservice.policy.admission import AdmissionView
 from foresail.selfservice.queue import window
 from foresail.selfservice.queue.window import UNLIMITED, Limits, WindowView
-from foresail.selfservice.records.keyring import SECRET, SECRET_NAME, KeySecret, keyring_row
+from foresail.selfservice.records import SECRET, SECRET_NAME, KeySecret, keyring_row
 from foresail.selfservice.requests import authorization, dangling, garbage, rules
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.decide import decide
 from foresail.selfservice.requests.garbage import GarbageView, is_deleted
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plan_effects import creates
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.results import decide as results
 from foresail.selfservice.results.controller import WORD, Fetch, Results, fetch
 from foresail.selfservice.results.observe import Found, ResultsView, Wanted

@@ -72,7 +72,7 @@ from foresail.cli.tenant.tenant_request import TenantRequest, decode_if_open, de
 from foresail.cli.threads import in_thread
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.records.keyring import secret_key
+from foresail.selfservice.records import secret_key
 
 _FRESH = timedelta(minutes=1)
 _LONGEST_PLAN = timedelta(minutes=5)

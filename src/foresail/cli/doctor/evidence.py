@@ -50,7 +50,7 @@ from foresail.plan import Key, Kind
 from foresail.proof.velero_pods import VALIDATES_EVERY, validates_every
 from foresail.schedules.observe import ScheduleRow, Unread, schedule_row
 from foresail.schedules.velero_server import DeploymentRow, deployment_row
-from foresail.selfservice.records.keyring import SECRET_NAME
+from foresail.selfservice.records import SECRET_NAME
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 _ADMISSION = "admissionregistration.k8s.io"

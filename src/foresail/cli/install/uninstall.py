@@ -35,7 +35,7 @@ from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.selfservice.records.keyring import SECRET, secret_key
+from foresail.selfservice.records import SECRET, secret_key
 
 
 def run_uninstall(args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
-from foresail.selfservice.records.keyring import (
+from foresail.selfservice.records import (
     KEY_BYTES,
     NO_KEYS,
     SECRET,

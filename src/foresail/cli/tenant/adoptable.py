@@ -20,7 +20,7 @@ from foresail.plan import Key
 from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.adoption.rules import Offer, offer
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.records.keyring import NO_KEYS, Keyring, secret_key
+from foresail.selfservice.records import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.rows.locations import location_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
 from foresail.selfservice.rows.velero import Claim, VeleroRow, glimpse, location_of, velero_row

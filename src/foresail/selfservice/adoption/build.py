@@ -9,7 +9,7 @@ from foresail.api.marks import ADOPT, ADOPTED, ORPHANED, RECORD_SIGNATURE
 from foresail.plan import Create, Patch
 from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.records.signature import Record, sign
+from foresail.selfservice.records import Record, sign
 from foresail.selfservice.requests.build import record
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow
 from foresail.tenancy.namespaces import NamespaceRow

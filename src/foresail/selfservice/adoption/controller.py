@@ -7,7 +7,7 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key, Plan
 from foresail.selfservice.adoption.observe import AdoptionView, key_for
 from foresail.selfservice.adoption.rules import Offer
-from foresail.selfservice.records.keyring import Keyring
+from foresail.selfservice.records import Keyring
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of

@@ -3,7 +3,7 @@
 import msgspec
 
 from foresail.plan import Key
-from foresail.selfservice.records.keyring import NO_KEYS, Keyring
+from foresail.selfservice.records import NO_KEYS, Keyring
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow

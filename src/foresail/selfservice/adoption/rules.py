@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from foresail.selfservice.adoption.observe import AdoptionView
-from foresail.selfservice.records.signature import Record, verify
+from foresail.selfservice.records import Record, verify
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow

@@ -19,7 +19,7 @@ from foresail.selfservice.downloads.contents import PROCESSED, contents_access
 from foresail.selfservice.downloads.observe import NACUUID_LABEL, DownloadRow, DownloadView
 from foresail.selfservice.downloads.targets import TARGETS, Rule, is_contents, rule_of
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.policy.quotas import no_policy
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.file_requests import (
     LIFETIME,

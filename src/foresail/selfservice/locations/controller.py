@@ -11,7 +11,7 @@ from foresail.plan import Key
 from foresail.selfservice.locations import rules
 from foresail.selfservice.locations.observe import LocationView
 from foresail.selfservice.locations.states import STATES, state_of
-from foresail.selfservice.queue.quota_queue import QuotaQueue
+from foresail.selfservice.policy.quota_ledger import QuotaQueue
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of

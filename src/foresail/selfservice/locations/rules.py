@@ -11,7 +11,7 @@ from foresail.api.specs import BackupStorageLocationSpec
 from foresail.selfservice.access.rules import requester_problem
 from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
 from foresail.selfservice.policy.locations import is_listed
-from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.policy.quotas import no_policy
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.specs.credentials import Credentials

@@ -1,7 +1,14 @@
-"""Quotas: whether one more backup or restore fits, stored and active."""
+"""What a policy refuses in whole: anything without one, and one more backup or restore beyond a quota."""
 
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.tenancy.policies import PolicyRow
+
+
+def no_policy(namespace: str) -> Refused:
+    """Return the refusal in a namespace without a policy."""
+    text = f"Self-service is not enabled in namespace {namespace}; ask a cluster administrator to enable it"
+    return Refused(Reason.NO_POLICY, text)
+
 
 Limit = tuple[int, int | None, Refused]
 """How many there are, how many there may be (None: any number), and what a tenant reads if there are as many."""

@@ -12,8 +12,23 @@ import msgspec
 from foresail.api import velero
 from foresail.plan import Key, Plan
 from foresail.selfservice.queue.fair_queue import UNKNOWN, FairQueue, PastHandOver
-from foresail.selfservice.queue.observe import Turn
 from foresail.selfservice.rows.velero import VeleroRow, glimpse
+
+
+class Position(msgspec.Struct, frozen=True):
+    """The position of a request in the queue, and when to report it if nothing else is reported."""
+
+    number: int | None = None
+    report_at: datetime | None = None  # None: at once
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """Whether a request may be handed over to Velero now, and if not, what it waits for."""
+
+    is_blocked: bool = False
+    message: str = ""
+    until: datetime | None = None  # when to reconcile again; None if an event does
+
 
 GRACE = timedelta(seconds=10)
 """How long after a slot the scheduled Backup may take to appear."""

@@ -33,9 +33,9 @@ from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import location_named, owner_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
-from foresail.selfservice.requests.observe import RequestView
+from foresail.selfservice.requests.rules import target_over_quota
 from foresail.selfservice.requests.status import ACCEPTED, AUTHORIZED, FALSE
-from foresail.selfservice.requests.target import over_quota
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import DownloadRequestRow, File, VeleroRow
 from foresail.selfservice.specs import annotations, file_system, snapshots
@@ -294,7 +294,7 @@ def _judged_restore(
     copied = (*verdict.copied, *of_pods)
     refused = _refused_files(view, policy, copied, restores_claims=access.CLAIMS in verdict.allowed)
     made = refused or _within(policy, spec, verdict, options)
-    return made if isinstance(made, Refused) else over_quota(view.target) or made
+    return made if isinstance(made, Refused) else target_over_quota(view.target) or made
 
 
 def _refused_files(

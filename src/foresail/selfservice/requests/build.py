@@ -20,8 +20,8 @@ from foresail.api.marks import (
 from foresail.plan import Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.policy.locations import location_named
-from foresail.selfservice.records.signature import Record, sign
-from foresail.selfservice.requests.observe import RequestView
+from foresail.selfservice.records import Record, sign
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow

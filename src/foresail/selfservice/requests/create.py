@@ -12,7 +12,6 @@ from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests import authorization, build, moment, rules
 from foresail.selfservice.requests.authorization import Waiting
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plans import (
     created_status,
     shown_position,
@@ -38,6 +37,7 @@ from foresail.selfservice.requests.status import (
     remove_condition,
 )
 from foresail.selfservice.requests.update import remove_from_history, update_from_velero, velero_object_deleted
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import Copy, Status
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import nacuuid

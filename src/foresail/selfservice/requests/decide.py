@@ -18,8 +18,8 @@ from foresail.selfservice.requests.delete import (
     keep_protected,
     namespace_deleted,
 )
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.protection import protection
+from foresail.selfservice.requests.view import RequestView
 from foresail.tenancy.namespaces import NamespaceRow
 
 Path = Callable[[RequestView, NamespaceRow, datetime], Plan]

@@ -15,7 +15,6 @@ from foresail.plan import Action, Delete, Level, Note, Plan
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import build, force_deleted, rules
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plans import (
     created_status,
     release_plan,
@@ -34,6 +33,7 @@ from foresail.selfservice.requests.status import (
     forward,
     remove_condition,
 )
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import Copy, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
 from foresail.tenancy.namespaces import NamespaceRow

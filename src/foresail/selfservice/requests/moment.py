@@ -12,9 +12,9 @@ from foresail.cron.duration import length_of
 from foresail.plan import Plan
 from foresail.selfservice.families import RESTORES
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.rules import is_refused
 from foresail.selfservice.requests.status import ACCEPTED, CREATED
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import RequestRow
 
 _AN_HOUR = timedelta(hours=1)

@@ -2,11 +2,11 @@
 
 from foresail.plan import Create, Plan
 from foresail.selfservice.requests import rules
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import (
     AUTHORIZED,
     TRUE,
 )
+from foresail.selfservice.requests.view import RequestView
 
 
 def reserves_quota(plan: Plan, view: RequestView) -> bool:

@@ -9,8 +9,7 @@ from foresail.plan import Action, Level, Note, Patch, Plan, Subject
 from foresail.reporting import Because, note
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests import build, data_incomplete, moment, outcome, rules
-from foresail.selfservice.requests.observe import RequestView
+from foresail.selfservice.requests import build, moment, outcome, rules
 from foresail.selfservice.requests.status import (
     ACCEPTED,
     ADOPTED,
@@ -29,6 +28,7 @@ from foresail.selfservice.requests.status import (
     remove_condition,
     set_condition,
 )
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import Copy, Status
 from foresail.tenancy.records import nacuuid
 
@@ -150,8 +150,8 @@ def _with_data_incomplete(view: RequestView, status: Status, mirror: str, spec: 
     remark = outcome.nothing_backed_up(mirror, spec)
     if remark is not None and reason == remark.reason:
         return status  # it may name the kinds that are not served
-    is_new = data_incomplete.is_newly_complete(view)
-    left_out = data_incomplete.volumes_left_out(view, mirror) if remark is None and is_new else None
+    is_new = outcome.is_newly_complete(view)
+    left_out = outcome.volumes_left_out(view, mirror) if remark is None and is_new else None
     if left_out is not None:
         remark = left_out.condition
     if is_new:

@@ -15,9 +15,9 @@ from foresail.backups import good_backups, has_expired, in_order
 from foresail.cron.duration import length_of
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.force_deleted import forced_at, is_busy
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.rules import own, own_deletion
 from foresail.selfservice.requests.status import FALSE, IN_DELETION
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs.kinds import NEVER_BACKED_UP

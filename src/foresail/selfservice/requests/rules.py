@@ -15,10 +15,8 @@ from foresail.plan import Key
 from foresail.selfservice.access.rules import requester_problem
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.policy.locations import closed, is_administrators, missing, not_restorable, own_location
-from foresail.selfservice.policy.quotas import over_quota, over_restore_quota
-from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.policy.quotas import no_policy, over_quota, over_restore_quota
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import (
     ACCEPTED,
     AUTHORIZED,
@@ -30,7 +28,7 @@ from foresail.selfservice.requests.status import (
     SUCCEEDED,
     UNKNOWN,
 )
-from foresail.selfservice.requests.target import acting_policy
+from foresail.selfservice.requests.view import RequestView, Target
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse, location_of
@@ -377,3 +375,47 @@ HOW_TO_DELETE = (
 def command_to_delete(key: Key) -> str:
     """Return the command that deletes a backup with its data."""
     return f"foresail backup delete {key.name} --namespace {key.namespace}"
+
+
+# Restores into another namespace: the policies of both must allow it, and that of the target applies, because objects
+# are created there. What the requester may get here and create there is asked before the hand-over. Until then no
+# message tells a target that does not exist from one that takes no restores.
+
+_RESTRICTED = "NonAdminRestore nonAdminRestore.spec.restoreSpec.namespaceMapping is restricted"
+
+
+def acting_policy(view: RequestView, policy: PolicyRow) -> PolicyRow | Refused:
+    """Return the policy that a restore is built by: that of the namespace with the objects, if both allow it."""
+    target = view.request.target
+    if not target:
+        return policy
+    if not _allows_targets(policy):
+        more = f"a cluster administrator can set restore.intoOtherNamespaces in SelfServicePolicy {policy.name}"
+        return Refused(Reason.INVALID_RESTORE_SPEC, f"{_RESTRICTED}; {more}")
+    if view.is_from_own_location:
+        text = "a backup in a storage location of the tenant is not restored into another namespace"
+        return Refused(Reason.INVALID_RESTORE_SPEC, f"{_RESTRICTED}: {text}; remove it")
+    acting = view.target.policy if view.target is not None and _is_live_target(view.target) else None
+    if acting is None or not _allows_targets(acting):
+        text = f"namespace {shown(target)} does not exist, or its policy does not set restore.intoOtherNamespaces"
+        return Refused(Reason.INVALID_RESTORE_SPEC, f"{_RESTRICTED}: {text}: Allowed")
+    return acting
+
+
+def target_over_quota(target: Target | None) -> Refused | None:
+    """Report why the target takes no more restores; its requester asks again, for the wait would be there."""
+    if target is None or target.policy is None:
+        return None
+    over = over_restore_quota(target.policy, target.stored, target.active)
+    if over is None:
+        return None
+    text = f"Namespace {target.name} has as many restores as quotas.restores of its SelfServicePolicy allow"
+    return Refused(Reason.POLICY_VIOLATION, f"{text}; when one has finished, run foresail restore retry")
+
+
+def _allows_targets(policy: PolicyRow) -> bool:
+    return policy.spec.restore.into_other_namespaces == "Allowed"
+
+
+def _is_live_target(target: Target) -> bool:
+    return target.namespace is not None and not target.namespace.is_terminating

@@ -1,4 +1,4 @@
-"""Rows of what Velero works on: its Backups, Restores, DeleteBackupRequests and DownloadRequests, claims and their data."""
+"""Rows of what Velero works on: Backups, Restores, requests to delete and to download, claims and their data."""
 
 import sys
 from datetime import datetime
@@ -21,7 +21,7 @@ from foresail.api.marks import (
 from foresail.api.metadata import Metadata
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, FAMILIES, Family
-from foresail.selfservice.records.signature import LONGEST as LONGEST_SIGNATURE
+from foresail.selfservice.records import LONGEST as LONGEST_SIGNATURE
 from foresail.tenancy.records import owner_of
 
 LONGEST_NAME = 253

@@ -17,7 +17,7 @@ from foresail.cron.duration import length_of
 from foresail.cron.zone_names import is_zone
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import missing
-from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.policy.quotas import no_policy
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests import outcome
 from foresail.selfservice.requests.rules import is_refused, waiting_for

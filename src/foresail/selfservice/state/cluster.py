@@ -9,12 +9,12 @@ from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.queue.window import Limits, Window
-from foresail.selfservice.records.keyring import NO_KEYS, Keyring, secret_key
+from foresail.selfservice.records import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.requests.force_deleted import ForceDeletedBackups
-from foresail.selfservice.requests.observe import Source
 from foresail.selfservice.requests.protection import good_ones
 from foresail.selfservice.requests.rules import is_refused
 from foresail.selfservice.requests.status import ACCEPTED
+from foresail.selfservice.requests.view import Source
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import ClaimRow, DeletionRow, DownloadRequestRow, VeleroRow, location_of

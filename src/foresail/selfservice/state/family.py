@@ -7,9 +7,8 @@ from foresail.kube.controller import LowPriority
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.policy.quota_ledger import QuotaLedger
+from foresail.selfservice.policy.quota_ledger import QuotaLedger, QuotaQueue
 from foresail.selfservice.queue.positions import NEAR, PositionReports, VeleroQueue
-from foresail.selfservice.queue.quota_queue import QuotaQueue
 from foresail.selfservice.queue.window import Window
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import dangling, outcome, protection

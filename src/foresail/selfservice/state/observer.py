@@ -13,14 +13,13 @@ from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.families import RESTORES
 from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.policy.quota_ledger import incoming
-from foresail.selfservice.queue.observe import Position
-from foresail.selfservice.queue.window import WindowView
-from foresail.selfservice.requests import data_incomplete, outcome, rules
+from foresail.selfservice.queue.window import Position, WindowView
+from foresail.selfservice.requests import outcome, rules
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.force_deleted import forced_at
-from foresail.selfservice.requests.observe import RequestView, Source, Target
 from foresail.selfservice.requests.status import CREATED, DELETING
+from foresail.selfservice.requests.view import RequestView, Source, Target
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of, movements
 from foresail.selfservice.state.cluster import ClusterState
@@ -88,7 +87,7 @@ class Observer:
         view = self._of_backup(view, at, uid) if family is cluster.backups else self._of_restore(view, needs_policy)
         view = self._with_turn(family, name, view, now)
         view = self._with_access(family, view)
-        if family is cluster.backups and data_incomplete.is_newly_complete(view):
+        if family is cluster.backups and outcome.is_newly_complete(view):
             return self._with_claims(family, view)
         return view
 

@@ -10,8 +10,8 @@ from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key, Plan
 from foresail.selfservice.policy.quota_ledger import incoming
 from foresail.selfservice.requests import authorization, rules
-from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plan_effects import authorizes, creates, reserves_quota
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState
 from foresail.tenancy.records import nacuuid

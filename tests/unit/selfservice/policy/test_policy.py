@@ -7,8 +7,7 @@ import pytest
 
 from foresail.api.selectors import problem_of, selects
 from foresail.api.specs import LabelSelector
-from foresail.selfservice.policy.quotas import over_quota
-from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.policy.quotas import no_policy, over_quota
 from foresail.selfservice.reasons import Reason
 from foresail.tenancy.policies import policy_for
 from tests.unit.selfservice.policies import policy

@@ -5,8 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.selfservice.records.keyring import KEY_BYTES, NO_KEYS, SIGNING, Keyring, key_id, keyring_of
-from foresail.selfservice.records.signature import LONGEST, Record, canonical, sign, verify
+from foresail.selfservice.records import (
+    KEY_BYTES,
+    LONGEST,
+    NO_KEYS,
+    SIGNING,
+    Keyring,
+    Record,
+    canonical,
+    key_id,
+    keyring_of,
+    sign,
+    verify,
+)
 
 KEY, OTHER = bytes(range(KEY_BYTES)), bytes(range(1, KEY_BYTES + 1))
 RECORD = Record("red-daily-1", "bucket/prefix", "red", "ns-uid", "daily", "uid")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foresail.api.nonadmin import VolumesLeftOut
-from foresail.selfservice.requests.data_incomplete import MOST_NAMES, LeftOut, volumes_left_out
+from foresail.selfservice.requests.outcome import MOST_NAMES, LeftOut, volumes_left_out
 from foresail.selfservice.rows.velero import ClaimRow
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)

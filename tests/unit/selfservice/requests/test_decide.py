@@ -13,11 +13,11 @@ from foresail.api.policy import SelfServicePolicySpec
 from foresail.api.specs import LabelSelector
 from foresail.plan import Create, Delete, JsonPatch, Key, Patch, Plan
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.queue.observe import Position
+from foresail.selfservice.queue.window import Position
 from foresail.selfservice.requests import create, delete
 from foresail.selfservice.requests.decide import decide, path_of
-from foresail.selfservice.requests.observe import RequestView, Source
 from foresail.selfservice.requests.rules import UNSEEN
+from foresail.selfservice.requests.view import RequestView, Source
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow

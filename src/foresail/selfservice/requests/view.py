@@ -6,8 +6,8 @@ import msgspec
 
 from foresail.selfservice.access.observe import AccessView
 from foresail.selfservice.families import Family
-from foresail.selfservice.queue.observe import Position, Turn
-from foresail.selfservice.records.keyring import NO_KEYS, Keyring
+from foresail.selfservice.queue.window import Position, Turn
+from foresail.selfservice.records import NO_KEYS, Keyring
 from foresail.selfservice.rows.locations import LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import ClaimRow, Counts, DeletionRow, VeleroRow

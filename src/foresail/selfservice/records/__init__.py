@@ -1,1 +1,0 @@
-"""The ownership record of a Velero Backup, and the signature that makes it trustworthy after a disaster."""
