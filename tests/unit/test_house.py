@@ -1,9 +1,11 @@
 """Decisions are pure, and the import contract is in force: a wall that nobody can hit does not prove that it stands."""
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -110,3 +112,17 @@ def test_an_import_against_the_plan_of_the_house_fails_the_build(
     )
     assert checked.returncode == 1
     assert complaint in checked.stdout
+
+
+def test_no_module_gives_one_name_two_meanings() -> None:
+    twice = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        names = Counter(
+            target.id
+            for statement in ast.parse(path.read_text()).body
+            if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None
+            for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+            if isinstance(target, ast.Name)
+        )
+        twice += [f"{path.relative_to(ROOT)}: {name}" for name, count in names.items() if count > 1]
+    assert not twice, "the second assignment is what every importer gets"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from foresail.api import velero
-from foresail.api.marks import NAMESPACE_UID, TARGET_UID
+from foresail.api.marks import NAMESPACE_UID, TARGET_NAMESPACE_UID
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.plan import Key
@@ -87,7 +87,7 @@ def test_a_restore_goes_into_another_namespace_of_its_requester() -> None:
         assert found["spec"]["includedResources"] == ["configmaps", "secrets"]
         annotations = found["metadata"]["annotations"]
         assert annotations[NAMESPACE_UID] == uid_of(tenancy, "red")
-        assert annotations[TARGET_UID] == uid_of(tenancy, "blue")
+        assert annotations[TARGET_NAMESPACE_UID] == uid_of(tenancy, "blue")
         assert set(tenancy.reviews.asked) >= {
             (verb, resource, namespace)
             for resource in ("configmaps", "secrets")
@@ -105,7 +105,7 @@ def test_a_restore_without_a_mapping_asks_and_writes_what_it_did_before() -> Non
         await ready(tenancy)
         await asked(tenancy, namespaceMapping={})
         assert "namespaceMapping" not in made(tenancy)["spec"]
-        assert TARGET_UID not in made(tenancy)["metadata"]["annotations"]
+        assert TARGET_NAMESPACE_UID not in made(tenancy)["metadata"]["annotations"]
         assert {(verb, namespace) for verb, _, namespace in tenancy.reviews.asked} == {("create", "red")}
 
     tell(story)

@@ -34,7 +34,7 @@ NAMESPACE_UID = "foresail.dev/namespace-uid"
 The annotations of the existing controller have the names, which someone else can reuse.
 """
 
-TARGET_UID = "foresail.dev/target-namespace-uid"
+TARGET_NAMESPACE_UID = "foresail.dev/target-namespace-uid"
 """On a Velero Restore into another namespace of its requester: the UID of that namespace."""
 
 RECORD_SIGNATURE = "foresail.dev/record-signature"

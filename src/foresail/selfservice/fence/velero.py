@@ -38,7 +38,7 @@ from foresail.api.marks import (
     REOPENED,
     REQUEST_UID,
     REQUESTER,
-    TARGET_UID,
+    TARGET_NAMESPACE_UID,
 )
 from foresail.api.specs import (
     BackupHookRule,
@@ -154,7 +154,7 @@ _RESTORE = Rule(
     velero.RESTORE,
     CREATE,
     (
-        *_velero_object(RESTORES, RestoreSpec, RESTORE_WRITTEN, TARGET_UID),
+        *_velero_object(RESTORES, RestoreSpec, RESTORE_WRITTEN, TARGET_NAMESPACE_UID),
         _hooks(RestoreHookRule, ("postHooks",)),
         Condition(
             all_of(
@@ -165,12 +165,12 @@ _RESTORE = Rule(
         ),
         Condition(
             any_of(
-                f'!("namespaceMapping" in {SPEC}) && !({quoted(TARGET_UID)} in {ANNOTATIONS})',
+                f'!("namespaceMapping" in {SPEC}) && !({quoted(TARGET_NAMESPACE_UID)} in {ANNOTATIONS})',
                 all_of(
                     "variables.allowsOtherNamespaces",
                     f"{value(SPEC, 'namespaceMapping', '{}')}.size() == 1 && variables.target != variables.origin",
                     "variables.isTargetReachable",
-                    has_all(ANNOTATIONS, (TARGET_UID,)),
+                    has_all(ANNOTATIONS, (TARGET_NAMESPACE_UID,)),
                     f'!("hooks" in {SPEC})',
                 ),
             ),

@@ -15,7 +15,7 @@ from foresail.api.marks import (
     REOPENED,
     REQUEST_UID,
     REQUESTER,
-    TARGET_UID,
+    TARGET_NAMESPACE_UID,
 )
 from foresail.plan import Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.families import BACKUPS, Family
@@ -52,7 +52,7 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, spec: Mappi
         rules = policy.spec.backup if family is BACKUPS else policy.spec.restore
         annotations[POD_VOLUME_TIMEOUT] = rules.pod_volume_timeout
     if view.target is not None and view.target.namespace is not None:
-        annotations[TARGET_UID] = view.target.namespace.uid
+        annotations[TARGET_NAMESPACE_UID] = view.target.namespace.uid
     if family is BACKUPS:
         annotations |= signature(view, namespace, str(spec.get("storageLocation") or ""))
     body = {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}

@@ -16,7 +16,7 @@ from foresail.api.marks import (
     RECORD_SIGNATURE,
     REOPENED,
     REQUEST_UID,
-    TARGET_UID,
+    TARGET_NAMESPACE_UID,
 )
 from foresail.api.metadata import Metadata
 from foresail.plan import Key, Keyed
@@ -174,7 +174,7 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
     wanted = nonadmin.RestoreSource() if family is BACKUPS else _source.decode(wire.spec)
-    target_uid = "" if family is BACKUPS else annotations.get(TARGET_UID, "")
+    target_uid = "" if family is BACKUPS else annotations.get(TARGET_NAMESPACE_UID, "")
     return VeleroRow(
         key=Key(sys.intern(meta.namespace), sys.intern(meta.name)),
         uid=meta.uid,
