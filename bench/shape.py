@@ -12,7 +12,7 @@ import grimp  # comes with import-linter
 
 from tests.unit.test_complexity import complexities
 
-PACKAGES = ("api", "cli", "cron", "kube", "primers", "proof", "schedules", "selfservice")
+PACKAGES = ("api", "cli", "console", "cron", "kube", "primers", "proof", "schedules", "selfservice")
 
 
 def main() -> int:

@@ -12,12 +12,12 @@ import gzip
 import tempfile
 from pathlib import Path
 
-from foresail.cli.report.page import report_page
+from foresail.console.report.page import report_page
 from tests.browser.chromium import Page, chromium
 from tests.browser.fleet import fleet
 from tests.browser.made_up_cluster import CONTENTS, made_up_cluster
-from tests.unit.cli.test_console import Browser, browsing
-from tests.unit.cli.test_console_restore import archive, bucket
+from tests.unit.console.test_console import Browser, browsing
+from tests.unit.console.test_console_restore import archive, bucket
 
 DOCS = Path(__file__).parent
 CONSOLE = DOCS / "console"

@@ -10,10 +10,10 @@ from foresail.api.instants import stamp
 from foresail.api.marks import CHECK_LABEL, NAMESPACE_UID, REQUEST_UID
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS, RESTORES
-from tests.unit.cli.test_console import GROUP, SERVED, everything
-from tests.unit.cli.test_console_restore import MAPS, Answers, with_bucket
 from tests.unit.cli.test_coverage import listed, named
-from tests.unit.cli.test_report import TENANTS
+from tests.unit.console.test_console import GROUP, SERVED, everything
+from tests.unit.console.test_console_restore import MAPS, Answers, with_bucket
+from tests.unit.console.test_report import TENANTS
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
 OWN = "/apis/foresail.dev/v1alpha1"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from foresail.cli.console import live
-from foresail.cli.console.layout import entrance
+from foresail.console import live
+from foresail.console.layout import entrance
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
 from tests.browser.test_report import PICTURES, every_width
-from tests.unit.cli.test_console import PAGES, XSS, Browser, browsing, everything
-from tests.unit.cli.test_console_live import RESTORE, a_restore
-from tests.unit.cli.test_console_restore import bucket, with_bucket
-from tests.unit.cli.test_report import TENANTS
+from tests.unit.console.test_console import PAGES, XSS, Browser, browsing, everything
+from tests.unit.console.test_console_live import RESTORE, a_restore
+from tests.unit.console.test_console_restore import bucket, with_bucket
+from tests.unit.console.test_report import TENANTS
 
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="NOT TESTED: Chromium is not installed (apt-get install chromium)"

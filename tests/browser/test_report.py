@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from foresail.cli.report.page import report_page
+from foresail.console.report.page import report_page
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
 from tests.browser.fleet import fleet
 

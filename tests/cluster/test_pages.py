@@ -20,7 +20,7 @@ SAME_STEPS = {
     "how-to/audit-evidence.md": "tests/cluster/test_restore_checks.py",
     "how-to/back-up-on-a-schedule.md": "tests/cluster/test_tenant_schedules.py",
     "how-to/check-restores.md": "tests/cluster/test_restore_checks.py",
-    "how-to/console.md": "tests/unit/cli/test_console.py",
+    "how-to/console.md": "tests/unit/console/test_console.py",
     "how-to/fleet.md": "tests/alerts/test_fleet.py",
     "how-to/plan-a-restore.md": "tests/cluster/test_restore_plan.py",
     "how-to/retention.md": "tests/cluster/test_schedules_retention.py",

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
-from foresail.cli.console import guard
+from foresail.console import guard
 from testbed import Cluster
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
 from tests.cluster.tenants import of_namespace, operator
@@ -45,10 +45,10 @@ from tests.console.questions import (
 from tests.console.relay import relayed
 from tests.console.scene import ADMINISTRATOR as ADMINISTRATORS_NAME
 from tests.console.scene import SHOP, eventually, scene, served, velero_busy, without_operator
-from tests.unit.cli.test_console import ATTACKS, FORGERIES, POSTS, XSS, Browser
+from tests.unit.console.test_console import ATTACKS, FORGERIES, POSTS, XSS, Browser
 
 if TYPE_CHECKING:
-    from foresail.cli.console.server import Console
+    from foresail.console.server import Console
     from tests.unit.cli.canned import Canned
 
 _LINK = "[...document.querySelectorAll('a, button')].find(each => RegExp('^' + {}).test(each.textContent))"

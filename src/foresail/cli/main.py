@@ -8,7 +8,7 @@ from foresail import TAGLINE, __version__
 from foresail.cli.canary import add_canary
 from foresail.cli.check.arguments import add_check
 from foresail.cli.completion import add_completion
-from foresail.cli.console.arguments import add_console
+from foresail.cli.console import add_console, add_report
 from foresail.cli.coverage.arguments import add_coverage
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.doctor.arguments import add_doctor
@@ -22,7 +22,6 @@ from foresail.cli.output.terminal import guard_streams
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.recovery_key.arguments import add_recovery_key
-from foresail.cli.report.arguments import add_report
 from foresail.cli.restore_plan.arguments import add_plan
 from foresail.cli.schedule.arguments import add_schedule
 from foresail.cli.tenant.arguments import add_tenant

@@ -7,9 +7,9 @@ import pytest
 
 from foresail.cli.main import main
 from tests.unit.cli.canned import canned
-from tests.unit.cli.test_console import Browser, browse, everything
 from tests.unit.cli.test_coverage import listed, named
-from tests.unit.cli.test_report import REVIEWS, TENANTS, Outline
+from tests.unit.console.test_console import Browser, browse, everything
+from tests.unit.console.test_report import REVIEWS, TENANTS, Outline
 
 EVENTS = "/api/v1/namespaces/shop/events"
 WAIT = (

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from foresail.cli.console.layout import Search
-from foresail.cli.console.pages import requests_table, status_badge
-from foresail.cli.console.restore_pages import Copies, choose
 from foresail.cli.main import main
 from foresail.cli.tenant.copies import restorable
+from foresail.console.layout import Search
+from foresail.console.pages import requests_table, status_badge
+from foresail.console.restore_pages import Copies, choose
 from tests.unit.cli.canned import canned
-from tests.unit.cli.test_console import copy_of
-from tests.unit.cli.test_console_restore import SITE, copies, decoded
-from tests.unit.cli.test_report import NOW
+from tests.unit.console.test_console import copy_of
+from tests.unit.console.test_console_restore import SITE, copies, decoded
+from tests.unit.console.test_report import NOW
 
 PATH = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/nonadminbackups"
 MESSAGE = "Completed, but 1 of 1 volume was not backed up: ledger"

@@ -14,8 +14,8 @@ from foresail.proof.restore_plan.decide import written_as
 from foresail.proof.restore_plan.items import ItemKey
 from foresail.proof.restore_plan.prepare import Step
 from tests.unit.cli.canned import Canned
-from tests.unit.cli.test_report import TENANTS
 from tests.unit.cli.test_tenant_diff import NAMESPACE, NOW_SETTINGS, SETTINGS, body_of, cluster, listed, live
+from tests.unit.console.test_report import TENANTS
 
 RESTORES = f"{TENANTS}/nonadminrestores"
 MAPS = f"{NAMESPACE}/configmaps"

@@ -19,10 +19,10 @@ from foresail.cli.tenant.held import Change, HeldKind, LiveObject
 from foresail.proof.restore_plan.items import Item, ItemKey
 from foresail.selfservice.access.discovery import CORE
 from tests.unit.cli.canned import Canned, canned
-from tests.unit.cli.test_console import SERVED
-from tests.unit.cli.test_console_restore import FILES, Answers, bucket, decoded
-from tests.unit.cli.test_report import REVIEWS, TENANTS
 from tests.unit.cli.test_tenant import condition, wire
+from tests.unit.console.test_console import SERVED
+from tests.unit.console.test_console_restore import FILES, Answers, bucket, decoded
+from tests.unit.console.test_report import REVIEWS, TENANTS
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 BEFORE, LATER = "2026-11-15T23:59:59Z", "2026-11-17T00:00:00Z"

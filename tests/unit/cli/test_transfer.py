@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.cli.console.pages import data_bar
 from foresail.cli.main import main
 from foresail.cli.output.progress import Bar, Status, bar
 from foresail.cli.output.transfer import RECENT, Throughput, Transfer, remaining, size, transfer_of, transfer_text
@@ -18,6 +17,7 @@ from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.get import request_table, why
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.cli.tenant.wait import progress_of
+from foresail.console.pages import data_bar
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from tests.unit.cli.canned import canned
 from tests.unit.cli.made_up import schedule_wire

@@ -1,0 +1,321 @@
+"""The pages of the console: pure functions from what was read to HTML."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from foresail.cli.access.self_service import enabling_command, instead, not_enabled
+from foresail.cli.doctor.finding import Finding, Grade
+from foresail.cli.doctor.visit import summary as findings_summary
+from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, YES
+from foresail.cli.output.times import short
+from foresail.cli.output.transfer import Transfer, transfer_text
+from foresail.cli.policy.shares import in_order
+from foresail.cli.policy.usage import Usage
+from foresail.cli.tenant.advice import capital
+from foresail.cli.tenant.explain import advised, steps_of, summary
+from foresail.cli.tenant.get import until, why
+from foresail.cli.tenant.schedule.get import short_cells as own_schedule_cells
+from foresail.cli.tenant.schedule.snapshot import TenantSchedule
+from foresail.cli.tenant.tenant_request import INCOMPLETE, TenantRequest
+from foresail.console.check_pages import check_path
+from foresail.console.file_pages import CONTENTS, LOG
+from foresail.console.layout import Search, Site, button, cut, searched, shell
+from foresail.console.live import digest
+from foresail.console.read import OwnNamespace
+from foresail.console.report.figures import Figures
+from foresail.console.report.page import (
+    CHECKS,
+    COVERAGE,
+    calendar_section,
+    check_cells,
+    check_title,
+    coverage_cells,
+    failed_section,
+    namespace_tiles,
+    summary_tiles,
+)
+from foresail.console.web.markup import Child, Html, element
+from foresail.console.web.parts import badge, command, data_table, section, words
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES
+
+_SHOWN, _NEWEST = 25, 10
+_GRADES = {Grade.GOOD: "good", Grade.WARNING: "warn", Grade.PROBLEM: "bad"}
+SCHEDULES = ("schedule", "cron", "last run", "next run", "waiting")
+"""The columns of every table of schedules."""
+
+_QUOTAS = ("backups", "active backups", "restores", "active restores")
+_MOODS = {"Completed": "good", INCOMPLETE: "warn", "Failed": "bad", "PartiallyFailed": "bad", "FailedValidation": "bad"}
+
+
+def overview(
+    site: Site, figures: Figures, waiting: Sequence[TenantRequest], newest: Sequence[TenantRequest] = ()
+) -> Html:
+    """Return the first page: is everything protected, what failed, what waits and why, and what runs next."""
+    ended = section("newest", "Newest", requests_table(site, "Newest", newest[:_NEWEST], figures.instant))
+    found_gaps = figures.gaps
+    gaps = [
+        (
+            namespace_link(site, open_gaps.namespace),
+            words(badge(word, "bad") for word in dict.fromkeys(gap.reason.value for gap in open_gaps.gaps)),
+            cut("; ".join(gap.message for gap in open_gaps.gaps)),
+            command(cut(open_gaps.command)),
+        )
+        for open_gaps in found_gaps[:_SHOWN]
+    ]
+    more = len(found_gaps) - _SHOWN
+    rest = element("a", f"{more} more in the list of namespaces", href=site.link("namespaces")) if more > 0 else None
+    same = f"foresail report --html report.html{'' if site.is_administrator else f' -n {site.namespace}'}"
+    return shell(
+        site,
+        "Overview",
+        same,
+        summary_tiles(figures),
+        section(
+            "gaps", "Gaps", data_table("Gaps", ("namespace", "reason", "what", "command"), gaps, "No gaps found."), rest
+        ),
+        waiting_section(site, waiting),
+        ended if newest else None,
+        failed_section(replace(figures, failed=figures.failed[:_SHOWN])),
+        calendar_section(figures),
+        live=site.link("live", seen=digest(waiting)),
+    )
+
+
+def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
+    """Return what runs and what waits, in the order of the queue, and why."""
+    rows = [
+        (
+            request_link(site, request),
+            request.key.namespace,
+            request.family.word,
+            request.velero.phase or request.phase or "New",
+            str(request.position) if request.position else "n/a",
+            cut(why(request, in_full=True) or summary(request)),
+        )
+        for request in in_order(waiting)[:_SHOWN]
+    ]
+    more = len(waiting) - _SHOWN
+    note = element("p", f"{more} more wait.", class_="note") if more > 0 else None
+    header = ("name", "namespace", "kind", "status", "queue", "why")
+    return section("waiting", "Waiting and running", data_table("Waiting", header, rows, "Nothing waits."), note)
+
+
+def namespaces(site: Site, found: Figures, search: Search) -> Html:
+    """Return the coverage of each namespace, searched and paged."""
+    names = [coverage.name for coverage in found.namespaces]
+
+    def cells(place: int) -> tuple[Child, ...]:
+        each = found.namespaces[place]
+        return namespace_link(site, each.name), *coverage_cells(each, found)
+
+    table = searched(site, "namespaces", "Coverage by namespace", COVERAGE, names, cells, search)
+    same = "foresail coverage -A -o wide" if site.is_administrator else f"foresail backup get -n {site.namespace}"
+    return shell(site, "Namespaces", same, section("coverage", "Coverage", table))
+
+
+def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime) -> Html:
+    """Return one namespace: its newest good copy, schedules, backups and restores, and what the viewer may do."""
+    offered = _offered(site, name, own_namespace)
+    gaps = [
+        (badge(gap.reason.value, "bad"), cut(gap.message), command(cut(open_gaps.command)))
+        for open_gaps in own_namespace.figures.gaps
+        for gap in open_gaps.gaps
+    ]
+    earlier = element("p", f"{capital(own_namespace.earlier)}.", class_="note") if own_namespace.earlier else None
+    return shell(
+        site,
+        f"Namespace {name}",
+        f"foresail backup get -n {name}",
+        namespace_tiles(own_namespace.figures),
+        section("do", "Back up and restore", *offered) if offered else None,
+        section("gaps", "Gaps", data_table("Gaps", ("reason", "what", "command"), gaps, "No gaps found.")),
+        quota_section(own_namespace.usage) if own_namespace.usage is not None else None,
+        section(
+            "schedules",
+            "Schedules",
+            own_schedules(site, own_namespace.schedules, now, may_pause=own_namespace.may_pause),
+        ),
+        section("backups", "Backups", requests_table(site, "Backups", own_namespace.backups, now), earlier),
+        section("restores", "Restores", requests_table(site, "Restores", own_namespace.restores, now)),
+        checks_section(site, own_namespace.figures) if own_namespace.figures.checks is not None else None,
+        live=site.link("live", "ns", name, seen=digest((*own_namespace.backups, *own_namespace.restores))),
+    )
+
+
+def _offered(site: Site, name: str, own_namespace: OwnNamespace) -> list[Child]:
+    """Return what the viewer may do; without self-service, what an administrator does instead."""
+    if own_namespace.is_enabled is False:
+        told = f"{not_enabled(name)}, so backups and restores of its team do not start. An administrator enables it:"
+        return [
+            element("p", told, class_="note"),
+            element("p", command(enabling_command(name))),
+            element("p", "Or backs it up and restores it directly:", class_="note"),
+            *(element("p", command(instead(each.kind, name))) for each in (BACKUPS, RESTORES)),
+        ]
+    offered: list[Child] = []
+    if own_namespace.may_back_up:
+        offered.append(button(site, site.link("ns", name, "backup"), "Back up now"))
+    if own_namespace.may_restore:
+        offered.append(element("p", element("a", "Restore from a copy", href=site.link("ns", name, "restore"))))
+    return offered
+
+
+def checks_section(site: Site, figures: Figures) -> Html:
+    """Return the last result of each RestoreCheck of a namespace, failed ones first."""
+    checks = figures.checks or ()
+    rows = [
+        (
+            element("a", check_title(check, figures), href=site.link(*check_path(Key(check.namespace, check.name)))),
+            *check_cells(check, figures),
+        )
+        for check in checks[:_SHOWN]
+    ]
+    more = len(checks) - _SHOWN
+    rest = element("p", f"{more} more are left out.", class_="note") if more > 0 else None
+    return section("checks", "Restore checks", data_table("Restore checks", CHECKS, rows, "No RestoreCheck."), rest)
+
+
+def quota_section(usage: Usage) -> Html:
+    """Return how much of each quota a namespace uses, and which policy sets it."""
+    free = "limit unknown" if usage.unknown else "no limit"
+    rows = [
+        (name, _quota(name, used, most, free))
+        for name, (used, most) in zip(_QUOTAS, usage.shares.values(), strict=True)
+    ]
+    if usage.unknown:
+        told = f"The limits are unknown: {cut(usage.unknown)}. A request beyond a limit waits and reports it."
+    else:
+        told = f"Set by SelfServicePolicy {usage.policy}." if usage.policy else "No SelfServicePolicy applies here."
+    same = element("p", command(f"foresail policy usage -n {usage.namespace}"))
+    table = data_table("Quotas", ("quota", "used"), rows, "")
+    left_out = element("p", f"Not counted: {usage.left_out}.", class_="note")
+    return section("quotas", "Quotas", element("p", told, class_="note"), table, left_out, same)
+
+
+def _quota(name: str, used: int | None, most: int | None, free: str) -> Child:
+    if used is None:
+        return "use unknown" if most is None else f"use unknown, limit {most}"
+    return progress_bar(used, most, f"{name} used") if most is not None else f"{used}, {free}"
+
+
+def own_schedules(site: Site, schedules: Sequence[TenantSchedule], now: datetime, *, may_pause: bool) -> Html:
+    """Return a tenant's schedules, each with a button that pauses or unpauses it."""
+    rows: list[tuple[Child, ...]] = []
+    for schedule in schedules[:_SHOWN]:
+        verb = "Unpause" if schedule.row.paused else "Pause"
+        path = site.link("ns", schedule.key.namespace, "schedule", schedule.key.name, verb.lower())
+        change = button(site, path, f"{verb} {schedule.key.name}", uid=schedule.row.uid) if may_pause else None
+        rows.append((*map(cut, own_schedule_cells(schedule, now)), "yes" if schedule.row.paused else "no", change))
+    return data_table("Schedules", (*SCHEDULES, "paused", "change"), rows, "No NonAdminSchedule.")
+
+
+def requests_table(site: Site, label: str, requests: Sequence[TenantRequest], now: datetime) -> Html:
+    """Return backups or restores, the newest first."""
+    rows = [
+        (
+            request_link(site, request),
+            status_badge(request),
+            until(request.velero.completion_timestamp, now),
+            cut(why(request, in_full=True)),
+        )
+        for request in requests[:_SHOWN]
+    ]
+    return data_table(label, ("name", "status", "ended", "why"), rows, "None.")
+
+
+def status_badge(request: TenantRequest) -> Html:
+    """Return the phase with its colour."""
+    phase = request.shown_phase
+    return badge(cut(phase), _MOODS.get(phase, ""))
+
+
+def detail(site: Site, request: TenantRequest, now: datetime, *, may_restore: bool, may_download: bool) -> Html:
+    """Return one backup or restore: how far it is, the chain of its steps, and what to do next."""
+    kind = request.family.kind.name
+    velero = request.velero
+    progress = velero.progress
+    done = max(progress.items_backed_up, progress.items_restored) if progress else 0
+    restores = site.link("ns", request.key.namespace, "restore", backup=request.key.name)
+    place = ("ns", request.key.namespace, request.family.word, request.key.name)
+    here = site.link(*place)
+    offered = element("p", element("a", "Restore this copy", href=restores)) if may_restore else None
+    held = button(site, site.link(*place, CONTENTS), "Show what is in it") if may_download and may_restore else None
+    log = element("p", command(f"foresail {request.family.word} logs {request.key.name} -n {request.key.namespace}"))
+    created = request.request.metadata.creation_timestamp
+    facts = [
+        ("status", status_badge(request)),
+        ("summary", cut(summary(request))),
+        ("next", cut(advised(request))),
+        ("items", progress_bar(done, progress.total_items) if progress else "n/a"),
+        ("data of volumes", data_bar(request.transfer) if request.transfer is not None else "n/a"),
+        ("position in the queue", str(request.position) if request.position else "n/a"),
+        ("errors, warnings", f"{velero.errors}, {velero.warnings}"),
+        ("age", short(now - created) if created else "n/a"),
+        ("started", until(velero.start_timestamp, now)),
+        ("ended", until(velero.completion_timestamp, now)),
+    ]
+    steps = [(step.rule, badge(step.answer, _step_mood(step.answer)), cut(step.because)) for step in steps_of(request)]
+    return shell(
+        site,
+        f"{kind} {request.key.name}",
+        f"foresail {request.family.word} explain {request.key.name} -n {request.key.namespace}",
+        element(
+            "p",
+            "In ",
+            namespace_link(site, request.key.namespace),
+            ". ",
+            element("a", "Reload", href=here),
+            " to follow it without JavaScript.",
+        ),
+        offered,
+        held,
+        section("facts", "Now", data_table("Now", ("what", "value"), facts, "")),
+        section("steps", "Steps", data_table("Steps", ("step", "answer", "because"), steps, "")),
+        section("log", "Log", button(site, site.link(*place, LOG), "Show the log") if may_download else log),
+        live=site.link("live", *place, seen=digest([request])) if request.is_open else "",
+    )
+
+
+def progress_bar(done: int, total: int, label: str = "items done") -> Html:
+    """Return how many of a total, as a bar and in figures."""
+    bar = element("progress", max=max(total, 1), value=min(done, max(total, 1)), aria_label=label)
+    return words((bar, f"{done} of {total}"))
+
+
+def data_bar(transfer: Transfer) -> Html:
+    """Return how much data of volumes was moved, as a bar and in figures."""
+    total = max(transfer.total_bytes, 1)
+    bar = element("progress", max=total, value=min(transfer.bytes_done, total), aria_label="data moved")
+    return words((bar, transfer_text(transfer)))
+
+
+def _step_mood(answer: str) -> str:
+    if answer == YES:
+        return "good"
+    return "" if answer == NOT_CHECKED else "bad" if answer == NO else "warn" if answer in STOPS else ""
+
+
+def doctor(site: Site, findings: Sequence[Finding]) -> Html:
+    """Return the findings, the worst first, each with its fix."""
+    order = [Grade.PROBLEM, Grade.WARNING, Grade.GOOD]
+    rows = [
+        (cut(finding.about), badge(finding.grade.value, _GRADES[finding.grade]), cut(finding.says), cut(finding.fix))
+        for finding in sorted(findings, key=lambda finding: order.index(finding.grade))
+    ]
+    told = element("p", findings_summary(findings))
+    table = data_table("Findings", ("about", "grade", "finding", "fix"), rows, "No finding.")
+    return shell(site, "Doctor", "foresail doctor", section("findings", "Findings", told, table))
+
+
+def namespace_link(site: Site, name: str) -> Html:
+    """Return a link to the page of a namespace."""
+    return element("a", name, href=site.link("ns", name))
+
+
+def request_link(site: Site, request: TenantRequest) -> Html:
+    """Return a link to the page of a backup or restore."""
+    return element(
+        "a", request.key.name, href=site.link("ns", request.key.namespace, request.family.word, request.key.name)
+    )

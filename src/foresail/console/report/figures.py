@@ -1,0 +1,145 @@
+"""What a report shows: figures of what coverage and the calendar found, without reading or judging anything."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from heapq import merge
+from itertools import islice, takewhile
+
+from foresail.backups import FAILED_PHASES
+from foresail.cli.coverage.commands import closing_command
+from foresail.cli.cron.load import Load, Timetable, load_of
+from foresail.console.report.checks import LastCheck
+from foresail.proof.coverage import NamespaceCoverage
+from foresail.proof.reasons import Gap, is_late
+from foresail.proof.safety import WORST_FIRST, Safety, Verdict, count_safe, safety_of
+from foresail.proof.view import BackupRow
+
+RECENT = timedelta(days=7)
+"""How far back failed runs are shown, and how far ahead the calendar goes."""
+
+_UPCOMING = 10
+
+
+@dataclass(frozen=True, slots=True)
+class UpcomingRun:
+    """A run that is due."""
+
+    at: datetime
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGaps:
+    """Gaps of a namespace with the command that closes them, or shows the cause."""
+
+    namespace: str
+    command: str
+    gaps: tuple[Gap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything that a report shows."""
+
+    namespace: str  # empty for all
+    velero_namespace: str
+    instant: datetime
+    namespaces: tuple[NamespaceCoverage, ...]
+    load: Load
+    upcoming: tuple[UpcomingRun, ...] = ()
+    failed: tuple[BackupRow, ...] = ()
+    objective: timedelta | None = None
+    is_tenant: bool = False
+    checks: tuple[LastCheck, ...] | None = None  # None if the reader may not list RestoreChecks
+
+    @property
+    def subject(self) -> str:
+        """What the report is about."""
+        return f"Namespace {self.namespace}" if self.namespace else "All namespaces"
+
+    @property
+    def counted(self) -> list[NamespaceCoverage]:
+        """The namespaces that a backup is wanted of."""
+        return [namespace for namespace in self.namespaces if not namespace.is_excluded]
+
+    @property
+    def safe(self) -> int:
+        """How many namespaces are safe."""
+        return count_safe(self.counted)
+
+    @property
+    def safety(self) -> Safety:
+        """The verdict about all of them, with its evidence: the worst one."""
+        found = [(each.name, safety_of(each)) for each in self.counted]
+        worst = next((verdict for verdict in WORST_FIRST if any(one.verdict is verdict for _, one in found)), None)
+        if worst is None:
+            return Safety(Verdict.UNKNOWN, "there is no namespace to judge")
+        alike = [(name, one) for name, one in found if one.verdict is worst]
+        name, first = alike[0]
+        if len(found) == 1:
+            return first
+        others = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
+        text = "all namespaces are safe" if worst is Verdict.SAFE else f"{name}: {first.message}{others}"
+        return Safety(worst, text)
+
+    @property
+    def passed_checks(self) -> int:
+        """How many RestoreChecks passed last."""
+        return sum(check.last is not None and not check.has_failed for check in self.checks or ())
+
+    @property
+    def gaps(self) -> list[OpenGaps]:
+        """Every gap with its command, in the order of the namespaces."""
+        found: dict[tuple[str, str], list[Gap]] = {}
+        for namespace in self.namespaces:
+            for gap in namespace.all_gaps():
+                found.setdefault((namespace.name, self.command_for(namespace.name, gap)), []).append(gap)
+        return [OpenGaps(name, command, tuple(gaps)) for (name, command), gaps in found.items()]
+
+    def command_for(self, namespace: str, gap: Gap) -> str:
+        """Return the command that closes a gap, or shows its cause."""
+        return closing_command(namespace, gap, self.velero_namespace, self.instant, is_tenant=self.is_tenant)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a namespace or a claim misses its objective."""
+        return any(is_late(namespace.all_gaps()) for namespace in self.namespaces)
+
+    @property
+    def without_backup(self) -> list[str]:
+        """The namespaces that have no good backup at all."""
+        return [each.name for each in self.counted if each.newest_good is None]
+
+    @property
+    def worst(self) -> tuple[str, timedelta] | None:
+        """The namespace whose newest good backup is the oldest, and its age; None if there is no good backup."""
+        ages = [
+            (self.instant - each.newest_good.started, each.name)
+            for each in self.counted
+            if each.newest_good is not None and each.newest_good.started is not None
+        ]
+        age, name = max(ages, default=(timedelta(), ""))
+        return (name, age) if ages else None
+
+
+def calendar_load(timetables: Sequence[Timetable], first: date, zone: str, now: datetime) -> Load:
+    """Return how many runs start when in the days to come."""
+    return load_of(timetables, [first + timedelta(days=number) for number in range(RECENT.days)], zone, now)
+
+
+def upcoming_runs(timetables: Iterable[Timetable], now: datetime) -> tuple[UpcomingRun, ...]:
+    """Return the next runs of all schedules, in order."""
+    runs = merge(*(_runs(timetable, now) for timetable in timetables), key=lambda run: (run.at, run.schedule))
+    return tuple(islice(runs, _UPCOMING))
+
+
+def _runs(timetable: Timetable, now: datetime) -> Iterator[UpcomingRun]:
+    return (UpcomingRun(at, str(timetable.key)) for at in timetable.fires(now, now + RECENT))
+
+
+def failed_runs(backups: Iterable[BackupRow], now: datetime) -> tuple[BackupRow, ...]:
+    """Return the runs that failed recently, the newest first."""
+    failed = [backup for backup in backups if backup.phase in FAILED_PHASES and backup.started is not None]
+    newest_first = sorted(failed, key=lambda row: row.started or now, reverse=True)
+    return tuple(takewhile(lambda each: each.started is not None and now - each.started <= RECENT, newest_first))

@@ -1,0 +1,103 @@
+"""Reads what a report shows, by the functions of `foresail coverage` and `foresail schedule calendar`."""
+
+import asyncio
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.restore_check import RESTORE_CHECK
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.own_rights import may
+from foresail.cli.coverage.own_snapshot import read_own_view
+from foresail.cli.coverage.show import selected
+from foresail.cli.coverage.snapshot import read_view_and_schedules
+from foresail.cli.cron.load import Timetable
+from foresail.cli.schedule.calendar import timetables
+from foresail.cli.tenant.schedule.calendar import timetable as tenant_timetable
+from foresail.cli.tenant.schedule.snapshot import decode_each
+from foresail.console.report.checks import LastCheck, failed_first, last_checks
+from foresail.console.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
+from foresail.cron.zone_names import validate_zone_name
+from foresail.cron.zones import load_zoneinfo
+from foresail.proof.coverage import NamespaceCoverage, judge
+from foresail.proof.view import BackupRow
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a report is about."""
+
+    velero_namespace: str
+    namespace: str = ""  # empty: all namespaces
+    objective: timedelta | None = None
+    zone: str = "UTC"
+
+
+async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
+    """Read an administrator's report: all namespaces, or one."""
+    view, evaluated = await read_view_and_schedules(cluster, wanted.velero_namespace, wanted.objective, now)
+    judged = await asyncio.to_thread(judge, view, now)  # long with many namespaces: the console serves others meanwhile
+    coverages = selected(judged, wanted.namespace, wanted.velero_namespace)
+    runs = timetables(evaluated, now)
+    runs += await _tenants_timetables(cluster, wanted.namespace)
+    checks = await _checks(cluster, wanted.velero_namespace)
+    if not wanted.namespace:
+        return replace(_figures(wanted, now, coverages, runs, view.backups), checks=checks)
+    titles = {title for coverage in coverages for title in coverage.schedules}
+    of_velero = wanted.velero_namespace
+    runs = [run for run in runs if (run.key.name if run.key.namespace == of_velero else str(run.key)) in titles]
+    backups = [backup for backup in view.backups if backup.schedule in titles]
+    own = await _checks(cluster, wanted.namespace) if wanted.namespace != of_velero else None
+    return replace(_figures(wanted, now, coverages, runs, backups), checks=_covering(checks, titles, own))
+
+
+def _covering(
+    checks: tuple[LastCheck, ...] | None, titles: Container[str], own: tuple[LastCheck, ...] | None
+) -> tuple[LastCheck, ...] | None:
+    """Return the checks of the schedules with these titles and a namespace's own; None if none may be listed."""
+    if checks is None and own is None:
+        return None
+    covering = (check for check in checks or () if check.schedule in titles)
+    return failed_first((*covering, *(own or ())))
+
+
+async def read_own(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
+    """Read a tenant's report: their namespace, and their own schedules, backups and checks."""
+    view = await read_own_view(cluster, wanted.namespace, wanted.objective, now)
+    runs = await _tenants_timetables(cluster, wanted.namespace)
+    checks = await _checks(cluster, wanted.namespace)
+    return replace(_figures(wanted, now, judge(view, now), runs, view.backups), is_tenant=True, checks=checks)
+
+
+async def _checks(cluster: Cluster, namespace: str) -> tuple[LastCheck, ...] | None:
+    """Return the last results of the RestoreChecks of a namespace; None if the user may not list them."""
+    if not await may(cluster, "list", RESTORE_CHECK, namespace):
+        return None
+    return last_checks(await cluster.listed_if_known(RESTORE_CHECK, namespace))
+
+
+async def _tenants_timetables(cluster: Cluster, namespace: str) -> list[Timetable]:
+    schedules = decode_each(await cluster.listed_if_known(NON_ADMIN_SCHEDULE, namespace))
+    accepted = (schedule for schedule in schedules if schedule.blocking is None)
+    return [timetable for tenant_schedule in accepted if (timetable := tenant_timetable(tenant_schedule)) is not None]
+
+
+def _figures(
+    wanted: Wanted,
+    now: datetime,
+    coverages: Sequence[NamespaceCoverage],
+    runs: Sequence[Timetable],
+    backups: Iterable[BackupRow],
+) -> Figures:
+    first = now.astimezone(load_zoneinfo(validate_zone_name(wanted.zone))).date()
+    return Figures(
+        namespace=wanted.namespace,
+        velero_namespace=wanted.velero_namespace,
+        instant=now,
+        namespaces=tuple(coverages),
+        load=calendar_load(runs, first, wanted.zone, now),
+        upcoming=upcoming_runs(runs, now),
+        failed=failed_runs(backups, now),
+        objective=wanted.objective,
+    )
