@@ -12,8 +12,8 @@ from foresail.kube.client import decoder
 from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access.contents import ContentKind, Contents
-from foresail.selfservice.access.observe import Check
 from foresail.selfservice.access.reader import NotAnsweredError
+from foresail.selfservice.access.view import Check
 from tests.worlds.visitor import Visitor
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.recovery_key.keys import manifest
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Kind, Note
-from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.queue.window import Limits

@@ -20,7 +20,8 @@ from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
-from foresail.selfservice.access.observe import (
+from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.access.view import (
     Check,
     Checked,
     PodCheck,
@@ -30,7 +31,6 @@ from foresail.selfservice.access.observe import (
     SecretsCheck,
     SecretsChecked,
 )
-from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.adoption import decide as adoption
 from foresail.selfservice.adoption.controller import Adoption
 from foresail.selfservice.adoption.observe import WORD as ADOPTION

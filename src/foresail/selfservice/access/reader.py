@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from math import inf
 from typing import Protocol, TypeVar
@@ -19,7 +20,6 @@ from foresail.kube.pages import PageReader, PageSize, read_pages
 from foresail.kube.reflector import Page
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access import rules as access
-from foresail.selfservice.access.cache import ContentsCache
 from foresail.selfservice.access.contents import ContentKind, Contents, contents_of
 from foresail.selfservice.access.discovery import (
     BUILT_IN,
@@ -28,7 +28,8 @@ from foresail.selfservice.access.discovery import (
     cluster_scoped_names,
     unserved_names,
 )
-from foresail.selfservice.access.observe import (
+from foresail.selfservice.access.rules import Options, Question, Verdict
+from foresail.selfservice.access.view import (
     Check,
     Checked,
     PodCheck,
@@ -38,9 +39,52 @@ from foresail.selfservice.access.observe import (
     SecretsCheck,
     SecretsChecked,
 )
-from foresail.selfservice.access.rules import Options, Question, Verdict
 from foresail.selfservice.specs import annotations, file_system
 from foresail.selfservice.specs.annotations import MOST_POD_BYTES
+
+MOST_BACKUPS = 1024
+MOST_CHARACTERS = 32 << 20
+"""How long the names in all cached contents may be together: whoever writes to a bucket chooses them."""
+
+
+class ContentsCache:
+    """The contents of backups by UID; those that were not used for longest are dropped first."""
+
+    def __init__(self, most_backups: int = MOST_BACKUPS, most_characters: int = MOST_CHARACTERS) -> None:
+        self._contents: OrderedDict[str, Contents] = OrderedDict()
+        self._most_backups, self._most_characters = most_backups, most_characters
+        self._characters = 0
+
+    def __contains__(self, backup_uid: str) -> bool:
+        return backup_uid in self._contents
+
+    def get(self, backup_uid: str) -> Contents | None:
+        """Return the contents of a backup, which count as just used; None if they are not cached."""
+        contents = self._contents.get(backup_uid)
+        if contents is not None:
+            self._contents.move_to_end(backup_uid)
+        return contents
+
+    def add(self, backup_uid: str, contents: Contents) -> None:
+        """Cache the contents of a backup; the last ones are cached whatever their size."""
+        self.discard(backup_uid)
+        self._contents[backup_uid] = contents
+        self._characters += contents.characters
+        while len(self._contents) > 1 and (
+            len(self._contents) > self._most_backups or self._characters > self._most_characters
+        ):
+            self.discard(next(iter(self._contents)))
+
+    def discard(self, backup_uid: str) -> None:
+        """Forget the contents of one backup."""
+        contents = self._contents.pop(backup_uid, None)
+        self._characters -= contents.characters if contents is not None else 0
+
+    def clear(self) -> None:
+        """Forget the contents of every backup."""
+        self._contents.clear()
+        self._characters = 0
+
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from foresail.plan import Plan
-from foresail.selfservice.access.observe import SecretsCheck
 from foresail.selfservice.access.rules import is_system_account
+from foresail.selfservice.access.view import SecretsCheck
 from foresail.selfservice.downloads.observe import DownloadRow, DownloadView
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.authorization import FRESH

@@ -7,7 +7,7 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.plan import Key, Keyed, ReadResult
-from foresail.selfservice.access.observe import SecretsCheck, SecretsChecked
+from foresail.selfservice.access.view import SecretsCheck, SecretsChecked
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status, requester_of
 from foresail.selfservice.rows.velero import LONGEST_NAME, DownloadRequestRow, File, VeleroRow, up_to
 from foresail.tenancy.namespaces import NamespaceRow

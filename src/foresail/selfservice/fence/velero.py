@@ -46,7 +46,7 @@ from foresail.api.specs import (
     RestoreHookRule,
     RestoreSpec,
 )
-from foresail.selfservice.access.observe import PREFIXES
+from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.downloads.decide import PREFIX as DOWNLOAD
 from foresail.selfservice.downloads.observe import NACUUID_LABEL as DOWNLOAD_LABEL
 from foresail.selfservice.downloads.targets import SERVED, TARGETS

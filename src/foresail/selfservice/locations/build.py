@@ -24,12 +24,12 @@ from foresail.selfservice.rows.locations import (
     LocationRow,
 )
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.specs.credentials import Credentials
 from foresail.selfservice.specs.location import (
     CREDENTIALS_KEY,
     READ_ONLY,
     READ_WRITE,
     REGISTRY,
+    Credentials,
     access_patch,
     velero_location,
 )

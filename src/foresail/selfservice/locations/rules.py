@@ -14,8 +14,7 @@ from foresail.selfservice.policy.locations import is_listed
 from foresail.selfservice.policy.quotas import no_policy
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
-from foresail.selfservice.specs.credentials import Credentials
-from foresail.selfservice.specs.location import location_spec, not_allowed
+from foresail.selfservice.specs.location import Credentials, location_spec, not_allowed
 from foresail.selfservice.specs.values import as_json
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.records import nacuuid_of

@@ -16,7 +16,8 @@ from foresail.api.marks import BACKUP_UID
 from foresail.api.policy import NO_MAXIMUM
 from foresail.plan import Action, Create, Key
 from foresail.selfservice.access import rules as access
-from foresail.selfservice.access.observe import (
+from foresail.selfservice.access.rules import Authorized, Options
+from foresail.selfservice.access.view import (
     LIST,
     PREFIXES,
     VOLUME_INFOS,
@@ -28,7 +29,6 @@ from foresail.selfservice.access.observe import (
     Recheck,
     SecretsCheck,
 )
-from foresail.selfservice.access.rules import Authorized, Options
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import location_named, owner_of
 from foresail.selfservice.reasons import Reason, Refused
@@ -38,7 +38,7 @@ from foresail.selfservice.requests.status import ACCEPTED, AUTHORIZED, FALSE
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import DownloadRequestRow, File, VeleroRow
-from foresail.selfservice.specs import annotations, file_system, snapshots
+from foresail.selfservice.specs import annotations, build, file_system
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
@@ -123,7 +123,7 @@ def is_still_refused(view: RequestView) -> bool:
     ):
         return False
     if condition.reason == Reason.POLICY_VIOLATION:
-        return annotations.are_refused(policy) or file_system.is_refused(policy) or snapshots.are_bounded(policy)
+        return annotations.are_refused(policy) or file_system.is_refused(policy) or build.are_snapshots_bounded(policy)
     return condition.reason == Reason.INVALID_BACKUP_SPEC
 
 
@@ -149,7 +149,7 @@ def _authorize_backup(
 
 def _within_snapshot_budget(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> dict[str, Any] | Refused:
     """Return the spec with a timeout for which the claims of the namespace are not too many, or why there is none."""
-    return snapshots.within_budget(spec, len(view.claims), policy) if access.holds_claims(spec) else spec
+    return build.within_snapshot_budget(spec, len(view.claims), policy) if access.holds_claims(spec) else spec
 
 
 def _pod_check(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> PodCheck:

@@ -13,7 +13,7 @@ import msgspec
 from foresail.api import velero
 from foresail.plan import Delete, Plan
 from foresail.selfservice.access import rules as access
-from foresail.selfservice.access.observe import Recheck, Rechecked
+from foresail.selfservice.access.view import Recheck, Rechecked
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests import build, moment, outcome, rules

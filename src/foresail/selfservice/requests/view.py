@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.selfservice.access.observe import AccessView
+from foresail.selfservice.access.view import AccessView
 from foresail.selfservice.families import Family
 from foresail.selfservice.queue.window import Position, Turn
 from foresail.selfservice.records import NO_KEYS, Keyring

@@ -4,34 +4,210 @@ Velero acts with the rights of a cluster administrator. So a spec for Velero is 
 out: it is built here field by field. A field that is not here does not reach Velero.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
 
 import msgspec
 
-from foresail.api.policy import BackupPolicy
+from foresail.api.policy import BackupPolicy, RestorePolicy
 from foresail.api.specs import (
     BackupMetadata,
     BackupSpec,
     RestoreSpec,
 )
+from foresail.cron.duration import length_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs import file_system, kinds
-from foresail.selfservice.specs.chart import beyond_chart
-from foresail.selfservice.specs.fields import all_of, config_map_of, free, one_of, settle_all, uploader, within
 from foresail.selfservice.specs.hooks import backup_hooks, restore_hooks
-from foresail.selfservice.specs.snapshots import VELEROS_SNAPSHOT
 from foresail.selfservice.specs.values import (
     Refusal,
     Violation,
+    anything,
     as_json,
+    config_map,
+    duration,
     few_enough,
+    files_at_once,
+    length,
+    listed,
     own_labels,
     read,
     selectors,
+    settled,
     shown,
 )
 from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.volume_policies import VOLUME_POLICIES
+
+
+class Field(NamedTuple):
+    """One field: what the tenant wrote, and the policy."""
+
+    name: str
+    path: str  # as the tenant reads it
+    wrote: Any
+    rules: BackupPolicy | RestorePolicy
+    policy: str
+
+    @property
+    def required(self) -> Any:  # noqa: ANN401 - of the field's type
+        """What the policy requires."""
+        return getattr(self.rules.required, self.name)
+
+    @property
+    def default(self) -> Any:  # noqa: ANN401 - of the field's type
+        """What the policy takes if the tenant wrote nothing."""
+        return getattr(self.rules.defaults, self.name)
+
+    def allowed(self, names: str) -> tuple[str, ...]:
+        """Return a list of the policy."""
+        found: tuple[str, ...] = getattr(self.rules.allowed, names)
+        return found
+
+    def settle(self, check: Callable[[Any], None], *, is_empty_unset: bool = False) -> Any:  # noqa: ANN401 - as above
+        """Return the value; `check` is for what the tenant wrote."""
+        wrote = self.wrote or None if is_empty_unset else self.wrote
+        return settled(self.path, wrote, self.required, self.default, check)
+
+
+Settle = Callable[[Field], Any]
+
+
+def settle_all(
+    table: Mapping[str, Settle],
+    spec: BackupSpec | RestoreSpec,
+    path: str,
+    rules: BackupPolicy | RestorePolicy,
+    policy: str,
+) -> dict[str, Any]:
+    """Return the values of all fields of a table, in its order."""
+    written = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))
+    fields = (Field(name, f"{path}.{written[name]}", getattr(spec, name), rules, policy) for name in table)
+    return {field.name: table[field.name](field) for field in fields}
+
+
+# Rows of a table
+
+
+def free(field: Field) -> Any:  # noqa: ANN401 - of the field's type
+    """Take any value of the tenant."""
+    return field.settle(anything)
+
+
+def one_of(names: str, *always: str) -> Settle:
+    """Take a value of the policy's list, or one that is always allowed."""
+    return lambda field: field.settle(
+        listed(field.path, (*always, *field.allowed(names)), field.policy), is_empty_unset=True
+    )
+
+
+def all_of(names: str, violation: str) -> Settle:
+    """Take a list whose values are all in the policy's list."""
+
+    def settle(field: Field) -> Any:  # noqa: ANN401 - of the field's type
+        def check(wrote: tuple[str, ...]) -> None:
+            if any(each not in field.allowed(names) for each in wrote):
+                raise Violation(violation)
+
+        return field.settle(check, is_empty_unset=True)
+
+    return settle
+
+
+def config_map_of(names: str) -> Settle:
+    """Take a reference to a ConfigMap in the policy's list."""
+    return lambda field: field.settle(config_map(field.path, field.allowed(names), field.policy))
+
+
+def within(ceiling: str | None, unset: str | None = None) -> Settle:
+    """Take a duration within the policy's bounds, and within our ceiling where the policy has no maximum.
+
+    What is not set lasts for as long as Velero wants, if that is known, and never longer than the maximum.
+    """
+
+    def settle(field: Field) -> str | None:
+        bounds = getattr(field.rules, field.name)
+        default = field.default
+        if not default and bounds.maximum is not None and _is_shorter(field.path, bounds.maximum, unset):
+            default = bounds.maximum
+        return duration(field.path, field.wrote, bounds, required=field.required, default=default, ceiling=ceiling)
+
+    return settle
+
+
+def _is_shorter(path: str, maximum: str, unset: str | None) -> bool:
+    return unset is None or length(path, maximum) < length(path, unset)
+
+
+def uploader(files: str, written: str) -> Settle:
+    """Take the settings of an uploader with as many files at once as the policy lets it have."""
+
+    def settle(field: Field) -> Any:  # noqa: ANN401 - of the field's type
+        check = files_at_once(f"{field.path}.{written}", field.rules.parallel_files, field.policy)
+        return field.settle(lambda value: check(getattr(value, files)))
+
+    return settle
+
+
+_UPDATE = "update"
+
+
+def beyond_chart(spec: Mapping[str, Any], path: str, policy: PolicyRow) -> Refused | None:
+    """Return why the API server would refuse a spec that the policy allows; None if it would not."""
+    chart = policy.chart
+    if spec.get("hooks") and not chart.hooks:
+        return _off_in_chart(f"{path}.hooks", "hooks")
+    if spec.get("existingResourcePolicy") == _UPDATE and not chart.update_existing:
+        return _off_in_chart(f"{path}.existingResourcePolicy {_UPDATE}", "updateExisting")
+    if spec.get("namespaceMapping") and not chart.other_namespaces:
+        return _off_in_chart(f"{path}.namespaceMapping", "otherNamespaces")
+    for field, value, allowed in (
+        ("resourcePolicy", "resourcePolicies", chart.resource_policies),
+        ("resourceModifier", "resourceModifiers", chart.resource_modifiers),
+    ):
+        name = (spec.get(field) or {}).get("name")
+        if name is not None and allowed is not None and name not in (*allowed, *VOLUME_POLICIES):
+            return _off_in_chart(f"{path}.{field} {name}", value)
+    return None
+
+
+def _off_in_chart(field: str, value: str) -> Refused:
+    text = f"{field} is off in this cluster, whatever the policy allows; remove it, or ask a cluster administrator"
+    return Refused(Reason.POLICY_VIOLATION, f"{text} to set selfService.{value} of the chart")
+
+
+VELEROS_SNAPSHOT = "10m"
+"""How long Velero waits for a snapshot unless it is told otherwise."""
+
+SNAPSHOT_BUDGET = timedelta(hours=1)
+"""How long Velero may wait for all snapshots of a backup."""
+
+SHORTEST_SNAPSHOT = timedelta(seconds=30)
+"""Less is no time for a snapshot: the backup is refused then."""
+
+_SNAPSHOT_TIMEOUT = "csiSnapshotTimeout"
+
+
+def are_snapshots_bounded(policy: PolicyRow) -> bool:
+    """Whether the budget holds; an administrator who requires a timeout has decided otherwise."""
+    return policy.spec.backup.required.csi_snapshot_timeout is None
+
+
+def within_snapshot_budget(spec: dict[str, Any], claims: int, policy: PolicyRow) -> dict[str, Any] | Refused:
+    """Return the spec of a backup with a timeout that leaves each claim its share, or why there is none."""
+    if spec.get("snapshotVolumes") is False or not are_snapshots_bounded(policy) or not claims:
+        return spec
+    share = SNAPSHOT_BUDGET // claims
+    if share < SHORTEST_SNAPSHOT:
+        text = f"The namespace has {claims:,} volume claims, and Velero waits for at most {SNAPSHOT_BUDGET // SHORTEST_SNAPSHOT} snapshots"
+        more = "set snapshotVolumes: false, exclude persistentvolumeclaims, or ask for a required csiSnapshotTimeout"
+        return Refused(Reason.POLICY_VIOLATION, f"{text}; {more}")
+    asked = length_of(spec.get(_SNAPSHOT_TIMEOUT) or VELEROS_SNAPSHOT)
+    if asked is not None and timedelta() < asked <= share:
+        return spec
+    return {**spec, _SNAPSHOT_TIMEOUT: f"{share // timedelta(seconds=1)}s"}
+
 
 NO_EXPIRY = "876000h"
 """The ttl of a backup in a tenant's own bucket, 100 years.

@@ -7,9 +7,12 @@ checks, and no key of `config` reaches the plugin that is not in the table.
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from typing import Any
+
+import msgspec
 
 from foresail.api.policy import Bounds, LocationPolicy
 from foresail.api.specs import BackupStorageLocationSpec, CredentialSelector, ObjectStorageLocation
@@ -17,9 +20,113 @@ from foresail.api.velero import LOCATION
 from foresail.plan import Key, Patch
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.specs.endpoints import endpoint, is_allowed
 from foresail.selfservice.specs.values import Refusal, Violation, as_json, duration, few_enough, listed, read, shown
 from foresail.tenancy.policies import PolicyRow
+
+LARGEST = 8 << 10
+"""Bytes of the key of the Secret."""
+
+_ACCESS, _SECRET, _TOKEN = "aws_access_key_id", "aws_secret_access_key", "aws_session_token"
+_VALUES = {
+    _ACCESS: re.compile(r"[A-Za-z0-9_.+/=-]{3,128}", re.ASCII),
+    _SECRET: re.compile(r"[\x21-\x7e]{8,256}", re.ASCII),
+    _TOKEN: re.compile(r"[A-Za-z0-9+/=_.-]{1,4096}", re.ASCII),
+}
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """Keys of a bucket, as Velero gets them; `repr` does not show them."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return "Credentials(...)"
+
+    @property
+    def digest(self) -> str:
+        """A hash that tells whether they changed; keys are random, so it does not reveal them."""
+        return sha256(self.text.encode()).hexdigest()
+
+
+def credentials_of(content: bytes) -> Credentials | str:
+    """Return the credentials in a file of the AWS SDK, or what is wrong with it; no message has a value of it."""
+    if len(content) > LARGEST:
+        return f"it is larger than {LARGEST >> 10} KiB"
+    try:
+        lines = content.decode("ascii").splitlines()
+    except UnicodeDecodeError:
+        return "it is not plain text"
+    found: dict[str, str] = {}
+    section = ""
+    for line in lines:
+        text = line.strip()
+        if not text or text[0] in "#;":
+            continue
+        problem = _section_problem(text, section) if text[0] == "[" else _line_problem(line, section, found)
+        if problem:
+            return problem
+        section = "default" if text[0] == "[" else section
+    if _ACCESS not in found or _SECRET not in found:
+        return f"it lacks {_ACCESS} or {_SECRET} in section [default]"
+    rows = (f"{key}={found[key]}" for key in (_ACCESS, _SECRET, _TOKEN) if key in found)
+    return Credentials("\n".join(("[default]", *rows, "")))
+
+
+def _section_problem(text: str, before: str) -> str:
+    return "" if text == "[default]" and not before else "it has a section beside [default]; remove it"
+
+
+def _line_problem(line: str, section: str, found: dict[str, str]) -> str:
+    """Take in `key = value`; return what is wrong with it."""
+    key, is_pair, value = (each.strip() for each in line.partition("="))
+    if not section or line[0].isspace() or not is_pair:
+        return "it has a line that is not key=value below [default]"
+    if key not in _VALUES:
+        return "it has a setting beside aws_access_key_id, aws_secret_access_key and aws_session_token; remove it"
+    if key in found:
+        return f"{key} is there twice"
+    if not _VALUES[key].fullmatch(value):
+        return f"the value of {key} is not valid"
+    found[key] = value
+    return ""
+
+
+_URL = re.compile(r"(https?)://([a-z0-9.-]{1,253})(?::([0-9]{1,5}))?/?", re.ASCII)
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # the last label of an address, in any of its spellings
+_DEFAULT_PORTS = {"https": "443", "http": "80"}
+_LAST_PORT = 65535
+
+
+def endpoint(text: str) -> str | None:
+    """Return an endpoint in the one form that is compared, without a default port; None if it is none.
+
+    Addresses in numbers, users, paths, queries, capitals, international names and trailing dots are none.
+    """
+    match = _URL.fullmatch(text)
+    if match is None:
+        return None
+    scheme, host, port = match.groups()
+    labels = host.split(".")
+    if _NUMERIC.fullmatch(labels[-1]) or not all(_LABEL.fullmatch(label) for label in labels):
+        return None
+    if any(label.startswith("xn--") for label in labels):
+        return None
+    if port is not None and (port.startswith("0") or int(port) > _LAST_PORT):
+        return None
+    is_default = port is None or port == _DEFAULT_PORTS[scheme]
+    return f"{scheme}://{host}" if is_default else f"{scheme}://{host}:{port}"
+
+
+def is_allowed(text: str, allowed: Iterable[str]) -> bool:
+    """Whether an endpoint is in a policy's list; an entry without a scheme means https."""
+    wanted = endpoint(text)
+    return wanted is not None and wanted in {endpoint(_with_scheme(each)) for each in allowed}
+
+
+def _with_scheme(entry: str) -> str:
+    return entry if "://" in entry else f"https://{entry}"
+
 
 CREDENTIALS_KEY = "cloud"
 """The key of the Secret in Velero's namespace; the tenant's own key is free to have any name."""

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.selfservice.access.observe import PREFIXES
+from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.queue.window import Limits, Window

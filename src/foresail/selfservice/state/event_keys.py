@@ -7,7 +7,7 @@ import msgspec
 from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.plan import Key
-from foresail.selfservice.access.observe import PREFIXES
+from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import outcome, protection, rules
 from foresail.selfservice.requests.status import BACKING_OFF, CREATED, DELETING

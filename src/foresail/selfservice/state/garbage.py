@@ -6,7 +6,7 @@ from foresail.api import velero
 from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
 from foresail.kube.reflector import Change
 from foresail.plan import Key
-from foresail.selfservice.access.observe import PREFIXES
+from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.requests import garbage
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.garbage import WORD, GarbageView

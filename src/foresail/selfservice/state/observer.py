@@ -8,8 +8,8 @@ import msgspec
 from foresail.api import velero
 from foresail.kube.background_reads import BackgroundReads
 from foresail.plan import Key
-from foresail.selfservice.access.observe import PREFIXES, AccessView
 from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.access.view import PREFIXES, AccessView
 from foresail.selfservice.families import RESTORES
 from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.policy.quota_ledger import incoming

@@ -22,9 +22,9 @@ from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.contents import Contents, contents_of
-from foresail.selfservice.access.observe import Check, Checked
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.access.rules import Options
+from foresail.selfservice.access.view import Check, Checked
 from foresail.selfservice.reasons import Refused
 from foresail.selfservice.specs.build import restore_spec
 from foresail.tenancy.policies import PolicyRow

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from foresail.selfservice.access.cache import ContentsCache
 from foresail.selfservice.access.contents import ContentKind, Contents, VolumeRow, contents_of
+from foresail.selfservice.access.reader import ContentsCache
 
 LISTS = {
     "v1/ConfigMap": ["shop/a", "shop/b"],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from foresail.api import mirrored, nonadmin
 from foresail.api.requests import DownloadTarget
 from foresail.plan import Create, Delete, Key, Plan, ReadResult
-from foresail.selfservice.access.observe import SecretsCheck, SecretsChecked
+from foresail.selfservice.access.view import SecretsCheck, SecretsChecked
 from foresail.selfservice.downloads.contents import RETRY
 from foresail.selfservice.downloads.decide import PREFIX, SILENCE, decide
 from foresail.selfservice.downloads.observe import DownloadRow, DownloadView, download_row

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from foresail.plan import ReadResult
-from foresail.selfservice.access.observe import AccessView, PodCheck, PodsChecked
+from foresail.selfservice.access.view import AccessView, PodCheck, PodsChecked
 from foresail.selfservice.requests.authorization import Waiting, authorize
 from tests.unit.selfservice.policies import policy
 from tests.unit.selfservice.request_rows import NOW

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.selfservice.access.observe import LIST, PREFIXES
+from foresail.selfservice.access.view import LIST, PREFIXES
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.rows.requests import RequestRow, Status

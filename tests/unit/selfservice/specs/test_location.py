@@ -8,9 +8,14 @@ import pytest
 from foresail.api.policy import LocationPolicy
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.specs.credentials import Credentials, credentials_of
-from foresail.selfservice.specs.endpoints import endpoint, is_allowed
-from foresail.selfservice.specs.location import location_spec, velero_location
+from foresail.selfservice.specs.location import (
+    Credentials,
+    credentials_of,
+    endpoint,
+    is_allowed,
+    location_spec,
+    velero_location,
+)
 from foresail.tenancy.policies import PolicyRow
 from tests.unit.selfservice.policies import policy
 

@@ -7,7 +7,7 @@ import pytest
 from foresail.cron.duration import length_of
 from foresail.selfservice.access.rules import holds_claims
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.specs.snapshots import BUDGET, SHORTEST, within_budget
+from foresail.selfservice.specs.build import SHORTEST_SNAPSHOT, SNAPSHOT_BUDGET, within_snapshot_budget
 from tests.unit.selfservice.policies import policy
 
 FIELD = "csiSnapshotTimeout"
@@ -28,7 +28,7 @@ FIELD = "csiSnapshotTimeout"
 )
 def test_each_claim_has_its_share(asked: str, claims: int, handed_over: str | None) -> None:
     spec = {FIELD: asked} if asked else {}
-    made = within_budget(spec, claims, policy())
+    made = within_snapshot_budget(spec, claims, policy())
     assert isinstance(made, dict)
     assert made.get(FIELD) == handed_over
 
@@ -36,15 +36,15 @@ def test_each_claim_has_its_share(asked: str, claims: int, handed_over: str | No
 @pytest.mark.parametrize("claims", range(1, 121))
 def test_all_claims_together_take_an_hour_at_most(claims: int) -> None:
     for asked in ({}, {FIELD: "10m"}, {FIELD: "9999h"}, {FIELD: "1ns"}, {FIELD: "0s"}):
-        made = within_budget(asked, claims, policy())
+        made = within_snapshot_budget(asked, claims, policy())
         assert isinstance(made, dict)
         length = length_of(made.get(FIELD) or "10m")
         assert length is not None
-        assert claims * length <= BUDGET
+        assert claims * length <= SNAPSHOT_BUDGET
 
 
 def test_too_many_claims_are_refused_with_what_to_do() -> None:
-    found = within_budget({}, BUDGET // SHORTEST + 1, policy())
+    found = within_snapshot_budget({}, SNAPSHOT_BUDGET // SHORTEST_SNAPSHOT + 1, policy())
     assert isinstance(found, Refused)
     assert found.reason is Reason.POLICY_VIOLATION
     assert found.message.startswith("The namespace has 121 volume claims")
@@ -53,10 +53,10 @@ def test_too_many_claims_are_refused_with_what_to_do() -> None:
 
 
 def test_a_backup_without_snapshots_and_a_required_timeout_have_no_total() -> None:
-    assert within_budget({"snapshotVolumes": False}, 500, policy()) == {"snapshotVolumes": False}
+    assert within_snapshot_budget({"snapshotVolumes": False}, 500, policy()) == {"snapshotVolumes": False}
     required = policy(backup={"required": {FIELD: "10m"}})
-    assert within_budget({FIELD: "10m"}, 500, required) == {FIELD: "10m"}
-    assert isinstance(within_budget({FIELD: "10m"}, 500, policy(backup={"defaults": {FIELD: "10m"}})), Refused)
+    assert within_snapshot_budget({FIELD: "10m"}, 500, required) == {FIELD: "10m"}
+    assert isinstance(within_snapshot_budget({FIELD: "10m"}, 500, policy(backup={"defaults": {FIELD: "10m"}})), Refused)
 
 
 @pytest.mark.parametrize(
