@@ -22,8 +22,8 @@ from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
 from foresail.selfservice.rows.velero import Claim, VeleroRow
 from foresail.selfservice.schedules.decide import decide
-from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.status import RETAINING
+from foresail.selfservice.schedules.view import ScheduleView
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow, policy_row
 from tests.unit.selfservice.request_rows import new_request

@@ -25,14 +25,14 @@ from foresail.schedules.observe import ScheduleView as ScheduleSeen
 from foresail.schedules.rules import Verdict
 from foresail.schedules.velero_server import VeleroView
 from foresail.selfservice.controller import SelfService
-from foresail.selfservice.downloads.observe import DownloadView
+from foresail.selfservice.downloads.view import DownloadView
 from foresail.selfservice.requests import dangling as strays
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.results import decide as results
-from foresail.selfservice.results.observe import ResultsView
-from foresail.selfservice.schedules.observe import ScheduleView
+from foresail.selfservice.results.view import ResultsView
 from foresail.selfservice.schedules.rules import Verdict as TenantVerdict
+from foresail.selfservice.schedules.view import ScheduleView
 from foresail.tenancy.records import nacuuid_of
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document

@@ -22,7 +22,7 @@ from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.queue.window import Limits
 from foresail.selfservice.records import NO_KEYS, SECRET
 from foresail.selfservice.results.file import Lines
-from foresail.selfservice.results.observe import Found, Wanted
+from foresail.selfservice.results.view import Found, Wanted
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening

@@ -10,7 +10,7 @@ from foresail.api.nonadmin import RestoredGroup, RestoredItems
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
 from foresail.selfservice.results.file import Lines
-from foresail.selfservice.results.observe import Found
+from foresail.selfservice.results.view import Found
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.process import Moment
 from tests.worlds.tenancy import VELERO, Tenancy

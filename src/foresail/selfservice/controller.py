@@ -33,15 +33,15 @@ from foresail.selfservice.access.view import (
 )
 from foresail.selfservice.adoption import decide as adoption
 from foresail.selfservice.adoption.controller import Adoption
-from foresail.selfservice.adoption.observe import WORD as ADOPTION
-from foresail.selfservice.adoption.observe import AdoptionView
+from foresail.selfservice.adoption.view import WORD as ADOPTION
+from foresail.selfservice.adoption.view import AdoptionView
 from foresail.selfservice.downloads import decide as downloads
 from foresail.selfservice.downloads.controller import Downloads
-from foresail.selfservice.downloads.observe import DownloadView, download_row
+from foresail.selfservice.downloads.view import DownloadView, download_row
 from foresail.selfservice.locations import decide as locations
 from foresail.selfservice.locations.controller import Locations
-from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
 from foresail.selfservice.locations.reader import SecretReader
+from foresail.selfservice.locations.view import CredentialsCheck, CredentialsChecked, LocationView
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.policy import admission
 from foresail.selfservice.policy.admission import AdmissionView
@@ -56,7 +56,7 @@ from foresail.selfservice.requests.plan_effects import creates
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.results import decide as results
 from foresail.selfservice.results.controller import WORD, Fetch, Results, fetch
-from foresail.selfservice.results.observe import Found, ResultsView, Wanted
+from foresail.selfservice.results.view import Found, ResultsView, Wanted
 from foresail.selfservice.rows.locations import (
     ApprovalRow,
     LocationRow,
@@ -79,8 +79,8 @@ from foresail.selfservice.rows.velero import (
 )
 from foresail.selfservice.schedules.controller import TenantSchedules
 from foresail.selfservice.schedules.decide import decide as decide_schedule
-from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import Verdict
+from foresail.selfservice.schedules.view import ScheduleView
 from foresail.selfservice.state.admission import NamespaceLabels
 from foresail.selfservice.state.bookkeeping import Bookkeeping
 from foresail.selfservice.state.cluster import ClusterState

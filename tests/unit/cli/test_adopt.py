@@ -11,8 +11,8 @@ from foresail.cli.tenant.adopt import SeenAdoption, approving, as_data, list_dig
 from foresail.cli.tenant.adopt import adoptable as adoptable_of
 from foresail.cli.tenant.adoptable import Adoptable
 from foresail.plan import Key
-from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.adoption.rules import Offer
+from foresail.selfservice.adoption.view import AdoptionView
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow
 

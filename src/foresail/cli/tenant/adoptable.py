@@ -17,8 +17,8 @@ from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.cli.recovery_key.keys import read_keyring
 from foresail.plan import Key
-from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.adoption.rules import Offer, offer
+from foresail.selfservice.adoption.view import AdoptionView
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.records import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.rows.locations import location_row

@@ -28,7 +28,7 @@ from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.downloads.decide import HAS_FILES
-from foresail.selfservice.downloads.observe import download_row
+from foresail.selfservice.downloads.view import download_row
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.outcome import RESTARTED, cause_in_words

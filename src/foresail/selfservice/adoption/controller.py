@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.plan import Key, Plan
-from foresail.selfservice.adoption.observe import AdoptionView, key_for
 from foresail.selfservice.adoption.rules import Offer
+from foresail.selfservice.adoption.view import AdoptionView, key_for
 from foresail.selfservice.records import Keyring
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow

@@ -5,15 +5,66 @@ observed, the record on the Velero Backup is written. A crash between the two is
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
+import msgspec
+
+from foresail.api import nonadmin, velero
 from foresail.api.core import NAMESPACE
-from foresail.plan import Action, Key, Note, Plan, Subject
-from foresail.selfservice.adoption import build, rules
-from foresail.selfservice.adoption.observe import AdoptionView
+from foresail.api.marks import ADOPT, ADOPTED, ORPHANED, RECORD_SIGNATURE
+from foresail.plan import Action, Create, Key, Note, Patch, Plan, Subject
+from foresail.selfservice.adoption import rules
 from foresail.selfservice.adoption.rules import Offer
+from foresail.selfservice.adoption.view import AdoptionView
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.records import Record, sign
+from foresail.selfservice.requests.build import record
+from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow
 from foresail.tenancy.namespaces import NamespaceRow
+
+_OF_VELEROS_NAMESPACE = ("storageLocation", "volumeSnapshotLocations", "resourcePolicy")
+
+
+def create_request(view: AdoptionView) -> Create:
+    """Return the creation of the NonAdminBackup; nothing is backed up for it, as its label says."""
+    metadata = {"labels": {nonadmin.SYNCED_FROM: view.backup.key.name}, "finalizers": [BACKUPS.finalizer]}
+    body = {"metadata": metadata, "spec": {"backupSpec": tenant_spec(view.backup.spec)}}
+    return Create(BACKUPS.kind, view.owner, body, {ADOPTED: view.backup.uid})
+
+
+def tenant_spec(spec: str) -> dict[str, Any]:
+    """Return the spec of a Velero Backup as its tenant sees it: without names of objects in Velero's namespace."""
+    if len(spec) > LARGEST_SPEC:
+        return {}
+    document = msgspec.json.decode(spec, type=dict[str, Any])
+    return {name: value for name, value in document.items() if name not in _OF_VELEROS_NAMESPACE}
+
+
+def mark_request(view: AdoptionView, request: RequestRow) -> Patch:
+    """Return the write that ties a NonAdminBackup of the existing controller to its Velero Backup."""
+    labels = {nonadmin.SYNCED_FROM: view.backup.key.name}
+    annotations = {ADOPTED: view.backup.uid}
+    body = {"metadata": {"uid": request.uid, "labels": labels, "annotations": annotations}}
+    return Patch(BACKUPS.kind, request.key, body, request.version)
+
+
+def new_record(view: AdoptionView, request: RequestRow, namespace: NamespaceRow) -> Patch:
+    """Return the write that records the new owner; the old signature would no longer fit."""
+    row = view.backup
+    key = request.key
+    signed = Record(row.key.name, view.storage, key.namespace, namespace.uid, key.name, request.uid)
+    annotations: dict[str, str | None] = {
+        **record(BACKUPS, request, namespace),
+        ADOPTED: row.uid,
+        RECORD_SIGNATURE: sign(signed, view.keyring) or None,
+        ADOPT: None,
+        ORPHANED: None,
+    }
+    labels = {**nonadmin.LABELS, BACKUPS.nacuuid_label: row.key.name}
+    metadata = {"uid": row.uid, "labels": labels, "annotations": annotations}
+    return Patch(velero.BACKUP, row.key, {"metadata": metadata})
+
 
 _NEWS = timedelta(hours=1)  # what came back longer ago was announced then, and so was a namespace that did
 
@@ -33,9 +84,9 @@ def decide(view: AdoptionView, now: datetime) -> Plan:
 def _writes(view: AdoptionView, namespace: NamespaceRow) -> tuple[Action, ...]:
     request = view.request
     if request is None:
-        return (build.create_request(view),)
-    recorded = build.new_record(view, request, namespace)
-    return (recorded,) if rules.is_ours(request, view.backup) else (build.mark_request(view, request), recorded)
+        return (create_request(view),)
+    recorded = new_record(view, request, namespace)
+    return (recorded,) if rules.is_ours(request, view.backup) else (mark_request(view, request), recorded)
 
 
 def announcement(view: AdoptionView, namespace: NamespaceRow, offer: Offer, now: datetime) -> tuple[Note, ...]:

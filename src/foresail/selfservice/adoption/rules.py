@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.selfservice.adoption.observe import AdoptionView
+from foresail.selfservice.adoption.view import AdoptionView
 from foresail.selfservice.records import Record, verify
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow

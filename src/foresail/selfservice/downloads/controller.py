@@ -9,9 +9,8 @@ from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
-from foresail.selfservice.downloads.contents import PROCESSED
-from foresail.selfservice.downloads.decide import MOST_UNANSWERED, family_of
-from foresail.selfservice.downloads.observe import DownloadRow, DownloadView
+from foresail.selfservice.downloads.decide import MOST_UNANSWERED, PROCESSED, family_of
+from foresail.selfservice.downloads.view import DownloadRow, DownloadView
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import UNSEEN

@@ -28,7 +28,7 @@ from foresail.api.fence import (
 )
 from foresail.api.marks import CREDENTIALS, NAMESPACE_UID, ORPHANED, REQUEST_HASH, REQUEST_UID, REQUESTER, SUSPENDED
 from foresail.api.specs import BackupStorageLocationSpec, ObjectStorageLocation
-from foresail.selfservice.fence.names import OURS, is_of, labels
+from foresail.selfservice.fence.velero import OURS, is_of, labels
 from foresail.selfservice.rows.locations import FINALIZER, NACUUID_LABEL, ORIGIN_NAME, ORIGIN_NAMESPACE
 from foresail.selfservice.specs.location import CONFIG_KEYS, CREDENTIALS_KEY, PROVIDERS, REGISTRY
 

@@ -48,11 +48,10 @@ from foresail.api.specs import (
 )
 from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.downloads.decide import PREFIX as DOWNLOAD
-from foresail.selfservice.downloads.observe import NACUUID_LABEL as DOWNLOAD_LABEL
 from foresail.selfservice.downloads.targets import SERVED, TARGETS
 from foresail.selfservice.downloads.targets import Rule as Served
+from foresail.selfservice.downloads.view import NACUUID_LABEL as DOWNLOAD_LABEL
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.fence.names import OF_TENANT, OURS, is_of, labels
 from foresail.selfservice.results.decide import PREFIX as RESULTS
 from foresail.selfservice.rows.velero import ORIGIN_NAME, ORIGIN_NAMESPACE
 from foresail.selfservice.specs.annotations import MODIFIER
@@ -60,6 +59,27 @@ from foresail.selfservice.specs.build import BACKUP_WRITTEN, RESTORE_WRITTEN
 from foresail.selfservice.specs.kinds import CLUSTER_SCOPED_LEFT_OUT, EVERYTHING, NEVER_RESTORED
 from foresail.selfservice.specs.values import RESERVED_DOMAINS
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
+
+OURS = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+"""The UUID at the end of a name that this controller gave."""
+
+OF_TENANT = "-[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$"
+"""The end of a name of a tenant's object, by this controller or the other one."""
+
+_STEM = 20  # characters of a namespace that are in every name, however long it is
+
+
+def is_of(name: str, origin: str) -> str:
+    """Return whether the name of a Velero object can be of a tenant's namespace."""
+    short = f'{name}.startsWith({origin} + "-")'
+    return f"({origin}.size() > {_STEM} ? {name}.startsWith({origin}.substring(0, {_STEM})) : {short})"
+
+
+def labels(label: str, more: tuple[str, ...] = ()) -> str:
+    """Return whether an object has the labels of every object of a tenant, one with its own name, and some others."""
+    fixed = [f"{LABELS}[?{quoted(key)}] == optional.of({quoted(text)})" for key, text in nonadmin.LABELS.items()]
+    return all_of(only(LABELS, (*nonadmin.LABELS, label, *more)), *fixed, f"{value(LABELS, label)} == {NAME}")
+
 
 OWN_RESOURCE_POLICIES = tuple(VOLUME_POLICIES)
 """ConfigMaps of the chart in Velero's namespace that tenants' Backups and Restores may have as a policy."""

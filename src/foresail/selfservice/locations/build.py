@@ -13,8 +13,8 @@ from foresail.api.marks import CREDENTIALS, NAMESPACE_UID, ORPHANED, REQUEST_HAS
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.plan import Apply, Body, Create, Delete, JsonPatch, Key, Patch
-from foresail.selfservice.locations.observe import LocationView
 from foresail.selfservice.locations.rules import nacuuid
+from foresail.selfservice.locations.view import LocationView
 from foresail.selfservice.rows.locations import (
     FINALIZER,
     NACUUID_LABEL,

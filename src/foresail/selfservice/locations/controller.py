@@ -9,8 +9,8 @@ from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.locations import rules
-from foresail.selfservice.locations.observe import LocationView
-from foresail.selfservice.locations.states import STATES, state_of
+from foresail.selfservice.locations.status import STATES, state_of
+from foresail.selfservice.locations.view import LocationView
 from foresail.selfservice.policy.quota_ledger import QuotaQueue
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow

@@ -10,17 +10,9 @@ from datetime import datetime
 from foresail.api.instants import stamp
 from foresail.plan import Action, Key, Plan
 from foresail.selfservice.locations import build, rules
-from foresail.selfservice.locations.observe import LocationView
-from foresail.selfservice.locations.plans import (
-    ACCEPTED,
-    APPROVED,
-    LOCATION,
-    SECRET,
-    named,
-    status_plan,
-    subject_of,
-)
 from foresail.selfservice.locations.rules import ReadAgain, SecretProblem, Wanted
+from foresail.selfservice.locations.status import ACCEPTED, APPROVED, SECRET, SYNCED, named, status_plan, subject_of
+from foresail.selfservice.locations.view import LocationView
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.status import (
     BACKING_OFF,
@@ -170,7 +162,7 @@ def report_taken(view: LocationView, now: datetime) -> Plan:
     """Report that somebody else has an object of the name in Velero's namespace; it is left alone."""
     name = rules.nacuuid(view.location)
     text = f"{view.velero_namespace}/{name} exists and was not created for this location; ask a cluster administrator"
-    return status_plan(view, BACKING_OFF, (NewCondition(LOCATION, FALSE, Reason.BSL_SYNC_ERROR, text),), now)
+    return status_plan(view, BACKING_OFF, (NewCondition(SYNCED, FALSE, Reason.BSL_SYNC_ERROR, text),), now)
 
 
 def suspended(view: LocationView, reason: Reason) -> tuple[Action, ...]:
@@ -246,7 +238,7 @@ def _readable(view: LocationView) -> tuple[NewCondition, ...]:
 
 
 def _made() -> NewCondition:
-    return NewCondition(LOCATION, TRUE, Reason.BSL_CREATED, "Created Velero BackupStorageLocation object")
+    return NewCondition(SYNCED, TRUE, Reason.BSL_CREATED, "Created Velero BackupStorageLocation object")
 
 
 def _place(view: LocationView) -> Key:

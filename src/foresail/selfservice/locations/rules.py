@@ -9,7 +9,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.selfservice.access.rules import requester_problem
-from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
+from foresail.selfservice.locations.view import CredentialsCheck, CredentialsChecked, LocationView
 from foresail.selfservice.policy.locations import is_listed
 from foresail.selfservice.policy.quotas import no_policy
 from foresail.selfservice.reasons import Reason, Refused

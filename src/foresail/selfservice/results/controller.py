@@ -14,8 +14,8 @@ from foresail.plan import Key
 from foresail.selfservice.requests.status import SUCCEEDED, UNKNOWN
 from foresail.selfservice.results.decide import has_results
 from foresail.selfservice.results.file import lines_about
-from foresail.selfservice.results.observe import Found, ResultsView, Wanted
 from foresail.selfservice.results.restored import restored_items
+from foresail.selfservice.results.view import Found, ResultsView, Wanted
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DownloadRequestRow
 from foresail.selfservice.state.cluster import ClusterState

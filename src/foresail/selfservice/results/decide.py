@@ -16,14 +16,58 @@ from foresail.plan import Delete, Key, Patch, Plan, Subject
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.requests import build, outcome
 from foresail.selfservice.requests.file_requests import FileRequests, ask, delete_file_request, file_name, silent_at
+from foresail.selfservice.requests.outcome import beginning, cut
 from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition, patch_body, set_condition
-from foresail.selfservice.results.cause import explained, reported_cause, told_first, unreadable
-from foresail.selfservice.results.observe import Found, ResultsView, Wanted
+from foresail.selfservice.results.file import Lines
 from foresail.selfservice.results.restored import summary
+from foresail.selfservice.results.view import Found, ResultsView, Wanted
 from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.velero import DownloadRequestRow, File, glimpse
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import is_owned, nacuuid
+
+MOST_MESSAGE_BYTES = 2048
+
+
+def explained(condition: NewCondition, cause: str) -> NewCondition:
+    """Return the condition with its cause, in at most 2 KiB."""
+    message = beginning(condition) + cause if cause else condition.message
+    return msgspec.structs.replace(condition, message=cut(message, MOST_MESSAGE_BYTES))
+
+
+def told_first(condition: NewCondition, summary: str) -> NewCondition:
+    """Return the condition with what a restore did after its outcome, unless that is too long."""
+    longer = msgspec.structs.replace(condition, message=beginning(condition) + summary)
+    return longer if beginning(longer).startswith(longer.message) else condition
+
+
+def reported_cause(lines: Lines, condition: NewCondition, family: Family, key: Key) -> str:
+    """Return the cause from Velero's results, and the command that shows more."""
+    begin = "Velero reports: "
+    end = _where_more(lines, family, key)
+    room = MOST_MESSAGE_BYTES - sum(len(each.encode()) for each in (beginning(condition), begin, end))
+    shown = cut("; ".join(lines.own), room)
+    return f"{begin}{shown}{end}" if shown else end.removeprefix("; ")
+
+
+def unreadable(problem: str, family: Family, key: Key) -> str:
+    """Report that the cause could not be read, and the command that shows it."""
+    return f"Velero's results could not be read ({problem}). Read the log with {_command(family, key)}"
+
+
+def _where_more(lines: Lines, family: Family, key: Key) -> str:
+    if not lines.own and not lines.others:
+        return "Velero's results do not mention it. Read the log with " + _command(family, key)
+    left = [f"{lines.more} more"] if lines.more else []
+    if lines.others:
+        left.append(f"{lines.others} {'error' if lines.others == 1 else 'errors'} without a namespace")
+    command = f"{_command(family, key)} --results"
+    return f"; {' and '.join(left)}. Read all with {command}" if left else ""
+
+
+def _command(family: Family, key: Key) -> str:
+    return f"foresail {family.word} logs {key.name} -n {key.namespace}"
+
 
 PAUSES = (timedelta(seconds=5), timedelta(seconds=20), timedelta(minutes=1))
 """Delays before the next attempt to read results; there is none after the last."""

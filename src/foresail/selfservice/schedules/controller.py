@@ -17,8 +17,8 @@ from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow, stem
 from foresail.selfservice.rows.velero import VeleroRow, location_of
 from foresail.selfservice.schedules.keep_last import is_on_its_way
-from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import Verdict
+from foresail.selfservice.schedules.view import ScheduleView
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import lacks_quota
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow

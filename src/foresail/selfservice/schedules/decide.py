@@ -5,22 +5,62 @@ from datetime import datetime
 
 import msgspec
 
+from foresail import deletion_writes
 from foresail.api.instants import stamp, whole
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.marks import REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.deletion import Stored
-from foresail.plan import Action, Level, Patch, Plan, Subject
+from foresail.plan import Action, Create, Delete, Key, Level, Patch, Plan, Subject
 from foresail.reporting import Because, note
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.status import ACCEPTED, BACKING_OFF, CREATED, FALSE, NEW, TRUE, NewCondition, forward
-from foresail.selfservice.rows.schedules import ScheduleRow, ScheduleStatus
-from foresail.selfservice.schedules import build
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.schedules import ScheduleRow, ScheduleStatus, run_name
 from foresail.selfservice.schedules.keep_last import Outdated, held, is_marked, outdated
-from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import WAITS, Verdict, judge, next_reconcile, refused_runs
 from foresail.selfservice.schedules.status import READY, RETAINING, patch_body, recent_backups, with_conditions
+from foresail.selfservice.schedules.view import ScheduleView
 from foresail.slots.edits import dropped_text
 from foresail.slots.rules import in_future_text, missed_text, skip_not_applied_text, skipped_text
 from foresail.slots.timing import not_run_text
+
+
+def create_run(schedule: ScheduleRow, slot: datetime) -> Create:
+    """Return the creation of the NonAdminBackup of a slot, in the name of whoever last changed the schedule.
+
+    There is no owner reference: deleting the schedule keeps its backups until they expire.
+    """
+    requester = {REQUESTER: schedule.requester, REQUESTER_GROUPS: "\n".join(schedule.requester_groups)}
+    spec = msgspec.json.decode(schedule.template or "{}", type=dict[str, object])
+    body: dict[str, object] = {
+        "metadata": {"annotations": {name: value for name, value in requester.items() if value}},
+        "spec": {"backupSpec": spec},
+    }
+    mark = {SCHEDULE_UID: schedule.uid, SLOT: stamp(slot)}
+    return Create(NON_ADMIN_BACKUP, Key(schedule.key.namespace, run_name(schedule.key.name, slot)), body, mark)
+
+
+def request_deletion(backup: RequestRow, at: datetime, why: str) -> Patch:
+    """Return the write that asks for a deletion as a tenant would; it fails if the backup has changed."""
+    metadata = {"uid": backup.uid, "annotations": deletion_writes.mark_annotations(at, why)}
+    return Patch(NON_ADMIN_BACKUP, backup.key, {"metadata": metadata, "spec": {"deleteBackup": True}}, backup.version)
+
+
+def mark(backup: RequestRow, at: datetime | None, why: str) -> Patch:
+    """Return the write of the mark that a backup is deleted later, or of its removal."""
+    return deletion_writes.mark(NON_ADMIN_BACKUP, backup.key, backup.uid, backup.version, at, why)
+
+
+def delete_refused(backup: RequestRow) -> Delete:
+    """Return the deletion of a run that was refused: nothing was backed up for it."""
+    return Delete(NON_ADMIN_BACKUP, backup.key, backup.uid)
+
+
+def remove_skip(schedule: ScheduleRow) -> Patch:
+    """Return the write that removes spec.skipImmediately, which has been applied."""
+    body = {"metadata": {"uid": schedule.uid}, "spec": {"skipImmediately": None}}
+    return Patch(NON_ADMIN_SCHEDULE, schedule.key, body)
+
 
 _MOST_MARKS = 10  # of runs that one Plan marks; the next Plan goes on
 
@@ -51,7 +91,7 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     body = patch_body(schedule.status, after)
     actions = _actions(view, verdict, old, gone, now)
     if is_cleared:
-        actions.append(build.remove_skip(schedule))
+        actions.append(remove_skip(schedule))
     is_written = bool(body) and not is_cleared  # the write before it would make this one stale
     status = Patch(NON_ADMIN_SCHEDULE, schedule.key, {"status": body}, schedule.version, "status")
     if gone is not None and is_written:  # a crash may count a deletion twice, never not at all
@@ -82,11 +122,11 @@ def _makes_room(view: ScheduleView, now: datetime) -> bool:
 def _actions(view: ScheduleView, verdict: Verdict, old: Outdated, gone: Stored | None, now: datetime) -> list[Action]:
     """Return the writes about runs: create one, delete one, or mark some that go."""
     if verdict.fires is not None:
-        return [build.create_run(view.schedule, verdict.fires), *map(build.delete_refused, refused_runs(view))]
+        return [create_run(view.schedule, verdict.fires), *map(delete_refused, refused_runs(view))]
     if gone is None:
         return list(_marks(view, old, now))
     row = next(row for row in view.backups if row.key.name == gone.name)
-    return [build.request_deletion(row, now, old.decision.goes[gone.name])]
+    return [request_deletion(row, now, old.decision.goes[gone.name])]
 
 
 def _marks(view: ScheduleView, old: Outdated, now: datetime) -> Iterator[Action]:
@@ -94,11 +134,11 @@ def _marks(view: ScheduleView, old: Outdated, now: datetime) -> Iterator[Action]
     rows = {row.key.name: row for row in view.backups}
     decision = old.decision
     asked = [rows[name] for name in decision.asks]
-    new = [build.mark(row, None, decision.goes[row.key.name]) for row in asked if not row.waits_for_approval]
+    new = [mark(row, None, decision.goes[row.key.name]) for row in asked if not row.waits_for_approval]
     stays = [row for row in view.backups if is_marked(row) and row.key.name not in decision.goes]
-    new += [build.mark(row, None, "") for row in stays if not row.is_being_removed]
+    new += [mark(row, None, "") for row in stays if not row.is_being_removed]
     if old.grace:
-        new += [build.mark(rows[name], now + old.grace, decision.goes[name]) for name in decision.marks]
+        new += [mark(rows[name], now + old.grace, decision.goes[name]) for name in decision.marks]
     return iter(new[:_MOST_MARKS])
 
 

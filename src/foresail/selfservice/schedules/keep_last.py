@@ -20,7 +20,7 @@ from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.protection import RECHECK, is_among_the_last
 from foresail.selfservice.requests.status import IN_DELETION
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.schedules.observe import ScheduleView
+from foresail.selfservice.schedules.view import ScheduleView
 from foresail.slots.observed import Observed
 from foresail.tenancy.policies import PolicyRow
 

@@ -25,7 +25,7 @@ from foresail.selfservice.requests.status import ACCEPTED, TRUE
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow, run_name
 from foresail.selfservice.rows.velero import glimpse
-from foresail.selfservice.schedules.observe import ScheduleView
+from foresail.selfservice.schedules.view import ScheduleView
 from foresail.selfservice.specs.build import backup_spec
 from foresail.slots.due import base_of, last_slot, unrecorded_slot
 from foresail.slots.edits import BeforeEdit, dropped_slot, zone_to_compare

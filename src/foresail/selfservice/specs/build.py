@@ -177,6 +177,9 @@ def _off_in_chart(field: str, value: str) -> Refused:
     return Refused(Reason.POLICY_VIOLATION, f"{text} to set selfService.{value} of the chart")
 
 
+# Velero waits for one snapshot after the other, and everybody's backups wait meanwhile. A limit for each is none for
+# all: a claim whose snapshot never comes costs the whole time, and a tenant can have many.
+
 VELEROS_SNAPSHOT = "10m"
 """How long Velero waits for a snapshot unless it is told otherwise."""
 
@@ -200,7 +203,8 @@ def within_snapshot_budget(spec: dict[str, Any], claims: int, policy: PolicyRow)
         return spec
     share = SNAPSHOT_BUDGET // claims
     if share < SHORTEST_SNAPSHOT:
-        text = f"The namespace has {claims:,} volume claims, and Velero waits for at most {SNAPSHOT_BUDGET // SHORTEST_SNAPSHOT} snapshots"
+        most = SNAPSHOT_BUDGET // SHORTEST_SNAPSHOT
+        text = f"The namespace has {claims:,} volume claims, and Velero waits for at most {most} snapshots"
         more = "set snapshotVolumes: false, exclude persistentvolumeclaims, or ask for a required csiSnapshotTimeout"
         return Refused(Reason.POLICY_VIOLATION, f"{text}; {more}")
     asked = length_of(spec.get(_SNAPSHOT_TIMEOUT) or VELEROS_SNAPSHOT)

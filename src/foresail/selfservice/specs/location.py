@@ -23,7 +23,10 @@ from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.specs.values import Refusal, Violation, as_json, duration, few_enough, listed, read, shown
 from foresail.tenancy.policies import PolicyRow
 
-LARGEST = 8 << 10
+# The credentials are two keys in plain text, read and written anew: the AWS SDK in Velero's process can run programs,
+# read files and take on Velero's identity if such a file says so. Therefore no line of the tenant's file reaches it.
+
+LARGEST_CREDENTIALS = 8 << 10
 """Bytes of the key of the Secret."""
 
 _ACCESS, _SECRET, _TOKEN = "aws_access_key_id", "aws_secret_access_key", "aws_session_token"
@@ -50,8 +53,8 @@ class Credentials(msgspec.Struct, frozen=True):
 
 def credentials_of(content: bytes) -> Credentials | str:
     """Return the credentials in a file of the AWS SDK, or what is wrong with it; no message has a value of it."""
-    if len(content) > LARGEST:
-        return f"it is larger than {LARGEST >> 10} KiB"
+    if len(content) > LARGEST_CREDENTIALS:
+        return f"it is larger than {LARGEST_CREDENTIALS >> 10} KiB"
     try:
         lines = content.decode("ascii").splitlines()
     except UnicodeDecodeError:
@@ -90,6 +93,9 @@ def _line_problem(line: str, section: str, found: dict[str, str]) -> str:
     found[key] = value
     return ""
 
+
+# Which hosts a location may lead to: Velero, and the operator, connect from inside the cluster. The text of an endpoint
+# is compared as it is, never repaired: two parsers that read one text differently are an attack.
 
 _URL = re.compile(r"(https?)://([a-z0-9.-]{1,253})(?::([0-9]{1,5}))?/?", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)

@@ -12,10 +12,9 @@ from foresail.api import mirrored, nonadmin
 from foresail.api.requests import DownloadTarget
 from foresail.plan import Create, Delete, Key, Plan, ReadResult
 from foresail.selfservice.access.view import SecretsCheck, SecretsChecked
-from foresail.selfservice.downloads.contents import RETRY
-from foresail.selfservice.downloads.decide import PREFIX, SILENCE, decide
-from foresail.selfservice.downloads.observe import DownloadRow, DownloadView, download_row
+from foresail.selfservice.downloads.decide import PREFIX, RETRY, SILENCE, decide
 from foresail.selfservice.downloads.targets import SERVED
+from foresail.selfservice.downloads.view import DownloadRow, DownloadView, download_row
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.requests.status import CREATED

@@ -15,8 +15,8 @@ from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.outcome import kept
 from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition
-from foresail.selfservice.results.cause import MOST_BYTES as MOST_OF_A_MESSAGE
-from foresail.selfservice.results.cause import explained, reported_cause, unreadable
+from foresail.selfservice.results.decide import MOST_MESSAGE_BYTES as MOST_OF_A_MESSAGE
+from foresail.selfservice.results.decide import explained, reported_cause, unreadable
 from foresail.selfservice.results.file import MOST_LINES, Lines, is_about, lines_about, tidy
 
 KEY = Key("shop", "daily")

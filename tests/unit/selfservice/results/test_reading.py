@@ -8,7 +8,7 @@ import pytest
 
 from foresail.selfservice.results.controller import fetch
 from foresail.selfservice.results.file import Lines
-from foresail.selfservice.results.observe import Found, Wanted
+from foresail.selfservice.results.view import Found, Wanted
 from tests.unit.served import served
 from tests.unit.test_bucket import Bucket
 

@@ -9,7 +9,7 @@ import pytest
 
 from foresail.api import nonadmin
 from foresail.api.marks import REQUESTER, REQUESTER_GROUPS
-from foresail.selfservice.downloads.observe import download_row
+from foresail.selfservice.downloads.view import download_row
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow, request_row
 

@@ -1,4 +1,4 @@
-"""Plans about a location: they end with its status, and with an Event for each condition that is news."""
+"""The status of a tenant's own location: Plans that end with it, and its state in one word, as the metrics count it."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -6,17 +6,19 @@ from typing import Any
 
 import msgspec
 
+from foresail.api import velero
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.plan import Action, Level, Note, Patch, Plan, Subject
 from foresail.reporting import merge_patch
-from foresail.selfservice.locations.observe import LocationView
 from foresail.selfservice.locations.rules import nacuuid, own_velero
+from foresail.selfservice.locations.view import LocationView
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.status import FALSE, NewCondition, changed, forward, set_condition
+from foresail.selfservice.requests.status import FALSE, TRUE, NewCondition, changed, forward, set_condition
+from foresail.selfservice.rows.locations import TenantLocationRow
 from foresail.selfservice.rows.requests import Copy, Status
 
 ACCEPTED, APPROVED = "Accepted", "ClusterAdminApproved"
-SECRET, LOCATION = "SecretSynced", "BackupStorageLocationSynced"
+SECRET, SYNCED = "SecretSynced", "BackupStorageLocationSynced"
 
 _QUIET = (Reason.BSL_SPEC_VALIDATION, Reason.BSL_SPEC_APPROVAL_PENDING)
 
@@ -84,3 +86,46 @@ def _wire(status: Status) -> dict[str, Any]:
             "status": msgspec.json.decode(made.mirror),
         }
     return body
+
+
+STATES = (
+    "Available",
+    "Unavailable",
+    "WaitingForApproval",
+    "ChangeWaitsForApproval",
+    "Rejected",
+    "Refused",
+    "NoCredentials",
+    "Deleting",
+    "New",
+)
+
+
+class _Mirror(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+def state_of(row: TenantLocationRow) -> str:
+    """Return the state of a location: one of `STATES`, whatever its tenant wrote."""
+    if row.is_terminating:
+        return "Deleting"
+    if _condition(row, ACCEPTED)[0] == FALSE:
+        return "Refused"
+    approved = _condition(row, APPROVED)
+    secret = _condition(row, SECRET)
+    if approved[0] == FALSE:
+        return "Rejected" if approved[1] == Reason.BSL_SPEC_REJECTED else "WaitingForApproval"
+    if secret[0] == FALSE:
+        is_change = approved[0] == TRUE and secret[1] == Reason.BSL_SPEC_APPROVAL_PENDING
+        return "ChangeWaitsForApproval" if is_change else "NoCredentials"
+    return _availability(row) if approved[0] == TRUE else "New"
+
+
+def _availability(row: TenantLocationRow) -> str:
+    phase = msgspec.json.decode(row.status.velero.mirror, type=_Mirror).phase
+    return "Available" if phase == velero.AVAILABLE else "Unavailable"
+
+
+def _condition(row: TenantLocationRow, name: str) -> tuple[str, str]:
+    condition = row.status.condition(name)
+    return (condition.status, condition.reason) if condition is not None else ("", "")
