@@ -108,6 +108,26 @@ def test_velero_gets_a_window_and_a_late_namespace_its_share() -> None:
     virtual_time.run(live())
 
 
+def test_a_newcomer_waits_for_one_backup_of_a_crowded_namespace_not_for_two() -> None:
+    async def live() -> None:
+        tenancy = Tenancy(window=2)
+        engine = SerialVelero(tenancy)
+        working = asyncio.create_task(engine.work())
+        tenancy.start()
+        for number in range(10):
+            tenancy.back_up(Key("red", f"r{number:02}"))
+        await tenancy.settle(3)
+        assert (len(engine.order), engine.most) == (1, 1), "one namespace leaves the last turn to others"
+        tenancy.back_up(Key("blue", "b"))
+        await tenancy.settle(1)
+        assert engine.most == 2
+        await ended(tenancy, 11)
+        assert engine.of("blue") == [1]
+        await end([working], tenancy)
+
+    virtual_time.run(live())
+
+
 def test_a_request_whose_object_cannot_be_created_blocks_nobody() -> None:
     async def live() -> None:
         tenancy = Tenancy(window=1)
@@ -218,7 +238,7 @@ def test_requests_that_are_deleted_during_their_hand_over_do_not_exceed_the_wind
 
         tenancy.world.history.listeners.append(heard)
         for number in range(20):
-            tenancy.back_up(Key("red", f"r{number:02}"))
+            tenancy.back_up(Key(("red", "blue")[number % 2], f"r{number:02}"))
         await tenancy.settle(60)
         assert most == 2
         await tenancy.stop()

@@ -8,6 +8,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from heapq import heapify, heappop, heappush, heappushpop, heapreplace
+from itertools import islice
 from statistics import median
 
 import msgspec
@@ -71,6 +72,12 @@ class FairQueue:
     def namespaces(self) -> list[str]:
         """The namespaces that have requests waiting."""
         return list(self._backlogs)
+
+    @property
+    def alone(self) -> str | None:
+        """The only namespace with requests that can go; None if there are others."""
+        able = list(islice((namespace for namespace in self._backlogs if self._can_go(namespace)), 2))
+        return able[0] if len(able) == 1 else None
 
     @property
     def oldest(self) -> datetime | None:

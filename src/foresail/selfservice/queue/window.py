@@ -90,6 +90,19 @@ class Window:
         """How many more objects Velero may get."""
         return max(self._window() - len(self._in_velero.keys() | self._handed_over.keys()), 0)
 
+    @property
+    def _share(self) -> int:
+        """How many objects Velero gets while they are all of one namespace: the last turn is for whoever comes next."""
+        return max(self._window() - 1, 1)
+
+    def _taken(self, namespace: str) -> int:
+        """Return how many objects of a namespace Velero has, or is about to have."""
+        handed_over = {name for name, (of, _) in self._handed_over.items() if of == namespace}
+        rows = self._in_velero.items()
+        return len(
+            handed_over | {name for name, row in rows if row.owner is not None and row.owner.namespace == namespace}
+        )
+
     # State
 
     def enter(self, name: str, key: Key, created: datetime) -> None:
@@ -216,10 +229,15 @@ class Window:
 
     def next_names(self) -> list[str]:
         """Return who would be handed over now, as far as Velero has room."""
-        room = self.room
-        if not room:
+        if not self.queue:
             return []
-        first = self.queue.first(room + len(self._aside)) if self.queue else []
+        room = self.room
+        alone = self.queue.alone
+        if alone is not None:
+            room = min(room, self._share - self._taken(alone))
+        if room <= 0:
+            return []
+        first = self.queue.first(room + len(self._aside))
         return [name for name in first if name not in self._aside][:room]
 
     def turn(self, name: str, namespace: str, word: str, now: datetime) -> Turn:
@@ -234,9 +252,10 @@ class Window:
         text = f"The {word} would delay the scheduled backup at {slot:%H:%M} UTC; it starts automatically after that"
         return Turn(is_blocked=True, message=text, until=slot + GRACE)
 
-    def expected_turn(self, word: str) -> Turn:
+    def expected_turn(self, namespace: str, word: str) -> Turn:
         """Report whether a request that is being accepted will have to wait."""
-        if not self.is_bounded or (self.room and len(self.queue) == 0):
+        has_room = min(self.room, self._share - self._taken(namespace)) > 0
+        if not self.is_bounded or (has_room and len(self.queue) == 0):
             return _FREE
         return Turn(is_blocked=True, message=_waits(word))
 

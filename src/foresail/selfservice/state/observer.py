@@ -163,7 +163,7 @@ class Observer:
         if is_accepted:
             turn = family.window.turn(name, request.key.namespace, family.family.word, now)
         else:
-            turn = family.window.expected_turn(family.family.word)
+            turn = family.window.expected_turn(request.key.namespace, family.family.word)
         return msgspec.structs.replace(view, turn=turn, unobserved_since=unseen)
 
     def _with_claims(self, family: FamilyState, view: RequestView) -> RequestView:
