@@ -128,6 +128,46 @@ def test_a_newcomer_waits_for_one_backup_of_a_crowded_namespace_not_for_two() ->
     virtual_time.run(live())
 
 
+@pytest.mark.parametrize("restarts", [False, True], ids=["in one life", "across a restart"])
+def test_a_namespace_whose_backups_velero_does_not_survive_waits_and_others_do_not(*, restarts: bool) -> None:
+    async def live() -> None:
+        tenancy = Tenancy(window=2)
+        tenancy.start()
+
+        async def killing(name: str) -> None:
+            key = Key("red", name)
+            tenancy.back_up(key)
+            await tenancy.settle(5)
+            assert tenancy.made_for(key) is not None, f"{name} is handed over at once"
+            reason = 'found a backup with status "InProgress" during the server starting, mark it as "Failed"'
+            tenancy.velero_says(key, "InProgress", startTimestamp=tenancy.now())
+            tenancy.velero_says(key, velero.FAILED, failureReason=reason, completionTimestamp=tenancy.now())
+            await tenancy.settle(5)
+
+        await killing("first")  # Velero may have been restarted for any reason
+        await killing("second")
+        if restarts:
+            await tenancy.stop()
+            tenancy.start()
+        for number in range(3):
+            tenancy.back_up(Key("red", f"r{number}"))
+        tenancy.back_up(Key("blue", "b"))
+        await tenancy.settle(60)
+        assert tenancy.made_for(Key("red", "r0")) is None
+        status, reason, message = tenancy.condition(Key("red", "r0"), "Queued")
+        assert (status, reason) == ("False", "WaitingForTurn")
+        assert "Velero ended while it ran backups of this namespace" in message
+        assert tenancy.made_for(Key("blue", "b")) is not None
+        tenancy.velero_says(Key("blue", "b"), velero.COMPLETED)
+        await tenancy.settle(3400)
+        assert tenancy.made_for(Key("red", "r0")) is None
+        await tenancy.settle(200)
+        assert tenancy.made_for(Key("red", "r0")) is not None, "after an hour it goes on"
+        await tenancy.stop()
+
+    virtual_time.run(live())
+
+
 def test_a_request_whose_object_cannot_be_created_blocks_nobody() -> None:
     async def live() -> None:
         tenancy = Tenancy(window=1)

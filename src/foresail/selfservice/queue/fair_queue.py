@@ -44,6 +44,7 @@ class FairQueue:
 
     def __init__(self) -> None:
         self.aside: set[str] = set()  # requests that cannot be handed over now; they block no other
+        self.barred: set[str] = set()  # namespaces of which none can
         self._keys: dict[str, tuple[Key, Order]] = {}
         self._backlogs: dict[str, list[Order]] = {}
         self._weights: dict[str, int] = {}
@@ -76,13 +77,14 @@ class FairQueue:
     @property
     def alone(self) -> str | None:
         """The only namespace with requests that can go; None if there are others."""
-        able = list(islice((namespace for namespace in self._backlogs if self._can_go(namespace)), 2))
+        able = list(islice(filter(self._can_go, self._backlogs), 2))
         return able[0] if len(able) == 1 else None
 
     @property
     def oldest(self) -> datetime | None:
-        """The creation time of the oldest request that waits."""
-        return min((backlog[0][0] for backlog in self._backlogs.values()), default=None)
+        """The creation time of the oldest request that waits and is not barred."""
+        able = (backlog for namespace, backlog in self._backlogs.items() if namespace not in self.barred)
+        return min((backlog[0][0] for backlog in able), default=None)
 
     # Requests
 
@@ -196,10 +198,11 @@ class FairQueue:
     def first(self, count: int) -> list[str]:
         """Return the names of those that go next, in their order."""
         virtual, starts = self._shares()
-        line = [(max(virtual, starts.get(namespace, 0)), namespace, 0) for namespace in self._backlogs]
+        able = self._backlogs.keys() - self.barred if self.barred else self._backlogs
+        line = [(max(virtual, starts.get(namespace, 0)), namespace, 0) for namespace in able]
         heapify(line)
         found: list[str] = []
-        while len(found) < min(count, len(self._keys)):
+        while line and len(found) < count:
             start, namespace, place = line[0]
             backlog = self._backlogs[namespace]
             found.append(backlog[place][1])
@@ -232,7 +235,7 @@ class FairQueue:
         self._virtual = max(self._virtual, min(start, lowest))
 
     def _can_go(self, namespace: str) -> bool:
-        return any(name not in self.aside for _, name in self._backlogs[namespace])
+        return namespace not in self.barred and any(name not in self.aside for _, name in self._backlogs[namespace])
 
     def replay(self) -> None:
         """Charge the hand-overs of the busy period that was under way when this process started."""

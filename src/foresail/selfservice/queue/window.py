@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api import velero
+from foresail.deletion import INTERRUPTED
 from foresail.plan import Key, Plan
 from foresail.selfservice.queue.fair_queue import UNKNOWN, FairQueue, PastHandOver
 from foresail.selfservice.rows.velero import VeleroRow, glimpse
@@ -39,6 +40,10 @@ ALONE, BESIDE = 1.5, 3.0
 LONGEST_WAIT = timedelta(hours=1)
 """After that time without a hand-over, the next request is handed over despite Schedules."""
 
+PAUSES = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
+"""How long a namespace waits whose second, third and further ones ended with Velero's server within a day."""
+
+_DAY = timedelta(hours=24)
 _UNOBSERVED = timedelta(seconds=60)  # an object not observed for that long after its creation was deleted at once
 _FREE = Turn()
 
@@ -79,6 +84,7 @@ class Window:
         self._scheduled: dict[str, datetime] = {}  # Backups of Schedules that wait or run in Velero: their creation
         self._last_run: tuple[datetime, datetime] | None = None  # the end and the creation of the one that ended last
         self._last_turn: datetime | None = None
+        self._interrupted: dict[str, dict[str, datetime]] = {}  # by namespace: what Velero did not survive, and when
 
     @property
     def is_bounded(self) -> bool:
@@ -137,6 +143,8 @@ class Window:
             return False
         if old is None:
             self._observe_new(row, initial=initial)
+        if row.is_terminal and (old is None or not old.is_terminal):
+            self._note_interruption(row.owner.namespace, row)
         is_recent = not initial or self.queue.is_recent(row.owner.namespace, row.created)
         if is_recent and row.is_terminal and (old is None or not old.is_terminal):
             self._note_end(row)
@@ -208,6 +216,32 @@ class Window:
             self.queue.note_duration(row.owner.namespace, began, seconds)
             self.queue.settle(row.owner.namespace, row.key.name, seconds)
 
+    def _note_interruption(self, namespace: str, row: VeleroRow) -> None:
+        """Bar a namespace whose objects Velero did not survive: it may be dying of them, and then nobody is served."""
+        status = glimpse(row.mirror)
+        if INTERRUPTED not in status.failure_reason:
+            return
+        end = status.completion_timestamp or status.start_timestamp or row.created
+        self._interrupted.setdefault(namespace, {})[row.key.name] = end
+        if self._barred_until(namespace) is not None:
+            self.queue.barred.add(namespace)
+
+    def _barred_until(self, namespace: str) -> datetime | None:
+        ends = self._interrupted.get(namespace, {}).values()
+        last = max(ends, default=None)
+        if last is None:
+            return None
+        number = sum(end > last - _DAY for end in ends)
+        return None if number == 1 else last + PAUSES[min(number - 2, len(PAUSES) - 1)]
+
+    def _pause_of(self, namespace: str, now: datetime) -> datetime | None:
+        """Return until when a namespace waits; None, and it does not any longer."""
+        until = self._barred_until(namespace) if namespace in self.queue.barred else None
+        if until is None or until <= now:
+            self.queue.barred.discard(namespace)
+            return None
+        return until
+
     def _observe_scheduled(self, row: VeleroRow, old: VeleroRow | None) -> bool:
         if row.is_queued:
             self._scheduled[row.key.name] = row.created
@@ -242,7 +276,12 @@ class Window:
 
     def turn(self, name: str, namespace: str, word: str, now: datetime) -> Turn:
         """Report whether a request that is accepted may be handed over now."""
-        if not self.is_bounded or name in self._handed_over or name not in self.queue:
+        if name in self._handed_over or name not in self.queue:
+            return _FREE
+        until = self._pause_of(namespace, now)
+        if until is not None:
+            return Turn(is_blocked=True, message=_interrupted(word, until), until=until)
+        if not self.is_bounded:
             return _FREE
         if not self.room or (name not in self._aside and name not in self.next_names()):
             return Turn(is_blocked=True, message=_waits(word))
@@ -361,6 +400,11 @@ class WindowView(msgspec.Struct, frozen=True):
 def decide(view: WindowView) -> Plan:
     """Return the Plan that wakes when a hand-over is to be given up."""
     return Plan(wake_at=view.next_expiry)
+
+
+def _interrupted(word: str, until: datetime) -> str:
+    text = f"Velero ended while it ran {word}s of this namespace; the next one starts at {until:%d %b %H:%M} UTC"
+    return f"{text}. Ask a cluster administrator whether Velero has enough memory"
 
 
 def _waits(word: str) -> str:
