@@ -33,6 +33,7 @@ def main(folder: Path = FOLDER) -> None:
         (folder / name).write_text(text)
     if folder == FOLDER:
         chart.FILE.write_text(chart.readme())
+        chart.KINDS.write_text(chart.kinds_chart())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from hashlib import sha256
 
 import msgspec
 
@@ -68,5 +69,6 @@ def _claim(namespace: str) -> ClaimRow:
 
 def _backup(title: str, spec: BackupSpec, age: int, *, is_bad: bool) -> BackupRow:
     started = NOW.replace(hour=2, minute=0) - timedelta(days=age)
-    name, phase = f"{title}-{started:%Y%m%d%H%M%S}", "PartiallyFailed" if is_bad else "Completed"
+    uid = sha256(title.encode()).hexdigest()[:8]  # of the Schedule, as schedules.build names Backups
+    name, phase = f"{title}-{started:%Y%m%d%H%M%S}-{uid}", "PartiallyFailed" if is_bad else "Completed"
     return BackupRow(name, phase, spec, started, 400, title, _FAILURES[age % 3] if is_bad else "")

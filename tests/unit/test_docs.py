@@ -2,13 +2,15 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 import yaml
 
-from docs.generate import chart, metrics
+from docs.generate import chart, metrics, settings
 from docs.generate.__main__ import FOLDER, files, main
 from foresail.api import crds
 from foresail.api.schema import schema
@@ -25,6 +27,47 @@ def test_the_readme_of_the_chart_has_every_value_of_its_schema() -> None:
     schema = json.loads((chart.FILE.parent / "values.schema.json").read_text())
     missing = [name for name in schema["properties"] if f"| `{name}" not in text]
     assert missing == ["global"]
+
+
+def keys(values: object, schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the path of each value of the chart that the schema does not know, and of each that only the schema has."""
+    if not isinstance(values, dict) or "properties" not in schema:
+        return
+    names = set(schema["properties"]) - ({"global"} if not path else set())
+    yield from (f"{path}{name}" for name in names ^ set(values))
+    for name in names & set(values):
+        yield from keys(values[name], schema["properties"][name], f"{path}{name}.")
+
+
+def test_the_schema_of_the_chart_has_every_value_with_its_type_and_no_other() -> None:
+    defaults = yaml.safe_load((chart.FILE.parent / "values.yaml").read_text())
+    schema = json.loads((chart.FILE.parent / "values.schema.json").read_text())
+    assert list(keys(defaults, schema)) == []
+    assert list(keys({**defaults, "replica": 1}, schema)) == ["replica"]
+    objects = [each for each in nested(schema) if "properties" in each]
+    assert len(objects) > 10
+    assert [each for each in objects if each.get("additionalProperties") is not False] == []
+    untyped = [each for one in objects for each in one["properties"].values() if not {"type", "enum"} & set(each)]
+    assert untyped == []
+
+
+def nested(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a schema and those in it."""
+    yield schema
+    for each in schema.get("properties", {}).values():
+        yield from nested(each)
+
+
+def test_every_value_of_the_chart_has_a_meaning() -> None:
+    assert [name for name, _, meaning in settings.values() if not meaning] == []
+
+
+def test_artifact_hub_gets_every_kind_with_its_example() -> None:
+    assert chart.KINDS.read_text() == chart.kinds_chart(), "run `make docs`"
+    about = yaml.safe_load(chart.KINDS.read_text())["annotations"]
+    kinds = [kind["kind"] for kind in yaml.safe_load(about["artifacthub.io/crds"])]
+    assert kinds == [example["kind"] for example in yaml.safe_load(about["artifacthub.io/crdsExamples"])]
+    assert set(kinds) == set(TYPES)
 
 
 def test_the_generated_pages_are_what_the_code_would_write() -> None:

@@ -131,6 +131,22 @@ def test_each_namespace_shows_what_covers_it_and_what_does_not(run: Callable[...
     ]
 
 
+def test_where_foresail_is_not_installed_the_last_lines_say_what_it_would_add(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = answers()
+    del cluster["/apis/foresail.dev/v1alpha1/schedulepolicies"], cluster[LEASE]
+    with canned(tmp_path, cluster) as server:
+        main(["coverage", "-A", "--kubeconfig", str(server.kubeconfig)])
+        shown = capsys.readouterr()
+        main(["coverage", "-A", "-o", "json", "--kubeconfig", str(server.kubeconfig)])
+        data = capsys.readouterr()
+    gaps, _, rest = shown.err.partition("Foresail is not installed, and nothing above needs it.")
+    assert "foresail schedule create bank-daily" in gaps
+    assert all(word in rest for word in ("`foresail install --dry-run`", "--self-service", "--restore-checks"))
+    assert "not installed" not in data.err
+
+
 SCHEDULES = "/apis/velero.io/v1/namespaces/velero/schedules"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.coverage.figures import text_format
 from foresail.cli.coverage.fix import first_backups, fixes, run_fixes, text_of
@@ -34,6 +35,11 @@ _MAY_COVER_TOO = (
     "Schedules of administrators, which you may not list, may cover it as well;"
     " defaults of administrators for volumes are not judged"
 )
+_NEXT_STEP = """\
+Foresail is not installed, and nothing above needs it. `foresail install --dry-run` shows what it would add:
+  by default         one Backup for each time of a Schedule, the reason when it waits, retention, alerts
+  --self-service     teams back up and restore their own namespaces
+  --restore-checks   backups are restored into a sandbox and compared"""
 _SHRINKS = ("COVERED BY", "NEWEST GOOD BACKUP", "NAMESPACE")
 
 
@@ -43,7 +49,7 @@ def run_coverage(args: argparse.Namespace) -> int:
         settle_namespace(args)
     objective = read_objective(args)
     instant = now()
-    view, is_tenant = on_cluster(args, lambda cluster: _read(cluster, args, objective, instant))
+    view, is_tenant, is_installed = on_cluster(args, lambda cluster: _read(cluster, args, objective, instant))
     coverages = selected(judge(view, instant), "" if args.all_namespaces else args.namespace, args.velero_namespace)
     if args.output == "json":
         print(json.dumps(document(coverages, objective, instant), indent=2))
@@ -59,6 +65,8 @@ def run_coverage(args: argparse.Namespace) -> int:
             )
         if listed:
             print(text_of(listed), file=sys.stderr)
+        if not is_installed:
+            print(_NEXT_STEP, file=sys.stderr)
     return int(_has_failed(coverages, args.fail_on))
 
 
@@ -70,10 +78,11 @@ def _has_failed(coverages: Iterable[NamespaceCoverage], fail_on: str | None) -> 
 
 async def _read(
     cluster: Cluster, args: argparse.Namespace, objective: timedelta | None, instant: datetime
-) -> tuple[CoverageView, bool]:
-    """Read the cluster; for a tenant, who may not, read the objects of the own namespace, and say so."""
+) -> tuple[CoverageView, bool, bool]:
+    """Read the cluster, or a tenant's own namespace; return also whether it is the latter, and has Foresail's kinds."""
     try:
-        return await read_view(cluster, args.velero_namespace, objective, instant), False
+        view = await read_view(cluster, args.velero_namespace, objective, instant)
+        return view, False, await cluster.knows(SCHEDULE_POLICY)
     except UnreachableError:
         raise
     except CommandError:
@@ -82,7 +91,7 @@ async def _read(
     if args.all_namespaces:
         raise not_all_namespaces(args.velero_namespace)
     hint(f"only NonAdminSchedules and NonAdminBackups of namespace {args.namespace} count; {_MAY_COVER_TOO}")
-    return await read_own_view(cluster, args.namespace, objective, instant), True
+    return await read_own_view(cluster, args.namespace, objective, instant), True, True
 
 
 def selected(coverages: Iterable[NamespaceCoverage], namespace: str, velero_namespace: str) -> list[NamespaceCoverage]:
