@@ -24,7 +24,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test coverage test-python test-shells test-browser test-console test-node node-rounds test-cluster test-part cluster-build cluster-up cluster-down \
   cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds fences manifests docs docs-site screenshots licences sbom charts arm-wheels wheel pyz plugins test-krew base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand bench-pyz primer-year primer-kills primer-kept primer-admission \
+  crds fences manifests docs words docs-site screenshots licences sbom charts arm-wheels wheel pyz plugins test-krew base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand bench-pyz primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization truth hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -40,12 +40,13 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation -e .
 	touch $@
 
-lint: setup ## style, types, import layers and complexity
+lint: setup ## style, types, import layers, complexity and the length of pages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q tests/unit/test_complexity.py
+	$(BIN)/python -m docs.words --quiet
 
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
@@ -64,6 +65,9 @@ manifests: setup ## render the charts with Helm into the manifest that `foresail
 docs: setup ## write the reference pages and the pictures from the code
 	$(BIN)/python -m docs.generate
 	for script in docs/draw_*.py; do $(BIN)/python -m docs.$$(basename $$script .py) || exit 1; done
+
+words: setup ## count the words of the pages for users, beside the budget of each kind of page
+	$(BIN)/python -m docs.words
 
 docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a link that leads nowhere or an external asset is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --clean

@@ -1,4 +1,4 @@
-"""Draws docs/scale.svg from docs/scale.json: python -m docs.draw_scale."""
+"""Draws docs/contributing/scale.svg from docs/contributing/scale.json: python -m docs.draw_scale."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ WIDTH, HEIGHT, PLOT, LEFT, TOP, COLUMNS = 260, 220, 120, 30, 96, 3
 
 def files() -> dict[str, str]:
     """Return the picture, by its path below docs/."""
-    rows: list[dict[str, Any]] = json.loads((DOCS / "scale.json").read_text())["rows"]
+    rows: list[dict[str, Any]] = json.loads((DOCS / "contributing" / "scale.json").read_text())["rows"]
     sizes = ", ".join(f"{row['backups']:,}" for row in rows)
     title = "What one operator costs among 1, 3 and 10 times as many objects"
     width, height = 2 * LEFT + COLUMNS * WIDTH - 30, TOP + HEIGHT * (len(PANELS) // COLUMNS) - 20
@@ -40,7 +40,7 @@ def files() -> dict[str, str]:
     for number, panel in enumerate(PANELS):
         x, y = LEFT + number % COLUMNS * WIDTH, TOP + number // COLUMNS * HEIGHT
         parts += _panel(x, y, panel, rows)
-    return {"scale.svg": "\n".join([*parts, "</svg>\n"])}
+    return {"contributing/scale.svg": "\n".join([*parts, "</svg>\n"])}
 
 
 def _panel(x: int, y: int, panel: tuple[str, str, str], rows: list[dict[str, Any]]) -> list[str]:

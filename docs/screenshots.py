@@ -2,12 +2,10 @@
 
 python -m docs.screenshots
 
-Every page of the console is taken in both themes and at three widths into build/screenshots; docs/console has one
-overview of the six for each page, and a few at their full size.
+Every page of the console is taken in both themes and at three widths into build/screenshots; docs/console has a few.
 """
 
 import asyncio
-import base64
 import gzip
 import tempfile
 from pathlib import Path
@@ -66,7 +64,7 @@ async def picture_of(page_text: str, width: int, height: int) -> bytes:
 
 
 async def take_console(folder: Path) -> None:
-    """Take every page of the console, then put the six pictures of each together."""
+    """Take every page of the console."""
     files = {
         "BackupContents": archive(*CONTENTS),
         "BackupVolumeInfos": gzip.compress(b"[]"),
@@ -86,8 +84,6 @@ async def take_console(folder: Path) -> None:
                 await page.run(f"document.querySelector('form[action$=\"{action}\"] button').click()")
                 await page.settled(f"document.title !== {title!r} && document.readyState === 'complete'")
                 await _take(page, name)
-            for name in (*_PAGES, *_FORMS):
-                await _put_together(page, name)
 
 
 def _address(browser: Browser, path: str) -> str:
@@ -101,24 +97,6 @@ async def _take(page: Page, name: str) -> None:
             (ALL / f"{name}-{theme}-{width}.png").write_bytes(await page.picture())
             if (name, theme) in _FULL and width == _SIZES[1][0]:
                 (CONSOLE / f"{name}.webp").write_bytes(await page.picture("webp", 75))
-
-
-async def _put_together(page: Page, name: str) -> None:
-    """Let Chromium draw the six pictures of a page beside each other."""
-    shown = {375: 187, 1280: 640, 3840: 640}
-    rows = []
-    for theme in _THEMES:
-        for width, _ in _SIZES:
-            data = base64.b64encode((ALL / f"{name}-{theme}-{width}.png").read_bytes()).decode()
-            rows.append(f'<img alt="" width="{shown[width]}" src="data:image/png;base64,{data}">')
-    style = "body{margin:8px;background:#8a97a0;width:1510px}img{margin:4px;vertical-align:top}"
-    with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
-        file.write(f"<!doctype html><style>{style}</style>{''.join(rows)}")
-        file.flush()
-        await page.appear("light", 1526, 940)
-        await page.open(Path(file.name).as_uri())
-        (CONSOLE / f"all-{name}.webp").write_bytes(await page.picture("webp", 50))
-        (ALL / f"all-{name}.png").write_bytes(await page.picture())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Manifests of the existing controller's kinds, in the form of its documentation, against the real API server.
 
 Each is applied unchanged, is stored without losing a field, and does what it does there.
-The fields are listed in `docs/reference/drop-in.md`.
+The fields are listed in `docs/contributing/drop-in.md`.
 """
 
 import gzip

@@ -32,7 +32,8 @@ from tests.cluster.velero_release import Release, helm
 from tests.cluster.versions import in_matrix
 
 README = "../README.md"
-PAGE = "how-to/install-and-remove.md"
+PAGE = "how-to/install.md"
+REMOVAL = "how-to/uninstall.md"
 OFF = "--disable-controllers=schedule"
 IMAGE = "--image=example.com/foresail:0.1.0"
 BROKEN = "--image=example.com/foresail:broken"
@@ -395,8 +396,8 @@ def made(cluster: Cluster, name: str) -> list[dict[str, Any]]:
 class Typed:
     """A command of the page that waits for somebody: typed as it stands, and read while it runs."""
 
-    def __init__(self, reader: Reader, section: str, log: Path) -> None:
-        (step,) = steps(PAGE, section)
+    def __init__(self, reader: Reader, page: str, section: str, log: Path) -> None:
+        (step,) = steps(page, section)
         self._log = log
         self.process = reader.begin(step.command, log)
 
@@ -420,7 +421,7 @@ def test_where_helm_manages_velero_the_change_is_shown_and_the_installation_cont
     with kubelet(cluster, tmp_path) as played:
         assert_nobody_waits_for_ever(cluster, reader, tmp_path, eventually)
 
-        typed = Typed(reader, "With the command", tmp_path / "install.log")
+        typed = Typed(reader, PAGE, "With the command", tmp_path / "install.log")
         eventually(typed.waits, 180)
         assert "left alone  CustomResourceDefinition" in typed.said, "Helm has made them too"
         assert typed.asked_for == 'configuration:\n  disableControllers: "schedule"\n'
@@ -435,7 +436,7 @@ def test_where_helm_manages_velero_the_change_is_shown_and_the_installation_cont
         assert "deleted     Deployment velero/foresail-schedules" in stopped.stdout
         assert "foresail-unattended" not in stopped.stdout, "it says that nobody runs the Schedules"
 
-        typed = Typed(reader, "Remove it", tmp_path / "uninstall.log")
+        typed = Typed(reader, REMOVAL, "Remove it", tmp_path / "uninstall.log")
         eventually(typed.waits, 180)
         release.change(typed.asked_for)
         assert typed.process.wait(300) == 0, typed.said
@@ -451,7 +452,7 @@ def assert_nobody_waits_for_ever(cluster: Cluster, reader: Reader, tmp_path: Pat
     assert refused.returncode == 1
     assert "has not switched Velero's schedule controller off" in refused.stderr
     assert "--timeout waits longer" in refused.stderr
-    typed = Typed(reader, "With the command", tmp_path / "stopped.log")
+    typed = Typed(reader, PAGE, "With the command", tmp_path / "stopped.log")
     eventually(typed.waits, 180)
     typed.process.send_signal(signal.SIGINT)
     assert typed.process.wait(60) == 130

@@ -19,12 +19,15 @@ DOCS = ROOT / "docs"
 SAME_STEPS = {
     "how-to/audit-evidence.md": "tests/cluster/test_restore_checks.py",
     "how-to/back-up-on-a-schedule.md": "tests/cluster/test_tenant_schedules.py",
+    "how-to/back-up-volumes.md": "tests/node/test_snapshots.py",
     "how-to/check-restores.md": "tests/cluster/test_restore_checks.py",
     "how-to/console.md": "tests/unit/console/test_console.py",
+    "how-to/console-in-cluster.md": "tests/unit/console/test_console_in_cluster.py",
     "how-to/fleet.md": "tests/alerts/test_fleet.py",
     "how-to/plan-a-restore.md": "tests/cluster/test_restore_plan.py",
     "how-to/retention.md": "tests/cluster/test_schedules_retention.py",
     "how-to/undo-a-bad-change.md": "tests/cluster/test_tenant_cli.py",
+    "tutorial/proven-backups.md": "tests/cluster/test_restore_checks.py",
 }
 """Pages with manifests or names to adapt: a test does the same steps with its own values."""
 
@@ -33,8 +36,9 @@ UNCHANGED = {
     "how-to/disaster-recovery.md": "tests/cluster/test_selfservice_disaster.py",
     "how-to/from-oadp.md": "tests/cluster/test_pages.py",
     "how-to/gitops.md": "tests/cluster/test_pages.py",
-    "how-to/install-and-remove.md": "tests/cluster/test_install.py",
+    "how-to/install.md": "tests/cluster/test_install.py",
     "how-to/take-over-schedules.md": "tests/cluster/test_take_over.py",
+    "how-to/uninstall.md": "tests/cluster/test_install.py",
     "how-to/upgrade.md": "tests/cluster/test_pages.py",
     "tutorial/first-backup.md": "tests/cluster/test_pages.py",
     "tutorial/warm-cronjobs.md": "tests/cluster/test_pages_primers.py",

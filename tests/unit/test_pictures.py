@@ -52,8 +52,8 @@ def test_every_function_in_the_flowchart_of_self_service_is_one_and_none_is_miss
 
 
 def test_the_page_about_scale_has_the_figures_that_are_drawn() -> None:
-    rows = json.loads((DOCS / "scale.json").read_text())["rows"]
-    page = (DOCS / "scale.md").read_text()
+    rows = json.loads((DOCS / "contributing" / "scale.json").read_text())["rows"]
+    page = (DOCS / "contributing" / "scale.md").read_text()
     for name, *_ in script("draw_scale").PANELS:
         assert " | ".join(f"{row[name]:g}" for row in rows) in page
 

@@ -25,17 +25,18 @@ def upstream() -> dict[str, list[str]]:
     return found
 
 
-def tables() -> dict[str, dict[str, str]]:
-    """Return the test of each field in the docs, by kind."""
-    text = (ROOT / "docs/reference/drop-in.md").read_text()
-    sections = re.split(r"^## (\w+)$", text, flags=re.MULTILINE)[1:]
+def tables(page: str, row: str) -> dict[str, dict[str, str]]:
+    """Return the second column of a page for each field, by kind."""
+    sections = re.split(r"^## (\w+)$", (ROOT / "docs" / page).read_text(), flags=re.MULTILINE)[1:]
     return {
-        kind: dict(re.findall(r"^\| `([^`]+)` \| .+ \| `([^`]+)` \|$", body, re.MULTILINE))
+        kind: dict(re.findall(row, body, re.MULTILINE))
         for kind, body in zip(sections[::2], sections[1::2], strict=True)
     }
 
 
-FIELDS, TABLES = upstream(), tables()
+FIELDS = upstream()
+TABLES = tables("contributing/drop-in.md", r"^\| `([^`]+)` \| `([^`]+)` \|$")
+FOR_USERS = tables("reference/drop-in.md", r"^\| `([^`]+)` \| (.+) \|$")
 
 
 def schema_at(schema: dict[str, Any], path: str) -> dict[str, Any] | None:
@@ -70,6 +71,10 @@ def test_every_field_of_the_existing_controller_has_a_row_and_every_row_is_such_
     ]
     assert left_out == []
     assert rows.keys() - fields == set()
+
+
+def test_users_read_what_becomes_of_each_of_these_fields() -> None:
+    assert {kind: [*rows] for kind, rows in FOR_USERS.items()} == {kind: [*rows] for kind, rows in TABLES.items()}
 
 
 def test_all_kinds_of_the_existing_controller_have_a_table() -> None:

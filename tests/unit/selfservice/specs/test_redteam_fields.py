@@ -47,7 +47,7 @@ def test_a_hostile_value_is_at_its_path_in_an_otherwise_valid_spec() -> None:
 
 def test_the_tests_and_attacks_that_the_threat_model_names_exist() -> None:
     root = Path(__file__).parents[4]
-    page = (root / "docs/concepts/self-service.md").read_text()
+    page = (root / "docs/contributing/self-service-findings.md").read_text()
     rows = page.partition("## Findings and their tests")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(test_\w+)`", rows))
     text = "".join(each.read_text() for each in sorted((root / "tests/cluster").glob("test_*.py")))
