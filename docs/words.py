@@ -1,7 +1,7 @@
 """Counts the words of the pages for users: `make words`, and `make lint` for the pages beyond their budget.
 
-Words are those of the prose and the tables. Blocks of code are not counted: machines write or read them. The pages below
-docs/contributing and docs/reference/generated are not for users or not written by hand.
+Words are those of the prose and the tables. Blocks of code are not counted: machines write or read them. The pages
+below docs/contributing and docs/reference/generated are not for users or not written by hand.
 """
 
 import re
@@ -53,11 +53,11 @@ def main(*, is_quiet: bool = False) -> int:
     """Print what there is; return 1 if the pages or the README are too long together."""
     pages, readme = counted(), words((DOCS.parent / "README.md").read_text())
     if not is_quiet:
-        for name, count in sorted(pages.items(), key=lambda page: -page[1]):
-            print(f"{count:6} {budget(name):6} {name}")
-        print(f"{sum(pages.values())} words of {TOTAL} on {len(pages)} pages; README {readme} of {README}")
-    for warning in beyond(pages):
-        print(f"warning: {warning}", file=sys.stderr)
+        rows = sorted(pages.items(), key=lambda page: -page[1])
+        sys.stdout.writelines(f"{count:6} {budget(name):6} {name}\n" for name, count in rows)
+        total = f"{sum(pages.values())} words of {TOTAL} on {len(pages)} pages"
+        sys.stdout.write(f"{total}; README {readme} of {README}\n")
+    sys.stderr.writelines(f"warning: {each}\n" for each in beyond(pages))
     return int(sum(pages.values()) > TOTAL or readme > README)
 
 

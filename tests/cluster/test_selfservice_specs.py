@@ -154,7 +154,7 @@ def test_policy_test_asks_the_cluster(own_velero_cluster: Cluster, tmp_path: Pat
 def test_an_annotation_of_the_tenants_can_still_take_along_what_we_leave_out(
     own_velero_cluster: Cluster, eventually: Callable[[Callable[[], object], float], None], tmp_path: Path
 ) -> None:
-    """A limit that docs/concepts/self-service-threat-model.md names: if this fails, Velero has closed it, and the page is wrong."""
+    """A limit that the threat model names: if this fails, Velero has closed it, and the page is wrong."""
     cluster, namespace = own_velero_cluster, "tenant-annotated"
     robot = {"name": "robot", "namespace": namespace}
     annotations = {"backup.velero.io/must-include-additional-items": "true"}

@@ -1,6 +1,6 @@
 """One test for each way in that is a field of a backup or a restore, or the choice of a namespace.
 
-The rows and their numbers are those of docs/concepts/self-service-threat-model.md. Each test says what becomes of the attempt.
+The rows and their numbers are those of the threat model of self-service. Each test says what becomes of the attempt.
 """
 
 # ruff: noqa: N802 - the names of the rows are in capitals
