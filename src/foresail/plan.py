@@ -43,6 +43,20 @@ class Key(msgspec.Struct, frozen=True, order=True):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+class PartKey(Key, frozen=True, order=True):
+    """What one of several controllers works on that share their stores and one queue: `part` says which of them."""
+
+    part: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.part}/{self.name}" if self.namespace else f"{self.part}/{self.name}"
+
+    @property
+    def object(self) -> Key:
+        """The key without the controller, as stores know it."""
+        return Key(self.namespace, self.name)
+
+
 class Keyed(msgspec.Struct, frozen=True):
     """A row of an object, with its key: the store uses this key object, so that it is in memory once."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from foresail.api import velero
-from foresail.selfservice.requests import garbage
+from foresail.selfservice.garbage import decide
 
 SOURCE = Path(__file__).parents[2] / "src" / "foresail"
 ACTS = SOURCE / "deletion_writes.py"
@@ -44,4 +44,4 @@ def test_no_command_deletes_velero_backups() -> None:
 
 
 def test_a_velero_backup_is_never_garbage() -> None:
-    assert velero.BACKUP not in garbage.KINDS
+    assert velero.BACKUP not in decide.KINDS

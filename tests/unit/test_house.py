@@ -36,7 +36,10 @@ IMPURE = (
     "foresail.proof.checks.reads",
     "foresail.proof.checks.state",
     "foresail.schedules.forecast",
-    "foresail.selfservice.state.*",
+    "foresail.selfservice.labels",
+    "foresail.selfservice.requests.memory",
+    "foresail.selfservice.requests.observe",
+    "foresail.selfservice.requests.state",
 )
 """The modules below the command line that know the runtime; every other module is a function of what it is given."""
 

@@ -26,8 +26,7 @@ from foresail.schedules.rules import Verdict
 from foresail.schedules.velero_server import VeleroView
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.downloads.view import DownloadView
-from foresail.selfservice.requests import dangling as strays
-from foresail.selfservice.requests.dangling import DanglingView
+from foresail.selfservice.garbage.dangling import DanglingView
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.results import decide as results
 from foresail.selfservice.results.view import ResultsView
@@ -224,10 +223,7 @@ def _request_keys(controller: SelfService) -> Iterator[Key]:
         for key in side.requests:
             yield side.key(key)
             yield controller.results.key(side.key(key))
-        for row in side.velero.rows():
-            stray = strays.key_for(side.family, row)
-            if stray is not None:
-                yield stray
+        yield from controller.dangling.keys(side, (row for row in side.velero.rows() if row.is_waiting))
     yield from map(controller.downloads.key, controller.downloads.requests)
     yield from map(controller.schedules.key, controller.schedules.schedules)
 

@@ -16,6 +16,7 @@ from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.plan import Key
+from foresail.selfservice.schedules.view import ScheduleView
 from tests.schedules_table import ROWS, Row
 from tests.worlds import virtual_time
 from tests.worlds.process import Moment
@@ -392,8 +393,8 @@ def test_a_forged_run_that_is_deleted_in_another_namespace_takes_no_slot() -> No
         done(scene.world.delete(NON_ADMIN_BACKUP, Key("blue", "forged")))
         await scene.settle(5)
         assert scene.controller is not None
-        view = scene.controller.schedules.observe(NAS)
-        assert view is not None
+        view = scene.controller.observe(scene.controller.schedules.key(NAS), scene.clock())
+        assert isinstance(view, ScheduleView)
         assert view.deleted is None
 
     tell(story)

@@ -1,25 +1,24 @@
-"""The controller of self-service: what it watches, and which part answers for which key.
+"""Self-service: its controllers over shared stores, what they watch, and whom an event concerns.
 
-A key's name says what is reconciled: a request (`nonadminbackups/x`), a download, the results of a failed request, a
-waiting Velero object whose namespace may be deleted, a Velero Backup to adopt, the labels of a namespace, or the
-window of a family.
+Each controller is in its own package; a key says by its part which one it is for. They share one queue, because what
+an event teaches the ledger and the queue of requests holds for all of them at once.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.kube.background_reads import BackgroundReads
-from foresail.kube.controller import Informer, LowPriority
-from foresail.kube.execute import Outcome, Result
+from foresail.kube.controller import Informer, LowPriority, Reserves, Settles, no_keys
+from foresail.kube.execute import Result
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
-from foresail.plan import Key, Kind, Plan
+from foresail.plan import Key, Kind, PartKey, Plan
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.access.view import (
     Check,
@@ -31,32 +30,23 @@ from foresail.selfservice.access.view import (
     SecretsCheck,
     SecretsChecked,
 )
-from foresail.selfservice.adoption import decide as adoption
 from foresail.selfservice.adoption.controller import Adoption
-from foresail.selfservice.adoption.view import WORD as ADOPTION
-from foresail.selfservice.adoption.view import AdoptionView
-from foresail.selfservice.downloads import decide as downloads
 from foresail.selfservice.downloads.controller import Downloads
-from foresail.selfservice.downloads.view import DownloadView, download_row
-from foresail.selfservice.locations import decide as locations
+from foresail.selfservice.downloads.view import download_row
+from foresail.selfservice.garbage.controller import Dangling, Garbage
+from foresail.selfservice.labels import NamespaceLabels
 from foresail.selfservice.locations.controller import Locations
 from foresail.selfservice.locations.reader import SecretReader
-from foresail.selfservice.locations.view import CredentialsCheck, CredentialsChecked, LocationView
-from foresail.selfservice.metrics import SelfServiceMetrics
-from foresail.selfservice.policy import admission
-from foresail.selfservice.policy.admission import AdmissionView
-from foresail.selfservice.queue import window
-from foresail.selfservice.queue.window import UNLIMITED, Limits, WindowView
+from foresail.selfservice.locations.view import CredentialsCheck, CredentialsChecked
+from foresail.selfservice.metrics import SelfServiceMetrics, States
+from foresail.selfservice.queue.window import UNLIMITED, Limits
 from foresail.selfservice.records import SECRET, SECRET_NAME, KeySecret, keyring_row
-from foresail.selfservice.requests import authorization, dangling, garbage, rules
-from foresail.selfservice.requests.dangling import DanglingView
-from foresail.selfservice.requests.decide import decide
-from foresail.selfservice.requests.garbage import GarbageView, is_deleted
-from foresail.selfservice.requests.plan_effects import creates
-from foresail.selfservice.requests.view import RequestView
-from foresail.selfservice.results import decide as results
-from foresail.selfservice.results.controller import WORD, Fetch, Results, fetch
-from foresail.selfservice.results.view import Found, ResultsView, Wanted
+from foresail.selfservice.requests import authorization
+from foresail.selfservice.requests.controller import HandOvers, Requests
+from foresail.selfservice.requests.memory import Memory
+from foresail.selfservice.requests.state import ClusterState, FamilyState
+from foresail.selfservice.results.controller import Fetch, Results, fetch
+from foresail.selfservice.results.view import Found, Wanted
 from foresail.selfservice.rows.locations import (
     ApprovalRow,
     LocationRow,
@@ -78,17 +68,6 @@ from foresail.selfservice.rows.velero import (
     velero_row,
 )
 from foresail.selfservice.schedules.controller import TenantSchedules
-from foresail.selfservice.schedules.decide import decide as decide_schedule
-from foresail.selfservice.schedules.rules import Verdict
-from foresail.selfservice.schedules.view import ScheduleView
-from foresail.selfservice.state.admission import NamespaceLabels
-from foresail.selfservice.state.bookkeeping import Bookkeeping
-from foresail.selfservice.state.cluster import ClusterState
-from foresail.selfservice.state.event_keys import EventKeys
-from foresail.selfservice.state.family import WINDOW, FamilyState
-from foresail.selfservice.state.garbage import Garbage
-from foresail.selfservice.state.observer import Observer
-from foresail.selfservice.state.reservations import Reservations
 from foresail.slots.policies import policy_row as schedule_policy_row
 from foresail.tenancy.namespaces import NamespaceRow, namespace_row
 from foresail.tenancy.policies import ChartLimits, PolicyRow, policy_row
@@ -96,19 +75,29 @@ from foresail.tenancy.policies import ChartLimits, PolicyRow, policy_row
 _FILES = 4  # read from buckets at once
 _QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
 
-Observed = (
-    RequestView
-    | DownloadView
-    | ResultsView
-    | DanglingView
-    | GarbageView
-    | WindowView
-    | ScheduleView
-    | LocationView
-    | AdoptionView
-    | AdmissionView
-)
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
+
+
+View = Any
+"""What one of the controllers observes."""
+
+
+class Part(Protocol):
+    """One of the controllers: as the runtime's, but over the stores and in the queue of all."""
+
+    @property
+    def view(self) -> type:
+        """What it observes."""
+
+    @property
+    def parts(self) -> Iterable[str]:
+        """The parts of the keys that are for it."""
+
+    def observe(self, key: PartKey, now: datetime) -> View | None:
+        """Collect what a decision about the key needs; None if there is nothing to decide."""
+
+    def decide(self, view: View, now: datetime, /) -> Plan:
+        """Return what to do; a pure function."""
 
 
 class SelfService:
@@ -126,31 +115,54 @@ class SelfService:
         secrets: SecretReader | None = None,
         chart: ChartLimits | None = None,
     ) -> None:
-        chart = chart or ChartLimits()
-        self.cluster = ClusterState(velero_namespace, never, limits, chart)
+        cluster = ClusterState(velero_namespace, never, limits, chart or ChartLimits())
+        self.cluster = cluster
         self.access = access or AccessReader(None)
         self.background_reads = BackgroundReads[Any, Any](
             self._read, concurrency=_FILES, is_quick=_is_quick, quick=_QUESTIONS
         )
-        self.downloads = Downloads(self.cluster, self.background_reads)
-        self.schedules = TenantSchedules(self.cluster)
-        self.locations = Locations(self.cluster, self.background_reads)
-        self._secrets = secrets  # None: tenants have no locations of their own
-        self.adoption = Adoption(self.cluster)
-        self.results = Results(self.cluster, self.background_reads)
-        ledger = self.cluster.backups.ledger
-        self.metrics = SelfServiceMetrics(
-            self.cluster.namespaces, ledger, self.cluster.policy, self.cluster.expirations, self.adoption.counts
-        )
-        self.metrics.schedules = self.schedules.counts
-        self.metrics.locations = self.locations.counts
-        self.garbage = Garbage(self.cluster, watches_locations=secrets is not None)
-        self.labels = NamespaceLabels(self.cluster)
         self._fetch = fetch
-        self._keys = EventKeys(self.cluster)
-        self._bookkeeping = Bookkeeping(self.cluster, self._now)
-        self._reservations = Reservations(self.cluster, self._bookkeeping.update_weight)
-        self._observer = Observer(self.cluster, self.access, self.background_reads)
+        self._secrets = secrets  # None: tenants have no locations of their own
+        self._memory = Memory(cluster, self._now)
+        self.requests = Requests(cluster, self.access, self.background_reads, self._memory)
+        self.downloads = Downloads(cluster, self.background_reads)
+        self.schedules = TenantSchedules(cluster)
+        self.locations = Locations(cluster, self.background_reads)
+        self.adoption = Adoption(cluster)
+        self.results = Results(cluster, self.background_reads)
+        self.labels = NamespaceLabels(cluster)
+        self.dangling = Dangling(cluster)
+        self.metrics = SelfServiceMetrics(
+            cluster.namespaces,
+            cluster.backups.ledger,
+            cluster.policy,
+            cluster.expirations,
+            self.adoption.counts,
+            States(self.schedules.counts, self.locations.counts),
+        )
+        self.garbage = Garbage(cluster, watches_locations=secrets is not None, removed=self.metrics.removed)
+        controllers: tuple[Part, ...] = (
+            self.requests,
+            HandOvers(cluster, self._memory),
+            self.downloads,
+            self.schedules,
+            self.locations,
+            self.adoption,
+            self.results,
+            self.labels,
+            self.dangling,
+            self.garbage,
+        )
+        self._controllers = {part: controller for controller in controllers for part in controller.parts}
+        self._decide = {controller.view: controller.decide for controller in controllers}
+        self._begin = {
+            part: controller.begin for part, controller in self._controllers.items() if isinstance(controller, Reserves)
+        }
+        self._settled = {
+            part: controller.settled
+            for part, controller in self._controllers.items()
+            if isinstance(controller, Settles)
+        }
 
     def _now(self) -> datetime | None:
         return self.background_reads.clock() if self.background_reads.clock is not None else None
@@ -222,7 +234,7 @@ class SelfService:
         )
         to_row = partial(movement_row, label=family.movement_label)
         for kind, store in known.movements.items():
-            yield self._velero(kind, mirrored.Movement, to_row, store)(partial(self._keys.for_movement, known))
+            yield self._velero(kind, mirrored.Movement, to_row, store)(partial(self.requests.keys_for_movement, known))
 
     def _keys_of_records(self) -> Informer:
         """Watch one Secret by its name: the ServiceAccount may read no other."""
@@ -241,7 +253,7 @@ class SelfService:
     def _request_changed(self, family: FamilyState, change: Change[RequestRow]) -> Iterable[Key | LowPriority]:
         self.metrics.changed(family.family, change)
         self.schedules.run_changed(change)
-        return self._bookkeeping.request_changed(family, change)
+        return self._memory.request_changed(family, change)
 
     def _schedule_changed(self, change: Change[ScheduleRow]) -> Iterable[Key]:
         return list(self.schedules.schedule_changed(change))
@@ -252,36 +264,37 @@ class SelfService:
             self.adoption.velero_changed(change)
         if change.new is None and change.old is not None:
             self.access.discard(change.old.uid)
-        return self._bookkeeping.velero_changed(family, change)
+        return self._memory.velero_changed(family, change)
 
     def _namespace_changed(self, change: Change[NamespaceRow]) -> Iterable[Key]:
         if change.new is None:
             self.metrics.gone(change.key.name)
             self.labels.namespace_deleted(change.key.name)
-        self._bookkeeping.namespace_changed(change.key.name, is_deleted=change.new is None)
+        self._memory.namespace_changed(change.key.name, is_deleted=change.new is None)
         return ()
 
     def _policy_changed(self, _: Change[PolicyRow]) -> Iterable[Key]:
         self.metrics.policies_changed()
-        self._bookkeeping.policies_changed()
+        self._memory.policies_changed()
         return ()
 
     def _location_changed(self, _: Change[LocationRow]) -> Iterable[Key]:
-        return self._bookkeeping.locations_changed()
+        return self._memory.locations_changed()
 
     # Events to keys
 
     def _keys_for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key | LowPriority]:
-        yield from self._keys.for_request(family, change)
+        yield from self.requests.keys_for_request(family, change)
         if family is self.cluster.backups:
             yield from self.adoption.keys_for_request(change)
         yield from self.downloads.keys_about(family.family, change.key)
-        yield from self.results.keys_for_request(family.key(change.key), change)
+        yield from self.results.keys_for_request(family, change)
         yield from self.schedules.keys_for_run(change)
         yield from self.garbage.keys_for_request(family, change)
 
     def _keys_for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key | LowPriority]:
-        yield from self._keys.for_velero(family, change)
+        yield from self.dangling.keys_for_velero(family, change)
+        yield from self.requests.keys_for_velero(family, change)
         if family is self.cluster.backups:
             yield from self.adoption.keys_for_velero(change)
         row = change.new or change.old
@@ -292,7 +305,7 @@ class SelfService:
         yield from self.garbage.keys_for_velero(family, change)
 
     def _keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key | LowPriority]:
-        yield from self._keys.for_location(change)
+        yield from self.requests.keys_for_location(change)
         yield from self.locations.keys_for_velero(change)
         yield from self.adoption.keys_for_location(change)
         yield from self.garbage.keys_for_location(change)
@@ -306,13 +319,13 @@ class SelfService:
         yield from self.garbage.keys_for_approval(change)
 
     def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
-        yield from self._keys.for_deletion(change)
+        yield from self.requests.keys_for_deletion(change)
         yield from self.garbage.keys_for_deletion(change)
 
     def _keys_for_download_request(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
         yield from self.downloads.keys_for_answer(change)
         yield from self.results.keys_for_answer(change)
-        yield from self._keys.for_download_request(change)
+        yield from self.requests.keys_for_download_request(change)
         yield from self.garbage.keys_for_download_request(change)
 
     def _keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key | LowPriority]:
@@ -321,11 +334,12 @@ class SelfService:
         yield from self.downloads.open_keys_in(change.key.name)
         yield from self.schedules.keys_in(change.key.name)
         yield from self.locations.keys_in(change.key.name)
-        yield from self._keys.for_namespace(change)
+        yield from self.requests.keys_for_namespace(change)
+        yield from self.dangling.keys_for_namespace(change)
 
     def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
         yield from self.labels.keys_for_policy(change)
-        yield from self._keys.for_policy(change)
+        yield from self.requests.keys_for_policy(change)
         yield from self.locations.all_keys()
         yield from self.adoption.keys_for_policy(change)
         yield from self.downloads.open_keys()
@@ -333,81 +347,23 @@ class SelfService:
 
     # One reconcile
 
-    def observe(self, key: Key, now: datetime) -> Observed | None:  # noqa: PLR0911 - one per kind of key
+    def observe(self, key: Key, now: datetime) -> View | None:
         """Collect what is known about what a key names."""
-        word, _, name = key.name.partition("/")
-        at = Key(key.namespace, name)
-        if word == WINDOW:
-            return self._observer.window(name, now)
-        if word in (ADOPTION, dangling.WORD):
-            is_adoption = word == ADOPTION
-            return self.adoption.observe(name) if is_adoption else self._observer.dangling(key.namespace, name)
-        if word == garbage.WORD:
-            return self.garbage.observe(name)
-        if word == admission.WORD:
-            return self.labels.observe(key.namespace)
-        if word == WORD:
-            return self.results.observe(key, at)
-        if word == self.downloads.kind.plural:
-            return self.downloads.observe(at, now)
-        for part in (self.schedules, self.locations):
-            if word == part.kind.plural:
-                return part.observe(at)
-        return self._observer.request(self.cluster.of_plural(word), at, now)
+        at = _part_key(key)
+        return self._controllers[at.part].observe(at, now)
 
-    def decide(self, view: Observed, now: datetime) -> Plan:
+    def decide(self, view: View, now: datetime) -> Plan:
         """Return the Plan."""
-        match view:
-            case WindowView():
-                plan = window.decide(view)
-            case AdoptionView():
-                plan = adoption.decide(view, now)
-            case DanglingView():
-                plan = dangling.decide(view, now)
-            case AdmissionView():
-                plan = admission.decide(view, now)
-            case GarbageView():
-                plan = garbage.decide(view, now)
-            case ResultsView():
-                plan = results.decide(view, now)
-            case LocationView():
-                plan = locations.decide(view, now)
-            case DownloadView():
-                plan = downloads.decide(view, now)
-            case ScheduleView():
-                plan = decide_schedule(view, now)
-            case _:
-                plan = decide(view, now)
-        return plan
+        return self._decide[type(view)](view, now)
 
-    def begin(self, _key: Key, view: Observed, plan: Plan, now: datetime) -> Iterable[Key]:
-        """Reserve the quota and the turn that a Plan takes."""
-        if isinstance(view, WindowView):
-            return self._reservations.expire(view.plural, now)
-        if isinstance(view, AdoptionView):
-            self.adoption.begin(view, plan)
-        if isinstance(view, DownloadView):
-            self.downloads.begin(view, plan, now)
-        return self._reservations.reserve(view, plan, now) if isinstance(view, RequestView) else ()
+    def begin(self, key: Key, view: View, plan: Plan, now: datetime) -> Iterable[Key]:
+        """Reserve what a Plan takes: a quota, a turn, a file."""
+        return self._begin.get(_part_key(key).part, no_keys)(key, view, plan, now)
 
-    def settled(self, key: Key, view: Observed | None, plan: Plan, result: Result, now: datetime) -> Iterable[Key]:
-        """Release a turn that was not used, and forget the background reads that no decision needs any more."""
-        if view is None or (not plan.reads and _needs_no_read(view, plan)):
-            self.background_reads.forget(key)
-        is_done = result.outcome is Outcome.DONE
-        if isinstance(view, AdmissionView) and is_done:
-            self.labels.settled(view, plan, now)
-        if key.name.startswith(self.schedules.kind.plural):
-            verdict = plan.verdict if isinstance(plan.verdict, Verdict) else None
-            self.schedules.settled(key, verdict)
-        if isinstance(view, GarbageView) and is_done and is_deleted(view, plan):
-            self.metrics.removed(view.kind)
-        if key.name.startswith(self.downloads.kind.plural):
-            self.downloads.forget_seen(key.namespace, now)
-        woken = self._bookkeeping.forget_collected(now)
-        if isinstance(view, DownloadView) and not is_done:
-            return [*woken, *self.downloads.release(view, plan)]
-        return woken + self._reservations.release(view, result) if isinstance(view, RequestView) else woken
+    def settled(self, key: Key, view: View | None, plan: Plan, result: Result, now: datetime) -> Iterable[Key]:
+        """Release what was not used, and forget what no decision needs any more."""
+        woken = self._memory.forget_collected(now)
+        return [*woken, *self._settled.get(_part_key(key).part, no_keys)(key, view, plan, result, now)]
 
     def start_term(self) -> Iterable[Key]:
         """Forget since when Velero objects are missing: another leader may have created them since."""
@@ -415,17 +371,14 @@ class SelfService:
         return ()
 
 
+def _part_key(key: Key) -> PartKey:
+    if not isinstance(key, PartKey):
+        raise TypeError(f"{key} is for none of the controllers")
+    return key
+
+
 def _is_quick(wish: object) -> bool:
     return isinstance(wish, CredentialsCheck) or authorization.is_quick(wish)
-
-
-def _needs_no_read(view: Observed, plan: Plan) -> bool:
-    """Whether what was read in the background is of no use any more."""
-    if isinstance(view, RequestView):
-        return creates(plan, view) or view.access is None or not rules.has_nacuuid(view.request)
-    if isinstance(view, DownloadView):
-        return downloads.is_over(view)
-    return isinstance(view, ResultsView) and results.is_over(view)
 
 
 def _no_keys(*_: Any) -> Iterator[Key]:  # noqa: ANN401 - whatever has changed

@@ -3,7 +3,7 @@
 import msgspec
 
 from foresail.api import requests, velero
-from foresail.plan import Key, Kind
+from foresail.plan import Key, Kind, PartKey
 from foresail.selfservice.reasons import Reason
 from foresail.tenancy import records
 
@@ -40,9 +40,9 @@ class Family(msgspec.Struct, frozen=True):
         """The annotation with the tenant's namespace."""
         return records.origin_namespace(self.short)
 
-    def queue_key(self, key: Key) -> Key:
+    def queue_key(self, key: Key) -> PartKey:
         """Return the key under which a request is reconciled: the two kinds may have the same names."""
-        return Key(key.namespace, f"{self.kind.plural}/{key.name}")
+        return PartKey(key.namespace, key.name, self.kind.plural)
 
 
 BACKUPS = Family(

@@ -20,10 +20,10 @@ from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.garbage.decide import KINDS as GARBAGE
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.policy.quotas import counted
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.garbage import KINDS as GARBAGE
 from foresail.selfservice.requests.rules import waiting_for
 from foresail.selfservice.requests.status import (
     ACCEPTED,
@@ -62,6 +62,16 @@ _MEANING = {
 Labels = tuple[str, ...]
 
 
+class States(NamedTuple):
+    """How many objects are in which state; their controllers count them."""
+
+    schedules: Mapping[str, int]  # NonAdminSchedules, by what they wait for
+    locations: Mapping[str, int]  # NonAdminBackupStorageLocations
+
+
+_NO_STATES = States({}, {})
+
+
 class SelfServiceMetrics(Collector):
     """Counts the outcomes of requests, and computes the use of namespaces at each scrape."""
 
@@ -72,6 +82,7 @@ class SelfServiceMetrics(Collector):
         policy: Callable[[str], PolicyRow | None],
         expirations: Callable[[str], Iterable[datetime]],
         adoptable: Callable[[], Mapping[str, int]] = dict,
+        states: States = _NO_STATES,
     ) -> None:
         self._namespaces = namespaces
         self._ledger = ledger
@@ -87,8 +98,7 @@ class SelfServiceMetrics(Collector):
         self._removed: Counter[Labels] = Counter({(kind.name,): 0 for kind in GARBAGE})
         self._waiting: Counter[Labels] = Counter()
         self._waiting_requests: Counter[Labels] = Counter()
-        self.schedules: Counter[str] = Counter()  # NonAdminSchedules, by what they wait for
-        self.locations: Counter[str] = Counter()  # NonAdminBackupStorageLocations, by state
+        self._states = states
         self._wait = Histogram(
             "foresail_selfservice_queue_wait_seconds",
             "Time that a tenant's backup or restore waited until Velero started it.",
@@ -180,8 +190,8 @@ class SelfServiceMetrics(Collector):
             {(record,): number for record, number in self._adoptable().items()},
         ).families()
         yield (
-            _states_family("schedules", _SCHEDULES, self.schedules),
-            _states_family("locations", "NonAdminBackupStorageLocations by state.", self.locations),
+            _states_family("schedules", _SCHEDULES, self._states.schedules),
+            _states_family("locations", "NonAdminBackupStorageLocations by state.", self._states.locations),
         )
         yield from self._fullness()
 

@@ -14,7 +14,7 @@ from foresail.cli.doctor.finding import Finding, good, some, warning
 from foresail.cli.doctor.requests import Requests
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, FAMILIES, RESTORES
-from foresail.selfservice.requests.garbage import (
+from foresail.selfservice.garbage.decide import (
     CYCLE,
     GRACE,
     GarbageView,

@@ -89,6 +89,9 @@ class SecretsChecked(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
+AccessResult = ReadResult[Check | PodCheck | Recheck, Checked | PodsChecked | Rechecked]
+
+
 class AccessView(msgspec.Struct, frozen=True):
     """What is known about access to what a request would bring back."""
 
@@ -96,4 +99,4 @@ class AccessView(msgspec.Struct, frozen=True):
     files: tuple[DownloadRequestRow, ...] = ()
     authority: str = ""
     reserved: frozenset[str] = frozenset()  # namespaces whose ServiceAccounts are never requesters
-    read_result: ReadResult[Check | PodCheck | Recheck, Checked | PodsChecked | Rechecked] | None = None
+    read_result: AccessResult | None = None

@@ -1,17 +1,19 @@
-"""The part of the controller that adopts: which Velero Backups a change concerns, and what is offered."""
+"""The controller that adopts: which Velero Backups a change concerns, and what is offered."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
-from foresail.plan import Key, Plan
+from foresail.plan import Key, PartKey, Plan
+from foresail.selfservice.adoption.decide import decide
 from foresail.selfservice.adoption.rules import Offer
-from foresail.selfservice.adoption.view import AdoptionView, key_for
+from foresail.selfservice.adoption.view import WORD, AdoptionView, key_for
 from foresail.selfservice.records import Keyring
+from foresail.selfservice.requests.state import ClusterState
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of
-from foresail.selfservice.state.cluster import ClusterState
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 
@@ -23,6 +25,10 @@ class Adoption:
 
     Nothing is kept of a Backup but its name and its offer; all Backups are in the store already.
     """
+
+    view = AdoptionView
+    decide = staticmethod(decide)
+    parts = (WORD,)
 
     def __init__(self, cluster: ClusterState) -> None:
         self.offers: dict[str, Offer] = {}  # by the name of the Velero Backup
@@ -81,8 +87,9 @@ class Adoption:
 
     # One reconcile
 
-    def observe(self, name: str) -> AdoptionView | None:
+    def observe(self, key: PartKey, _: datetime) -> AdoptionView | None:
         """Collect what is known about a Velero Backup, its NonAdminBackup and its namespace."""
+        name = key.name
         cluster = self._cluster
         backups = self._cluster.backups
         row = backups.velero.get(backups.velero_key(name))
@@ -103,7 +110,7 @@ class Adoption:
             is_announced=namespace is not None and namespace.uid in self._announced,
         )
 
-    def begin(self, view: AdoptionView, plan: Plan) -> None:
+    def begin(self, _: PartKey, view: AdoptionView, plan: Plan, _now: datetime) -> Iterable[Key]:
         """Remember what is offered, and that a namespace is announced."""
         if plan.notes and view.namespace is not None:
             self._announced.add(view.namespace.uid)
@@ -111,6 +118,7 @@ class Adoption:
             self.offers[view.backup.key.name] = plan.verdict
         else:
             self.offers.pop(view.backup.key.name, None)
+        return ()
 
     def counts(self) -> dict[str, int]:
         """Return how many Velero Backups wait for an administrator, by what their records are."""

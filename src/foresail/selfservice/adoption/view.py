@@ -2,7 +2,7 @@
 
 import msgspec
 
-from foresail.plan import Key
+from foresail.plan import Key, PartKey
 from foresail.selfservice.records import NO_KEYS, Keyring
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
@@ -10,7 +10,7 @@ from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 
 WORD = "adoption"
-"""How the name of the key begins under which a Velero Backup is adopted."""
+"""The controller that adopts."""
 
 
 class AdoptionView(msgspec.Struct, frozen=True):
@@ -27,6 +27,8 @@ class AdoptionView(msgspec.Struct, frozen=True):
     is_announced: bool = False  # an Event about the namespace was emitted
 
 
-def key_for(row: VeleroRow) -> Key | None:
+def key_for(row: VeleroRow) -> PartKey | None:
     """Return the key under which a Velero Backup is adopted; None if it needs no reconcile."""
-    return Key(row.owner.namespace, f"{WORD}/{row.key.name}") if row.may_be_adopted and row.owner is not None else None
+    if not row.may_be_adopted or row.owner is None:
+        return None
+    return PartKey(row.owner.namespace, row.key.name, WORD)

@@ -1,27 +1,31 @@
-"""NonAdminDownloadRequests: what is known of them, which events concern them, and what a decision about one sees."""
+"""The controller of NonAdminDownloadRequests: what is known of them, and which events concern them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.kube.background_reads import BackgroundReads
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
-from foresail.plan import Create, Key, Plan
-from foresail.selfservice.downloads.decide import MOST_UNANSWERED, PROCESSED, family_of
+from foresail.plan import Create, Key, PartKey, Plan
+from foresail.selfservice.downloads.decide import MOST_UNANSWERED, PROCESSED, decide, family_of, is_over
 from foresail.selfservice.downloads.view import DownloadRow, DownloadView
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import UNSEEN
+from foresail.selfservice.requests.state import ClusterState
 from foresail.selfservice.rows.velero import DownloadRequestRow
-from foresail.selfservice.state.cluster import ClusterState
 
 
 class Downloads:
     """The store of NonAdminDownloadRequests."""
 
+    view = DownloadView
+    decide = staticmethod(decide)
     kind = NON_ADMIN_DOWNLOAD_REQUEST
+    parts = (kind.plural,)
 
     def __init__(self, cluster: ClusterState, background_reads: BackgroundReads[Any, Any]) -> None:
         self._cluster = cluster
@@ -36,9 +40,9 @@ class Downloads:
             }
         )
 
-    def key(self, key: Key) -> Key:
+    def key(self, key: Key) -> PartKey:
         """Return the key under which a request is reconciled."""
-        return Key(key.namespace, f"{self.kind.plural}/{key.name}")
+        return PartKey(key.namespace, key.name, self.kind.plural)
 
     # Events to keys
 
@@ -72,14 +76,24 @@ class Downloads:
 
     # What Velero was asked for and is not observed yet
 
-    def begin(self, view: DownloadView, plan: Plan, now: datetime) -> None:
+    def begin(self, _: PartKey, view: DownloadView, plan: Plan, now: datetime) -> Iterable[Key]:
         """Count a file as asked for before the request is written."""
         made = {action.key: now + UNSEEN for action in plan.actions if isinstance(action, Create)}
         if view.request is not None and made:
             namespace = view.request.key.namespace
             self._asked[namespace] = {**self._unseen(namespace, now), **made}
+        return ()
 
-    def forget_seen(self, namespace: str, now: datetime) -> None:
+    def settled(
+        self, key: PartKey, view: DownloadView | None, plan: Plan, result: Result, now: datetime
+    ) -> Iterable[Key]:
+        """Forget what is observed, or was not asked for after all; return who may ask instead."""
+        if view is None or (not plan.reads and is_over(view)):
+            self._background_reads.forget(key)
+        self._forget_seen(key.namespace, now)
+        return self._release(view, plan) if view is not None and result.outcome is not Outcome.DONE else ()
+
+    def _forget_seen(self, namespace: str, now: datetime) -> None:
         """Forget what was asked for and is observed, or is of a namespace without downloads."""
         unseen = self._unseen(namespace, now) if self.requests.by("in", namespace) else {}
         if unseen:
@@ -87,7 +101,7 @@ class Downloads:
         else:
             self._asked.pop(namespace, None)
 
-    def release(self, view: DownloadView, plan: Plan) -> Iterator[Key]:
+    def _release(self, view: DownloadView, plan: Plan) -> Iterator[Key]:
         """Forget a file that was not asked for after all; return who may ask instead."""
         if view.request is None:
             return
@@ -109,8 +123,9 @@ class Downloads:
 
     # What a decision sees
 
-    def observe(self, key: Key, now: datetime) -> DownloadView | None:
+    def observe(self, part_key: PartKey, now: datetime) -> DownloadView | None:
         """Collect what is known about a download; of one that cannot be read, nothing."""
+        key = part_key.object
         cluster = self._cluster
         request = self.requests.get(key)
         answers = tuple(cluster.download_requests.by("for", key))
@@ -133,7 +148,7 @@ class Downloads:
             unanswered=self._unanswered(key.namespace, now),
             allows_contents=policy is not None and policy.spec.downloads.contents == "Allowed",
             reserved=cluster.reserved,
-            read_result=self._background_reads.result(self.key(key)),
+            read_result=self._background_reads.result(part_key),
         )
 
 

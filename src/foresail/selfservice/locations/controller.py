@@ -1,27 +1,33 @@
-"""Tenants' own locations: which events concern them, and what a decision about one sees."""
+"""The controller of tenants' own locations: which events concern them, and what a decision about one sees."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.kube.background_reads import BackgroundReads
+from foresail.kube.execute import Result
 from foresail.kube.reflector import Change
-from foresail.plan import Key
+from foresail.plan import Key, PartKey, Plan
 from foresail.selfservice.locations import rules
+from foresail.selfservice.locations.decide import decide
 from foresail.selfservice.locations.status import STATES, state_of
 from foresail.selfservice.locations.view import LocationView
 from foresail.selfservice.policy.quota_ledger import QuotaQueue
+from foresail.selfservice.requests.state import ClusterState
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of
-from foresail.selfservice.state.cluster import ClusterState
 
 
 class Locations:
     """The NonAdminBackupStorageLocations of all namespaces."""
 
+    view = LocationView
+    decide = staticmethod(decide)
     kind = NON_ADMIN_LOCATION
+    parts = (kind.plural,)
 
     def __init__(self, cluster: ClusterState, background_reads: BackgroundReads[Any, Any]) -> None:
         self._cluster = cluster
@@ -29,9 +35,9 @@ class Locations:
         self._by_age = QuotaQueue()
         self.counts: Counter[str] = Counter()
 
-    def key(self, key: Key) -> Key:
+    def key(self, key: Key) -> PartKey:
         """Return the key under which a location is reconciled."""
-        return Key(key.namespace, f"{self.kind.plural}/{key.name}")
+        return PartKey(key.namespace, key.name, self.kind.plural)
 
     # What is learned from an event
 
@@ -100,9 +106,10 @@ class Locations:
 
     # What a decision sees
 
-    def observe(self, key: Key) -> LocationView | None:
+    def observe(self, part_key: PartKey, _: datetime) -> LocationView | None:
         """Collect what is known about a location."""
         cluster = self._cluster
+        key = part_key.object
         location = cluster.tenant_locations.get(key)
         if location is None:
             return None
@@ -122,8 +129,16 @@ class Locations:
             holds_backups=bool(held),
             backups=tuple(self._requests(held)),
             reserved=cluster.reserved,
-            read_result=self._background_reads.result(self.key(key)),
+            read_result=self._background_reads.result(part_key),
         )
+
+    def settled(
+        self, key: PartKey, view: LocationView | None, _plan: Plan, _result: Result, _now: datetime
+    ) -> Iterable[Key]:
+        """Forget what was read about a location that is deleted."""
+        if view is None:
+            self._background_reads.forget(key)
+        return ()
 
     def _has_namesake(self, name: str) -> bool:
         """Whether the administrator has a location of a name; one that cannot be read may be the administrator's."""

@@ -14,7 +14,7 @@ from foresail.selfservice.reasons import Reason
 from foresail.tenancy.namespaces import AdmissionLabels, NamespaceRow
 
 WORD = "admission"
-"""How the names of the keys of namespaces begin whose labels are reconciled."""
+"""The controller of these labels."""
 
 PAUSES = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10))
 """How long a label that someone else changed back stays as it is, by the number of times; the last pause repeats."""

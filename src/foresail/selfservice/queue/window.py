@@ -47,6 +47,9 @@ _DAY = timedelta(hours=24)
 _UNOBSERVED = timedelta(seconds=60)  # an object not observed for that long after its creation was deleted at once
 _FREE = Turn()
 
+WINDOW = "window"
+"""The controller that gives up hand-overs."""
+
 NextSlot = Callable[[datetime], datetime | None]
 
 
@@ -397,7 +400,7 @@ class WindowView(msgspec.Struct, frozen=True):
     next_expiry: datetime | None
 
 
-def decide(view: WindowView) -> Plan:
+def decide(view: WindowView, _: datetime) -> Plan:
     """Return the Plan that wakes when a hand-over is to be given up."""
     return Plan(wake_at=view.next_expiry)
 

@@ -1,29 +1,28 @@
-"""Results of requests that ended: events to keys, views, and background reads."""
+"""The controller of the results of requests that ended: events to keys, views, and background reads."""
 
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, download, trusting
 from foresail.kube.background_reads import BackgroundReads
+from foresail.kube.execute import Result
 from foresail.kube.reflector import Change
-from foresail.plan import Key
+from foresail.plan import Key, PartKey, Plan
+from foresail.selfservice.requests.state import ClusterState, FamilyState
 from foresail.selfservice.requests.status import SUCCEEDED, UNKNOWN
-from foresail.selfservice.results.decide import has_results
+from foresail.selfservice.results.decide import decide, has_results, is_over
 from foresail.selfservice.results.file import lines_about
 from foresail.selfservice.results.restored import restored_items
 from foresail.selfservice.results.view import Found, ResultsView, Wanted
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DownloadRequestRow
-from foresail.selfservice.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)
-
-WORD = "results"
-"""The prefix of the keys of results."""
 
 _SECONDS = 30.0
 
@@ -81,23 +80,31 @@ def _found(wanted: Wanted, results: Read, listed: Read) -> Found:
 class Results:
     """The results that are being read, and the DownloadRequests for them."""
 
+    view = ResultsView
+    decide = staticmethod(decide)
+
     def __init__(self, cluster: ClusterState, background_reads: BackgroundReads[Any, Any]) -> None:
         self._cluster = cluster
         self._background_reads = background_reads
+        self._families = {_part(family.family.kind.plural): family for family in cluster.families}
 
-    def key(self, request: Key) -> Key:
+    @property
+    def parts(self) -> Iterable[str]:
+        """The kinds of requests, each under its own name."""
+        return self._families
+
+    def key(self, request: PartKey) -> PartKey:
         """Return the key under which the results of a request are reconciled, from the key of the request."""
-        return Key(request.namespace, f"{WORD}/{request.name}")
+        return PartKey(request.namespace, request.name, _part(request.part))
 
     # Events to keys
 
-    def keys_for_request(self, request: Key, change: Change[RequestRow]) -> Iterator[Key]:
+    def keys_for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key]:
         """Return the key of the results, if the request has ended or a DownloadRequest is left of it."""
         row = change.new or change.old
         reported = row.status.condition(SUCCEEDED) if row is not None else None
-        plural = request.name.partition("/")[0]
-        family = self._cluster.of_plural(plural).family
-        has_ended = reported is not None and reported.status != UNKNOWN and has_results(family, reported.reason)
+        request = family.key(change.key)
+        has_ended = reported is not None and reported.status != UNKNOWN and has_results(family.family, reported.reason)
         if has_ended or self._answers(request):
             yield self.key(request)
 
@@ -109,14 +116,13 @@ class Results:
 
     # Views
 
-    def observe(self, key: Key, request_key: Key) -> ResultsView | None:
+    def observe(self, key: PartKey, _: datetime) -> ResultsView | None:
         """Collect the view of the results of a request; None if the request cannot be decoded."""
         cluster = self._cluster
-        plural, _, name = request_key.name.partition("/")
-        family = cluster.of_plural(plural)
-        at = Key(request_key.namespace, name)
+        family = self._families[key.part]
+        at = key.object
         request = family.requests.get(at)
-        answers = self._answers(request_key)
+        answers = self._answers(family.key(at))
         if request is None:
             if not answers or at in family.requests.unread:
                 return None
@@ -127,7 +133,7 @@ class Results:
             family=family.family,
             request=request,
             velero_namespace=cluster.velero_namespace,
-            namespace=cluster.namespace(request_key.namespace),
+            namespace=cluster.namespace(key.namespace),
             velero=row,
             backup=backup,
             answers=answers,
@@ -135,5 +141,15 @@ class Results:
             read_result=self._background_reads.result(key),
         )
 
-    def _answers(self, request: Key) -> tuple[DownloadRequestRow, ...]:
+    def settled(self, key: PartKey, view: ResultsView | None, plan: Plan, _: Result, _now: datetime) -> Iterable[Key]:
+        """Forget what was read if no decision needs it any more."""
+        if view is None or (not plan.reads and is_over(view)):
+            self._background_reads.forget(key)
+        return ()
+
+    def _answers(self, request: PartKey) -> tuple[DownloadRequestRow, ...]:
         return tuple(self._cluster.download_requests.by("results of", request))
+
+
+def _part(plural: str) -> str:
+    return f"results/{plural}"

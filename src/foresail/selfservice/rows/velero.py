@@ -19,7 +19,7 @@ from foresail.api.marks import (
     TARGET_NAMESPACE_UID,
 )
 from foresail.api.metadata import Metadata
-from foresail.plan import Key, Keyed
+from foresail.plan import Key, Keyed, PartKey
 from foresail.selfservice.families import BACKUPS, FAMILIES, Family
 from foresail.selfservice.records import LONGEST as LONGEST_SIGNATURE
 from foresail.tenancy.records import owner_of
@@ -114,6 +114,11 @@ class VeleroRow(Keyed, frozen=True, gc=False):
     def is_terminal(self) -> bool:
         """Whether nothing happens in it any more."""
         return self.phase in velero.TERMINAL
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it carries our complete record."""
+        return self.owner is not None and bool(self.request_uid) and bool(self.namespace_uid)
 
     @property
     def is_adoptable(self) -> bool:
@@ -338,7 +343,7 @@ class DownloadRequestRow(Keyed, frozen=True):
     url: str  # empty until Velero has answered
     expires: datetime | None
     mirror: str
-    results_of: Key | None = None  # if it is for the operator itself: the request that has failed
+    results_of: PartKey | None = None  # if it is for the operator itself: the request that has failed
     backup_uid: str = ""  # the same: the Velero Backup whose contents it lists
 
 
@@ -366,7 +371,7 @@ def download_request_row(wire: mirrored.Download) -> DownloadRequestRow:
     )
 
 
-def _results_of(annotations: dict[str, str]) -> Key | None:
+def _results_of(annotations: dict[str, str]) -> PartKey | None:
     for family in FAMILIES:
         name = annotations.get(family.origin_name)
         namespace = annotations.get(family.origin_namespace)

@@ -1,4 +1,4 @@
-"""NonAdminSchedules: what is known of them, which events concern them, and what a decision about one sees."""
+"""The controller of NonAdminSchedules: what is known of them, and which events concern them."""
 
 from bisect import bisect_left, insort
 from collections import Counter
@@ -10,17 +10,18 @@ import msgspec
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.deletion import clock_doubt
 from foresail.kube.controller import LowPriority
+from foresail.kube.execute import Result
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
-from foresail.plan import Key
+from foresail.plan import Key, PartKey, Plan
+from foresail.selfservice.requests.state import ClusterState, lacks_quota
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow, stem
 from foresail.selfservice.rows.velero import VeleroRow, location_of
+from foresail.selfservice.schedules.decide import decide
 from foresail.selfservice.schedules.keep_last import is_on_its_way
 from foresail.selfservice.schedules.rules import Verdict
 from foresail.selfservice.schedules.view import ScheduleView
-from foresail.selfservice.state.cluster import ClusterState
-from foresail.selfservice.state.family import lacks_quota
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.records import nacuuid
@@ -33,7 +34,10 @@ _Age = tuple[datetime, str]
 class TenantSchedules:
     """The store of NonAdminSchedules, in each namespace by their age."""
 
+    view = ScheduleView
+    decide = staticmethod(decide)
     kind = NON_ADMIN_SCHEDULE
+    parts = (kind.plural,)
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -43,9 +47,9 @@ class TenantSchedules:
         self._states: dict[Key, str] = {}
         self.counts: Counter[str] = Counter()  # of schedules, by what they wait for
 
-    def key(self, key: Key) -> Key:
+    def key(self, key: Key) -> PartKey:
         """Return the key under which a schedule is reconciled."""
-        return Key(key.namespace, f"{self.kind.plural}/{key.name}")
+        return PartKey(key.namespace, key.name, self.kind.plural)
 
     # What is learned from an event
 
@@ -115,8 +119,9 @@ class TenantSchedules:
 
     # What a decision sees
 
-    def observe(self, key: Key) -> ScheduleView | None:
+    def observe(self, part_key: PartKey, _: datetime) -> ScheduleView | None:
         """Collect what is known about a NonAdminSchedule, and about those that make room before it."""
+        key = part_key.object
         view = self._observe(key)
         if view is None or not view.is_full:
             return view
@@ -226,14 +231,18 @@ class TenantSchedules:
 
     # What the metrics show
 
-    def settled(self, key: Key, verdict: Verdict | None) -> None:
+    def settled(
+        self, key: PartKey, _view: ScheduleView | None, plan: Plan, _result: Result, _now: datetime
+    ) -> Iterable[Key]:
         """Count a schedule by what it waits for; one that is deleted no longer counts."""
+        verdict = plan.verdict
         before = self._states.pop(key, None)
         if before is not None:
             self.counts[before] -= 1
-        if verdict is not None:
+        if isinstance(verdict, Verdict):
             self._states[key] = state = _state(verdict)
             self.counts[state] += 1
+        return ()
 
 
 def _state(verdict: Verdict) -> str:

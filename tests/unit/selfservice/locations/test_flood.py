@@ -7,9 +7,10 @@ import msgspec
 
 from foresail.api import nonadmin
 from foresail.kube.reflector import Change
-from foresail.plan import Key
+from foresail.plan import Key, PartKey
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.locations.reader import SecretReader
+from foresail.selfservice.locations.view import LocationView
 from foresail.selfservice.rows.locations import TenantLocationRow, tenant_location_row
 from foresail.tenancy.namespaces import NamespaceRow
 from tests.unit.selfservice.policies import policy
@@ -50,7 +51,7 @@ def fed(service: SelfService, old: TenantLocationRow | None, new: TenantLocation
         store.put(new.key, new)
     change = Change(given.key, old, new, initial=False)
     found = [*one.learn(change), *one.keys(change)]
-    others = [each for each in found if isinstance(each, Key) and not each.name.startswith("garbage/")]
+    others = [each for each in found if isinstance(each, PartKey) and each.part not in service.garbage.parts]
     return [each for each in others if each != service.locations.key(given.key)]
 
 
@@ -64,13 +65,13 @@ def test_a_deletion_wakes_only_the_location_that_is_within_the_limit_now() -> No
 def test_a_location_knows_how_many_are_before_it_also_after_it_was_created_again() -> None:
     service = crowded()
     for number in (0, 1, 250, MANY - 1):
-        view = service.locations.observe(row(number).key)
-        assert view is not None
+        view = service.observe(service.locations.key(row(number).key), BEGIN)
+        assert isinstance(view, LocationView)
         assert view.earlier == number
     again = msgspec.structs.replace(row(0), uid="again", created=BEGIN + timedelta(days=1))
     fed(service, row(0), again)
-    view = service.locations.observe(again.key)
-    assert view is not None
+    view = service.observe(service.locations.key(again.key), BEGIN)
+    assert isinstance(view, LocationView)
     assert view.earlier == MANY - 1
 
 

@@ -12,7 +12,7 @@ from foresail.api import mirrored, velero
 from foresail.api.marks import BACKUP_UID, NAMESPACE_UID, REQUEST_UID
 from foresail.plan import Delete, Key
 from foresail.selfservice.families import BACKUPS, RESTORES
-from foresail.selfservice.requests.garbage import (
+from foresail.selfservice.garbage.decide import (
     CYCLE,
     GRACE,
     KINDS,

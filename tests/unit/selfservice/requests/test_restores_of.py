@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
-from foresail.plan import Key
+from foresail.plan import Key, PartKey
 from foresail.selfservice.access.view import LIST, PREFIXES
 from foresail.selfservice.controller import SelfService
+from foresail.selfservice.families import RESTORES
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.velero import DownloadRequestRow, File
@@ -46,7 +47,7 @@ def with_restores(status: Status) -> SelfService:
 
 def keys(service: SelfService, store: Store[Any], change: Change[Any]) -> list[Key]:
     (one,) = [each for each in service.informers if each.store is store]
-    return [key for key in one.keys(change) if isinstance(key, Key) and "restores/" in key.name]
+    return [key for key in one.keys(change) if isinstance(key, PartKey) and key.part == RESTORES.kind.plural]
 
 
 def test_a_backup_wakes_the_restores_of_its_own_namespace_and_touches_no_others(touched: list[Any]) -> None:

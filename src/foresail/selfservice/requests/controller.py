@@ -1,32 +1,54 @@
-"""Map events to keys: which requests are reconciled when an object changes. Nothing here changes what is remembered."""
+"""The controllers of requests and of their hand-overs: which requests an event concerns, and who decides about one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
 
 import msgspec
 
+from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.controller import LowPriority
+from foresail.kube.execute import Result
 from foresail.kube.reflector import Change
-from foresail.plan import Key
+from foresail.plan import Key, PartKey, Plan
+from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.access.view import PREFIXES
+from foresail.selfservice.queue import window
+from foresail.selfservice.queue.window import WINDOW, WindowView
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import outcome, protection, rules
+from foresail.selfservice.requests.decide import decide
+from foresail.selfservice.requests.memory import Memory
+from foresail.selfservice.requests.observe import Access, observe
+from foresail.selfservice.requests.plan_effects import creates
+from foresail.selfservice.requests.state import ClusterState, FamilyState, lacks_quota
 from foresail.selfservice.requests.status import BACKING_OFF, CREATED, DELETING
+from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, MovementRow, VeleroRow
-from foresail.selfservice.state.cluster import ClusterState
-from foresail.selfservice.state.family import FamilyState, lacks_quota
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 
 
-class EventKeys:
-    """Maps events about requests, and about everything that they depend on, to the requests."""
+class Requests:
+    """NonAdminBackups and NonAdminRestores: maps events about everything that they depend on to them."""
 
-    def __init__(self, cluster: ClusterState) -> None:
+    view = RequestView
+    decide = staticmethod(decide)
+
+    def __init__(
+        self, cluster: ClusterState, access: AccessReader, background_reads: BackgroundReads[Any, Any], memory: Memory
+    ) -> None:
+        self.parts = tuple(family.family.kind.plural for family in cluster.families)
         self._cluster = cluster
+        self._access = access
+        self._background_reads = background_reads
+        self._memory = memory
 
-    def for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key]:
+    # Events to keys
+
+    def keys_for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key]:
         """Return the request, and those that wait for what it used or is."""
         old = change.old
         new = change.new
@@ -43,15 +65,11 @@ class EventKeys:
         if old is None or new is None or _restorability(old) != _restorability(new):
             yield from self._restores_of(change.key)
 
-    def for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key]:
+    def keys_for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key]:
         """Return the request of a Velero object, the restores from it, and those that it lets be deleted."""
         row = change.new or change.old
         if row is None:
             return
-        if change.old is None:
-            yield from family.dangling_keys((row,))
-        if change.new is None:
-            yield from family.deleted_dangling_keys(row)
         if row.owner is not None:
             yield family.key(row.owner)
             is_another = change.old is None or change.new is None or change.old.phase != change.new.phase
@@ -60,20 +78,20 @@ class EventKeys:
                 protected = family.requests.by("blocked by", (Reason.DELETION_PROTECTED, row.owner.namespace))
                 yield from family.keys(protected)
 
-    def for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
+    def keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
         """Return the backup that a DeleteBackupRequest is about."""
         row = change.new or change.old
         if row is not None and row.owner is not None:
             yield self._cluster.backups.key(row.owner)
 
-    def for_movement(self, family: FamilyState, change: Change[MovementRow]) -> Iterator[Key]:
+    def keys_for_movement(self, family: FamilyState, change: Change[MovementRow]) -> Iterator[Key]:
         """Return the request that the data of a volume is moved for."""
         row = change.new or change.old
         of = family.velero.get(family.velero_key(row.of)) if row is not None else None
         if of is not None and of.owner is not None:
             yield family.key(of.owner)
 
-    def for_download_request(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
+    def keys_for_download_request(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
         """Return the restores whose check of access needs the file."""
         row = change.new or change.old
         if row is None or row.target.kind not in PREFIXES:
@@ -84,7 +102,7 @@ class EventKeys:
         if owner is not None:
             yield from restores.keys(restores.requests.by("handed over from", owner))
 
-    def for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
+    def keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         """Return the requests of a namespace that depend on its policy; all of them if it is terminating."""
         is_terminating = change.new is not None and change.new.is_terminating
         is_labelled = change.old is not None and change.new is not None and change.old.admission != change.new.admission
@@ -101,10 +119,8 @@ class EventKeys:
                 or protection.is_protected(row.status)
                 or (is_labelled and row.status.phase not in (CREATED, DELETING))
             )
-            if change.new is None or is_terminating or change.old is None:
-                yield from family.dangling_keys(family.velero.by("waits in", change.key.name))
 
-    def for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
+    def keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
         """Return every key that a policy may unblock, delete or remove from history."""
         restores = self._cluster.restores
         if not change.initial:
@@ -114,7 +130,7 @@ class EventKeys:
             yield from family.keys(family.requests.by("not accepted", True))  # noqa: FBT003 - a value of the index
             yield from family.keys(family.requests.by("blocked by", Reason.DELETION_PROTECTED))
 
-    def for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+    def keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
         """Return the requests that wait for a location, or for Velero to sync with it."""
         backups = self._cluster.backups
         old = change.old
@@ -127,6 +143,48 @@ class EventKeys:
     def _restores_of(self, backup: Key) -> Iterator[Key]:
         restores = self._cluster.restores
         return restores.keys(restores.requests.by("restores", backup))
+
+    # One reconcile
+
+    def observe(self, key: PartKey, now: datetime) -> RequestView | None:
+        """Collect what is known about a request."""
+        access = Access(self._access.knows, self._background_reads.result(key))
+        return observe(self._cluster, self._cluster.of_plural(key.part), key.object, access, now)
+
+    def begin(self, _: PartKey, view: RequestView, plan: Plan, now: datetime) -> Iterable[Key]:
+        """Reserve the quota and the turn that a Plan takes."""
+        return self._memory.reserve(view, plan, now)
+
+    def settled(self, key: PartKey, view: RequestView | None, plan: Plan, result: Result, _: datetime) -> Iterable[Key]:
+        """Release a turn that was not used, and forget what was read if no decision needs it any more."""
+        if view is None or (not plan.reads and _needs_no_read(view, plan)):
+            self._background_reads.forget(key)
+        return () if view is None else self._memory.release(view, result)
+
+
+class HandOvers:
+    """The hand-overs of each family: given up if the object is not observed in time."""
+
+    view = WindowView
+    decide = staticmethod(window.decide)
+    parts = (WINDOW,)
+
+    def __init__(self, cluster: ClusterState, memory: Memory) -> None:
+        self._cluster = cluster
+        self._memory = memory
+
+    def observe(self, key: PartKey, now: datetime) -> WindowView:
+        """Collect when the next hand-over of a family is given up."""
+        return WindowView(key.name, self._cluster.of_plural(key.name).window.next_expiry(now))
+
+    def begin(self, _: PartKey, view: WindowView, _plan: Plan, now: datetime) -> Iterable[Key]:
+        """Give up the hand-overs whose objects were not observed in time."""
+        return self._memory.expire(view.plural, now)
+
+
+def _needs_no_read(view: RequestView, plan: Plan) -> bool:
+    """Whether what was read in the background is of no use any more."""
+    return creates(plan, view) or view.access is None or not rules.has_nacuuid(view.request)
 
 
 def _restorability(backup: RequestRow) -> tuple[str, bool]:

@@ -1,19 +1,24 @@
 """The labels of namespaces for admission: which events concern them, and what was last written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from foresail.api.selectors import selects
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change
-from foresail.plan import Key, Plan
-from foresail.selfservice.policy.admission import FORGOTTEN, WORD, AdmissionView, LabelWrite, times_undone
-from foresail.selfservice.state.cluster import ClusterState
+from foresail.plan import Key, PartKey, Plan
+from foresail.selfservice.policy.admission import FORGOTTEN, WORD, AdmissionView, LabelWrite, decide, times_undone
+from foresail.selfservice.requests.state import ClusterState
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 
 
 class NamespaceLabels:
-    """Maps changes of namespaces and policies to the namespaces whose labels may be wrong."""
+    """The controller of these labels: maps changes of namespaces and policies to namespaces where they may be wrong."""
+
+    view = AdmissionView
+    decide = staticmethod(decide)
+    parts = (WORD,)
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -40,17 +45,23 @@ class NamespaceLabels:
             if namespace is not None and any(selects(row.spec.namespace_selector, namespace.labels) for row in rows):
                 yield _key(key.name)
 
-    def observe(self, name: str) -> AdmissionView | None:
+    def observe(self, key: PartKey, _: datetime) -> AdmissionView | None:
         """Collect what is known about the labels of a namespace."""
+        name = key.name
         namespace = self._cluster.namespace(name)
         if namespace is None:
             return None
         return AdmissionView(name, namespace, self._cluster.admission_labels(name, namespace), self._written.get(name))
 
-    def settled(self, view: AdmissionView, plan: Plan, now: datetime) -> None:
+    def settled(
+        self, _: PartKey, view: AdmissionView | None, plan: Plan, result: Result, now: datetime
+    ) -> Iterable[Key]:
         """Remember what was written."""
-        if not plan.actions:
-            return
+        if view is not None and plan.actions and result.outcome is Outcome.DONE:
+            self._remember(view, now)
+        return ()
+
+    def _remember(self, view: AdmissionView, now: datetime) -> None:
         self._written.pop(view.name, None)
         self._written[view.name] = LabelWrite(view.labels, now, times_undone(view, now))
         oldest = next(iter(self._written))
@@ -63,5 +74,5 @@ def _choice(policy: PolicyRow) -> tuple[object, ...]:
     return spec.namespace_selector, spec.velero_annotations, spec.backup.file_system
 
 
-def _key(name: str) -> Key:
-    return Key(name, WORD)
+def _key(name: str) -> PartKey:
+    return PartKey(name, name, WORD)

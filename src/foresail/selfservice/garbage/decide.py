@@ -18,15 +18,11 @@ from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.plan import Delete, Key, Kind, Note, Plan, Subject
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.dangling import is_recorded
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow
 from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, VeleroRow, glimpse
 from foresail.selfservice.specs.location import READ_ONLY, access_patch
 from foresail.tenancy.records import nacuuid_of
-
-WORD = "garbage"
-"""How the names of the keys of objects that may have no owner begin."""
 
 KINDS = (
     velero.RESTORE,
@@ -108,7 +104,7 @@ def turns(view: GarbageView, now: datetime) -> tuple[datetime | None, datetime]:
 def restore_view(row: VeleroRow) -> GarbageView | None:
     """Return the view of a finished Velero Restore that we made; None for any other."""
     owner = row.owner
-    if owner is None or not is_recorded(row) or not row.is_terminal or row.is_terminating:
+    if owner is None or not row.is_recorded or not row.is_terminal or row.is_terminating:
         return None
     if row.key.name != nacuuid_of(owner.namespace, owner.name, row.request_uid):
         return None

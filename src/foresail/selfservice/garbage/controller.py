@@ -1,29 +1,55 @@
-"""Objects without an owner: which events concern them, and whether the owner is really absent."""
+"""The controllers of objects without an owner or a namespace: which events concern them, and what is known of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 
 from foresail.api import velero
 from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change
-from foresail.plan import Key
+from foresail.plan import Key, Kind, PartKey, Plan
 from foresail.selfservice.access.view import PREFIXES
-from foresail.selfservice.requests import garbage
+from foresail.selfservice.garbage import dangling
+from foresail.selfservice.garbage import decide as garbage
+from foresail.selfservice.garbage.dangling import DanglingView
+from foresail.selfservice.garbage.decide import GarbageView
 from foresail.selfservice.requests.file_requests import file_name
-from foresail.selfservice.requests.garbage import WORD, GarbageView
+from foresail.selfservice.requests.state import ClusterState, FamilyState
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, VeleroRow, location_of
-from foresail.selfservice.state.cluster import ClusterState
-from foresail.selfservice.state.family import FamilyState
+from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import nacuuid, nacuuid_of
 
 
 class Garbage:
     """Finds objects of ours in Velero's namespace that have lost their owner."""
 
-    def __init__(self, cluster: ClusterState, *, watches_locations: bool = False) -> None:
+    view = GarbageView
+    decide = staticmethod(garbage.decide)
+
+    def __init__(
+        self,
+        cluster: ClusterState,
+        *,
+        watches_locations: bool = False,
+        removed: Callable[[Kind], None] = lambda _: None,
+    ) -> None:
         self._cluster = cluster
         self._watches_locations = watches_locations  # else nobody knows which of them have an owner
+        self._removed = removed
+        self._find = {
+            _part(cluster.restores.family.velero.plural): self._restore,
+            _part(_DELETIONS): self._deletion,
+            _part(_FILES): self._file,
+            _part(_LOCATIONS): self._location,
+            _part(_APPROVALS): self._approval,
+        }
+
+    @property
+    def parts(self) -> Iterable[str]:
+        """The kinds of objects, each under its own name."""
+        return self._find
 
     # Events to keys
 
@@ -86,17 +112,17 @@ class Garbage:
 
     # What a decision sees
 
-    def observe(self, path: str) -> GarbageView | None:
+    def observe(self, key: PartKey, _: datetime) -> GarbageView | None:
         """Return an object of ours whose owner does not exist; None for any other."""
-        plural, _, name = path.partition("/")
-        at = Key(self._cluster.velero_namespace, name)
-        find = {
-            _DELETIONS: self._deletion,
-            _FILES: self._file,
-            _LOCATIONS: self._location,
-            _APPROVALS: self._approval,
-        }
-        return find.get(plural, self._restore)(at)
+        return self._find[key.part](Key(self._cluster.velero_namespace, key.name))
+
+    def settled(
+        self, _: PartKey, view: GarbageView | None, plan: Plan, result: Result, _now: datetime
+    ) -> Iterable[Key]:
+        """Count an object that was removed."""
+        if view is not None and result.outcome is Outcome.DONE and garbage.is_deleted(view, plan):
+            self._removed(view.kind)
+        return ()
 
     def _location(self, at: Key) -> GarbageView | None:
         row = self._cluster.locations.get(at)
@@ -156,8 +182,64 @@ def _is_absent(family: FamilyState, row: VeleroRow | DeletionRow) -> bool:
     return request is None or request.uid != row.request_uid
 
 
-def _key(namespace: str, plural: str, name: str) -> Key:
-    return Key(namespace, f"{WORD}/{plural}/{name}")
+def _part(plural: str) -> str:
+    return f"garbage/{plural}"
+
+
+def _key(namespace: str, plural: str, name: str) -> PartKey:
+    return PartKey(namespace, name, _part(plural))
+
+
+class Dangling:
+    """Waiting objects of Velero whose namespace may be deleted."""
+
+    view = DanglingView
+    decide = staticmethod(dangling.decide)
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._families = {_dangling(family): family for family in cluster.families}
+
+    @property
+    def parts(self) -> Iterable[str]:
+        """Velero's kinds, each under its own name."""
+        return self._families
+
+    def keys_for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key]:
+        """Return a waiting object that is new to us, or one that is deleted, so that nothing of it stays in memory."""
+        row = change.new or change.old
+        if row is not None and (change.new is None or (change.old is None and row.is_waiting)):
+            yield from self.keys(family, (row,))
+
+    def keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
+        """Return the waiting objects of a namespace that is created, being deleted or deleted."""
+        new = change.new
+        if new is None or new.is_terminating or change.old is None:
+            for family in self._cluster.families:
+                yield from self.keys(family, family.velero.by("waits in", change.key.name))
+
+    def keys(self, family: FamilyState, rows: Iterable[VeleroRow]) -> Iterator[PartKey]:
+        """Return the keys of those that have our complete record."""
+        for row in rows:
+            if row.owner is not None and row.is_recorded:
+                yield PartKey(row.owner.namespace, row.key.name, _dangling(family))
+
+    def observe(self, key: PartKey, _: datetime) -> DanglingView | None:
+        """Collect what is known about a waiting Velero object and its namespace."""
+        family = self._families[key.part]
+        row = family.velero.get(family.velero_key(key.name))
+        at = Key("", key.namespace)
+        if row is None:
+            return None
+        target = Key("", row.target) if row.target else at
+        if {at, target} & self._cluster.namespaces.unread.keys():
+            return None
+        get = self._cluster.namespaces.get
+        return DanglingView(family.family, row, get(at), get(target) if row.target else None)
+
+
+def _dangling(family: FamilyState) -> str:
+    return f"dangling/{family.family.velero.plural}"
 
 
 _DELETIONS = velero.DELETE_REQUEST.plural

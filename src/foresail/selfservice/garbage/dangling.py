@@ -5,14 +5,12 @@ from datetime import datetime
 import msgspec
 
 from foresail import deletion_writes
-from foresail.plan import Key, Level, Note, Plan, Subject
+from foresail.plan import Level, Note, Plan, Subject
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow
-
-WORD = "dangling"
 
 
 class DanglingView(msgspec.Struct, frozen=True):
@@ -24,27 +22,10 @@ class DanglingView(msgspec.Struct, frozen=True):
     target: NamespaceRow | None = None  # the other namespace that a Restore is into
 
 
-def key_for(family: Family, row: VeleroRow) -> Key | None:
-    """Return the key under which a waiting Velero object is reconciled; None if it needs no reconcile."""
-    return deleted_key_for(family, row) if row.is_waiting else None
-
-
-def deleted_key_for(family: Family, row: VeleroRow) -> Key | None:
-    """Return the key of a Velero object that was deleted, so that nothing of it stays in memory."""
-    if not is_recorded(row) or row.owner is None:
-        return None
-    return Key(row.owner.namespace, f"{WORD}/{family.velero.plural}/{row.key.name}")
-
-
-def is_recorded(row: VeleroRow) -> bool:
-    """Whether a Velero object carries our complete record."""
-    return row.owner is not None and bool(row.request_uid) and bool(row.namespace_uid)
-
-
 def missing_namespace(view: DanglingView) -> str:
     """Return the namespace of a waiting Velero object that is deleted, being deleted or re-created; empty if none."""
     row = view.velero
-    if row.owner is None or not is_recorded(row) or not row.is_waiting:
+    if row.owner is None or not row.is_recorded or not row.is_waiting:
         return ""
     if not _is_live(view.namespace, row.namespace_uid):
         return row.owner.namespace

@@ -1,0 +1,1 @@
+"""Objects of ours in Velero's namespace whose owner or whose namespace is gone."""

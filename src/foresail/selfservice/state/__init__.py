@@ -1,1 +1,0 @@
-"""What the controller knows and remembers: stores, quota ledger, queue, and which keys an event concerns."""
