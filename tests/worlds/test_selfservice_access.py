@@ -446,6 +446,18 @@ def test_pods_too_large_to_check_are_refused_once_and_not_read_again_at_each_sta
         tenancy.back_up(Key("red", "again"))
         await tenancy.settle(30)
         assert tenancy.reviews.lists == 2 * lists
+        others = [Key("red", f"again-{number}") for number in range(8)]
+        for key in others:
+            tenancy.back_up(key)
+        tenancy.back_up(Key("blue", "other"))
+        await tenancy.settle(20)
+        assert {tenancy.condition(key, "Accepted")[1] for key in others} == {"PolicyViolation"}
+        assert tenancy.made_for(Key("blue", "other")) is not None
+        assert tenancy.reviews.lists == 2 * lists + 1, "the pods of red are read once a minute"
+        await tenancy.settle(60)
+        tenancy.back_up(Key("red", "later"))
+        await tenancy.settle(60)
+        assert tenancy.reviews.lists == 3 * lists + 1
 
     tell(story)
 

@@ -93,6 +93,7 @@ _SECONDS = 60.0  # for one file
 _SERVED_SECONDS = 300.0
 _NEW_KINDS_SECONDS = 10.0  # how often discovery is read again at most because of a name that it does not have
 _AT_ONCE = 8  # access reviews of one restore
+_TOO_LARGE_SECONDS = 60.0  # for which pods that are too large are not read again: they cost the API server seconds
 _PODS = PageSize(50, 4 << 20)  # several namespaces are read at once
 _NOT_VELEROS = "Velero's list of its contents is unreadable; create a new backup"
 _NO_ANSWER = "the API server did not answer"
@@ -139,6 +140,7 @@ class AccessReader:
         self._served: tuple[ApiResource, ...] = ()
         self._served_at = -inf  # by the event loop's clock
         self._discovering = asyncio.Lock()
+        self._too_large: dict[str, float] = {}  # by namespace: until when its pods count as too large
 
     def knows(self, backup_uid: str) -> bool:
         """Whether the contents of a backup are cached."""
@@ -173,7 +175,7 @@ class AccessReader:
             case SecretsCheck():
                 return SecretsChecked(await self._may_read_secrets(check))
             case PodCheck():
-                checked = await self._refused_pod(check) if check.checks_pods else PodsChecked()
+                checked = await self._checked_pods(check) if check.checks_pods else PodsChecked()
                 unserved, cluster_scoped = await self._named(check.kinds)
                 readers = frozenset([secret for secret in check.secrets if await self._may_read_secrets(secret)])
                 return msgspec.structs.replace(
@@ -280,6 +282,17 @@ class AccessReader:
         return unserved_names(names, served), cluster_scoped_names(names, served)
 
     # What the pods carry
+
+    async def _checked_pods(self, check: PodCheck) -> PodsChecked:
+        """Return what the pods carry; a namespace that is too large is read once a minute, however often it asks."""
+        now = asyncio.get_running_loop().time()
+        self._too_large = {namespace: until for namespace, until in self._too_large.items() if until > now}
+        if check.namespace in self._too_large:
+            return PodsChecked(is_too_large=True)
+        found = await self._refused_pod(check)
+        if found.is_too_large:
+            self._too_large[check.namespace] = now + _TOO_LARGE_SECONDS
+        return found
 
     async def _refused_pod(self, check: PodCheck) -> PodsChecked:
         """Return the first pod that Velero must not back up; tenants choose how large and how many pods are."""

@@ -54,7 +54,7 @@ def refused_on_pod(annotations: Mapping[str, str], *, hooks: bool, files: bool) 
 def too_many_pods(namespace: str, policy: PolicyRow) -> Refused:
     """Return why a namespace is not backed up whose pods are too large to check."""
     text = f"The pods of namespace {namespace} have more than {MOST_POD_BYTES >> 20} MiB of metadata, the most that"
-    more = f"SelfServicePolicy {policy.name} checks for hooks; shrink or delete pods, then create the backup again"
+    more = f"SelfServicePolicy {policy.name} checks for hooks; shrink or delete pods, then try again in a minute"
     return Refused(Reason.POLICY_VIOLATION, f"{text} {more}")
 
 
