@@ -405,3 +405,29 @@ def test_what_a_restore_did_is_read_from_where_it_did_it() -> None:
         assert [wanted.namespace for wanted in tenancy.read] == ["blue"]
 
     tell(story)
+
+
+def test_a_restore_that_has_ended_frees_the_quota_of_the_namespace_that_it_was_made_into() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await ready(tenancy)
+        policy_of_blue(tenancy, restore=ALLOWED, quotas={"restores": {"active": 1, "stored": 2}})
+        await tenancy.settle(10)
+        tenancy.back_up(Key("blue", "b"))
+        await tenancy.settle()
+        tenancy.velero_says(Key("blue", "b"), velero.COMPLETED)
+        for number in range(4):
+            incoming = Key("red", f"incoming-{number}")
+            tenancy.restore(incoming, NAB.name, **INTO_BLUE)
+            await tenancy.settle(10)
+            assert tenancy.made_for(incoming, NON_ADMIN_RESTORE) is not None, "what red keeps is not blue's"
+            if number == 3:
+                tenancy.restore(Key("blue", "own"), "b")
+                await tenancy.settle(10)
+                assert tenancy.condition(Key("blue", "own"), "Accepted", NON_ADMIN_RESTORE)[1] == "QuotaExceeded"
+            tenancy.velero_says(incoming, velero.COMPLETED, NON_ADMIN_RESTORE)
+            await tenancy.settle(10)
+        assert tenancy.made_for(Key("blue", "own"), NON_ADMIN_RESTORE) is not None
+        tenancy.velero_says(Key("blue", "own"), velero.COMPLETED, NON_ADMIN_RESTORE)
+        await tenancy.settle(120)
+
+    tell(story)

@@ -88,8 +88,8 @@ class Memory:
         if row is None:
             return ()
         found: list[Key | LowPriority] = []
-        if row.owner is not None and _update_ledger(family, change):
-            found += family.keys_short_of_quota(row.owner.namespace)
+        for namespace in _update_ledger(family, change):
+            found += family.keys_short_of_quota(namespace)
         self._note_left(family, change)
         if self._update_window(family, change, row):
             found += family.next_turn_keys()
@@ -233,21 +233,36 @@ class Memory:
         return [key for key in family.next_turn_keys() if key != family.key(request)]
 
 
-def _update_ledger(family: FamilyState, change: Change[VeleroRow]) -> bool:
-    """Count a Velero object for its namespace, and return whether quota may have become free."""
+def _update_ledger(family: FamilyState, change: Change[VeleroRow]) -> list[str]:
+    """Count a Velero object for its namespaces, and return those in which quota may have become free."""
+    into = _update_incoming(family, change)
     old = change.old
     new = change.new
     ledger = family.ledger
     is_free = old is not None and (new is None or new.namespace_uid != old.namespace_uid)
     if old is not None and is_free:
         ledger.remove(old.namespace_uid, change.key.name)
-        ledger.remove(old.target_uid, incoming(change.key.name))
-    if new is None:
-        return is_free
-    is_active = not new.is_terminal
-    if new.target_uid:
-        is_free |= ledger.record(new.target_uid, incoming(change.key.name), is_active=is_active)
-    return ledger.record(new.namespace_uid, change.key.name, is_active=is_active) or is_free
+    if new is not None:
+        is_free |= ledger.record(new.namespace_uid, change.key.name, is_active=not new.is_terminal)
+    row = new or old
+    owner = row.owner.namespace if is_free and row is not None and row.owner is not None else ""
+    return [namespace for namespace in (into, owner) if namespace]
+
+
+def _update_incoming(family: FamilyState, change: Change[VeleroRow]) -> str:
+    """Count a restore in the namespace that it is made into until it ends; return that one if quota became free.
+
+    What is kept of it then is of the other namespace: nobody of this one could delete it.
+    """
+    name = incoming(change.key.name)
+    old = change.old
+    new = change.new
+    if new is not None and new.target_uid and not new.is_terminal:
+        family.ledger.record(new.target_uid, name, is_active=True)
+    elif old is not None and old.target_uid:
+        family.ledger.remove(old.target_uid, name)
+        return old.target
+    return ""
 
 
 def _update_positions(family: FamilyState, change: Change[VeleroRow]) -> bool:
