@@ -260,7 +260,7 @@ bench-console: setup cluster-build ## the console with 5,000 rows and with 50 vi
 bench-hand: setup cluster-build ## the commands that people type often beside kubectl, ROUNDS=20 times; the last line is JSON: a minute
 	$(BIN)/python -m bench.hand --rounds $(ROUNDS)
 
-moment-worlds: setup ## live through HISTORIES=10000 random histories of restores; the last line is JSON: an hour of CPU
+moment-worlds: setup ## live through HISTORIES=10000 random histories of restores; the last line is JSON: ten minutes of CPU
 	$(BIN)/python -m bench.moment_worlds --histories $(HISTORIES)
 
 primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: 90 minutes of CPU for 1,000

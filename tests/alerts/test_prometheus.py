@@ -13,6 +13,7 @@ from foresail.kube.metrics import Metrics, text
 from foresail.operator.main import controllers
 from foresail.operator.settings import Settings
 from foresail.plan import Key
+from foresail.proof.facts_watch import PublishedFacts
 from tests.alerts.server import eventually, scraping, served
 from tests.unit.kube.nowhere import nowhere
 from tests.worlds.tenancy import Tenancy
@@ -29,7 +30,7 @@ def of_all_capabilities(folder: Path) -> bytes:
             executor = Executor(client)
             chosen = controllers(EVERYTHING, client)
             loops = [Loop(client, each, executor, now) for each in chosen]
-            others = [each.metrics for each in chosen]
+            others = [each.metrics for each in chosen if not isinstance(each, PublishedFacts)]
             metrics = Metrics(loops, executor, Events(client, "one", "one", now), lambda: True, others)
             return text(metrics.parts())
 

@@ -35,6 +35,7 @@ IMPURE = (
     "foresail.proof.checks.observe",
     "foresail.proof.checks.reads",
     "foresail.proof.checks.state",
+    "foresail.proof.facts_watch",
     "foresail.schedules.forecast",
     "foresail.selfservice.labels",
     "foresail.selfservice.requests.memory",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def test_finding_9_the_operators_own_namespace_is_out_of_reach_wherever_velero_runs() -> None:
     settings = Settings("one", "velero", "leases", own_namespace="ours", runs_schedules=False, runs_self_service=True)
-    (found,) = controllers(settings, cast("Client", None))
+    found, _ = controllers(settings, cast("Client", None))
     assert isinstance(found, SelfService)
     assert found.cluster.reserved >= {"velero", "leases", "ours"}
 

@@ -29,7 +29,11 @@ def granted(capability: str) -> frozenset[Grant]:
     """Return what the operator may do if this capability is the only one that is on."""
     capabilities = ("self-service", RESTORE_CHECKS) if capability == TENANT_CHECKS else (capability,)
     pieces = operators(InstallOptions(capabilities, VELERO, "velero", "foresail", "pause"))
-    bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
+    bound = {
+        each.body["roleRef"]["name"]
+        for each in pieces
+        if each.kind.name.endswith("RoleBinding") and each.body["subjects"][0]["kind"] == "ServiceAccount"
+    }
     if capability == TENANT_CHECKS:
         bound &= {"foresail-checks"}
     return frozenset(

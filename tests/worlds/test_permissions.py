@@ -10,6 +10,7 @@ import pytest
 
 from foresail.api.batch import CRON_JOB
 from foresail.api.marks import PRIMER_LABEL
+from tests.worlds import test_facts as facts
 from tests.worlds import test_primers as primers
 from tests.worlds import test_primers_buffer as buffers
 from tests.worlds import test_restore_checks as restore_checks
@@ -75,6 +76,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         downloads.test_a_download_request_is_deleted_with_veleros_when_its_url_expires,
         a_schedule_skips_and_runs,
         files.test_a_resource_policy_that_decides_about_every_volume_is_used,
+        facts.test_the_facts_follow_the_cluster,
     ),
     "primers": (
         primers.test_the_status_says_what_is_next_and_how_long_the_last_runs_took_to_start,

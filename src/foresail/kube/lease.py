@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import assert_never
 
@@ -28,6 +28,7 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: str
+    annotations: dict[str, str] | None = None
 
 
 class _Lease(msgspec.Struct):
@@ -53,13 +54,22 @@ class HistoryRewoundError(RuntimeError):
 class Leadership:
     """Campaigns for a Lease as long as `run` runs; `is_leader` needs no request.
 
-    It needs its own client, so that a renewal never waits behind the controllers' writes.
+    It needs its own client, so that a renewal never waits behind the controllers' writes. `annotations` are written
+    with a renewal if they differ: whoever may read the Lease reads them, as fresh as it is.
     """
 
     def __init__(
-        self, client: Client, lease: Key, identity: str, now: Callable[[], datetime], timing: LeaseTiming | None = None
+        self,
+        client: Client,
+        lease: Key,
+        identity: str,
+        now: Callable[[], datetime],
+        timing: LeaseTiming | None = None,
+        annotations: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.lease = lease
+        self._annotations = annotations
+        self._written: dict[str, str] = {}  # the annotations in the cluster
         self._client = client
         self._now = now
         self._candidate = Candidate(identity, timing or LeaseTiming())
@@ -144,12 +154,14 @@ class Leadership:
 
     async def _write(self, replacing: Record | None, spec: Body) -> Record | None:
         """Write the Lease if it is still as observed; return its new content, or None on failure."""
+        annotations = dict(self._annotations())
+        known = {"annotations": annotations} if annotations.items() - self._written.items() else {}
         if replacing is None or not replacing.version:
-            metadata = {"name": self.lease.name, "namespace": self.lease.namespace}
+            metadata = {"name": self.lease.name, "namespace": self.lease.namespace, **known}
             body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": spec}
             request = self._client.create(LEASE, self.lease, body, _Lease)
         else:
-            body = {"metadata": {"resourceVersion": replacing.version}, "spec": spec}
+            body = {"metadata": {"resourceVersion": replacing.version, **known}, "spec": spec}
             request = self._client.merge(LEASE, self.lease, body, _Lease)
         answer = await self._limited(request)
         if isinstance(answer, Failure):
@@ -170,6 +182,7 @@ class Leadership:
             return Failure(Cause.UNREACHABLE, f"no answer within {limit:.1f} s")
         if not isinstance(answer, Failure):
             self._last_failure = None
+            self._written = answer.metadata.annotations or {}
         return answer
 
     def _failed(self, why: Failure) -> None:

@@ -5,9 +5,10 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from prometheus_client.registry import Collector
@@ -21,7 +22,7 @@ from foresail.kube.crash_injection import CrashInjection
 from foresail.kube.debug import debugging
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
-from foresail.kube.health import serving
+from foresail.kube.health import readiness_problems, serving
 from foresail.kube.lease import HistoryRewoundError, Leadership
 from foresail.kube.loop import Loop
 from foresail.kube.metrics import Metrics
@@ -47,6 +48,8 @@ class ReplicaConfig:
     port: int = 8081
     drain: float = 10.0  # seconds to finish running reconciles
     stale: float = STALE_SECONDS  # unready when a store was last confirmed longer ago
+    annotations: Callable[[datetime, Sequence[str]], Mapping[str, str]] = lambda _, __: {}
+    """What the Lease tells beside its holder, now, given why this replica is not ready."""
 
 
 async def run(
@@ -72,8 +75,12 @@ async def run(
         # Its own connections and limiter: nothing else may delay a renewal.
         Client(connection, requests=requests) as for_lease,
     ):
-        leadership = Leadership(for_lease, config.lease, config.identity, now, config.timing)
         loops: list[Loop[Any]] = []
+
+        def annotations() -> Mapping[str, str]:
+            return config.annotations(now(), readiness_problems(loops, config.stale))
+
+        leadership = Leadership(for_lease, config.lease, config.identity, now, config.timing, annotations)
         events = Events(
             for_events, config.name, config.identity, now, is_busy=lambda: any(len(each.queue) for each in loops)
         )

@@ -18,6 +18,7 @@ from foresail.primers.controller import Primers
 from foresail.primers.reads import dry_run_with, locate_volumes_with
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.reads import FileReader, SandboxReader
+from foresail.proof.facts_watch import PublishedFacts
 from foresail.schedules.controller import Schedules
 from foresail.schedules.forecast import Forecast
 from foresail.selfservice.access.reader import AccessReader
@@ -27,7 +28,7 @@ from foresail.selfservice.queue.window import Limits, no_slots
 
 _log = logging.getLogger(__name__)
 _BUFFER = capacity_buffer()
-Capability = Schedules | SelfService | Primers | RestoreChecks
+Capability = Schedules | SelfService | Primers | RestoreChecks | PublishedFacts
 
 
 async def run(settings: Settings) -> None:
@@ -79,10 +80,13 @@ async def _run(
         lease=Key(settings.lease_namespace, settings.lease_name),
         host=settings.host,
         port=settings.port,
+        annotations=next(
+            (capability.annotations for capability in chosen if isinstance(capability, PublishedFacts)), lambda *_: {}
+        ),
     )
     figures = [
-        capability.metrics for capability in chosen if not isinstance(capability, Forecast)
-    ]  # another process has those
+        capability.metrics for capability in chosen if not isinstance(capability, Forecast | PublishedFacts)
+    ]  # another process has those of the forecast
     await replica.run(connection, chosen, config, figures=figures, tracer=tracer)
 
 
@@ -108,7 +112,7 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         where = settings.velero_namespace
         tenants = SelfService(where, never, limits=limits, access=access, secrets=secrets, chart=chart)
         tenants.cluster.skew = lambda: client.skew
-        found.append(tenants)
+        found += [tenants, PublishedFacts(where, lambda: client.skew)]
     if settings.runs_primers:
         found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
     if settings.runs_restore_checks:

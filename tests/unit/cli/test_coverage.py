@@ -19,6 +19,7 @@ from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail-schedules"
+SELF_SERVICE_LEASE = "/apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail-self-service"
 FORBIDDEN = {"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "message": "not for you", "code": 403}
 
 
@@ -810,7 +811,8 @@ def own_cluster(*conditions: dict[str, str]) -> dict[str, Any]:
     (request, _) = cluster["/apis/oadp.openshift.io/v1alpha1/nonadminbackups"]["items"]
     (_, of_tenant, _) = cluster[f"{VELERO}/backups"]["items"]
     left_out = {"volumesLeftOut": DATA} if LEFT_OUT in conditions else {}
-    request["status"] = {"conditions": [*conditions], **left_out, "veleroBackup": {"status": of_tenant["status"]}}
+    status = of_tenant["status"] | {"volumeSnapshotsCompleted": 0 if left_out else 1}
+    request["status"] = {"conditions": [*conditions], **left_out, "veleroBackup": {"status": status}}
     claim = named("data", "lab", spec={"volumeName": "pv"}, status={"phase": "Bound"})
     own = {("namespaces", ""), ("persistentvolumeclaims", "lab"), ("pods", "lab")}
 
@@ -821,6 +823,7 @@ def own_cluster(*conditions: dict[str, str]) -> dict[str, Any]:
 
     return {
         REVIEWS: review,
+        SELF_SERVICE_LEASE: FORBIDDEN,
         f"{TENANTS}/nonadminschedules": listed(mine),
         f"{TENANTS}/nonadminbackups": listed(request),
         "/api/v1/namespaces/lab/persistentvolumeclaims": listed(claim),

@@ -29,7 +29,7 @@ from foresail.proof.reasons import Gap, Reason
 from foresail.proof.view import BackupRow
 from foresail.scope.volumes import Method
 from tests.unit.cli.canned import canned
-from tests.unit.cli.test_coverage import answers, listed, named
+from tests.unit.cli.test_coverage import FORBIDDEN, SELF_SERVICE_LEASE, answers, listed, named
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -340,6 +340,7 @@ def test_a_tenant_gets_their_own_namespace(run: Callable[..., tuple[int, str, st
     failed["metadata"]["annotations"] = {"foresail.dev/schedule-uid": "u1"}
     found = {
         REVIEWS: {"status": {"allowed": False}},
+        SELF_SERVICE_LEASE: FORBIDDEN,
         f"{TENANTS}/nonadminschedules": listed(schedule),
         f"{TENANTS}/nonadminbackups": listed(failed),
     }

@@ -1,6 +1,6 @@
 """Reads what a tenant's own coverage is judged from: the objects of one namespace, and nothing of Velero's."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,23 +11,33 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import CLAIM, NAMESPACE, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import SCHEDULE_UID
+from foresail.api.nonadmin import Reference
 from foresail.api.pods import POD
+from foresail.api.policy import SELF_SERVICE_POLICY, BackupPolicy
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
-from foresail.api.specs import BackupSpec
+from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
-from foresail.cli.coverage.snapshot import claim_rows, claims_not_in, failure_of
-from foresail.cli.coverage.tenant_schedules import allows_files, lists_of_kinds, tenant_schedules
+from foresail.cli.coverage.facts import located, read_facts, unknown_locations, with_facts
+from foresail.cli.coverage.snapshot import BackupStatus, claim_rows, claims_not_in, failure_of
+from foresail.cli.coverage.tenant_schedules import allows_files, lists_of_kinds, read_rules, tenant_schedules
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
-from foresail.proof.view import BackupRow, CoverageView, NamespaceRow
+from foresail.proof.facts import Facts
+from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow
+from foresail.scope.server import ServerFlags
 from foresail.selfservice.families import BACKUPS
 
-_UNSEEN = "whether Velero and its storage location work now, which only administrators may see"
+_DEFAULTS = "which defaults SelfServicePolicies set for volumes: you may not list them"
+_UNPROVEN = (
+    "whether scheduled runs save its volumes: no run shows it yet, and only administrators may read what a volume is"
+)
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _any = msgspec.json.Decoder(dict[str, Any])
+_status = msgspec.json.Decoder(BackupStatus)
+_spec = msgspec.json.Decoder(StoredBackupSpec)
 
 
 async def is_administrator(cluster: Cluster, velero_namespace: str) -> bool:
@@ -45,56 +55,120 @@ def not_all_namespaces(velero_namespace: str) -> CommandError:
     return CommandError(problem, "name your own namespace with -n")
 
 
-async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None, now: datetime) -> CoverageView:
-    """Read the namespace, its claims, and the tenant's own schedules and backups."""
-    created = _ALWAYS
-    labels = dict[str, str]()
-    if await may(cluster, "get", NAMESPACE, namespace):
-        document = await cluster.read(NAMESPACE, Key("", namespace), dict[str, Any])
-        created = datetime.fromisoformat(document["metadata"]["creationTimestamp"])
-        labels = document["metadata"].get("labels") or {}
+async def read_own_view(
+    cluster: Cluster, namespace: str, velero_namespace: str, objective: timedelta | None, now: datetime
+) -> CoverageView:
+    """Read the namespace, its claims, the tenant's own schedules and backups, and what the operator publishes."""
+    row = await _read_namespace(cluster, namespace)
     schedules = await cluster.listed(NON_ADMIN_SCHEDULE, namespace)
     titles = {item.get("uid", ""): f"{namespace}/{item.get('name')}" for item in map(_metadata, schedules)}
     backups = [decode_request(BACKUPS, raw) for raw in await cluster.listed(BACKUPS.kind, namespace)]
-    with_files = (namespace,) if allows_files(labels) else ()
     unread = list[str]()
-    claims, pods = [await _listed_if_allowed(cluster, kind, namespace, unread) for kind in (CLAIM, POD)]
-    # A tenant may not read PersistentVolumes: a claim that names one has it.
-    names = {(claim.get("spec") or {}).get("volumeName") for claim in claims} - {None, ""}
+    claims = await _read_claims(cluster, namespace, unread)
+    shared = await read_facts(cluster, velero_namespace, now)
+    unknown_volumes = list[str]()
+    rules = await _read_rules(cluster, row, unknown_volumes)
+    with_files = (namespace,) if allows_files(row.labels) else ()
+    own = [with_facts(each, shared) for _, each in tenant_schedules(schedules, rules, with_files, now)]
+    paused = {each.title for each in own if each.paused}
+    last = _last_run(backups, {uid for uid, title in titles.items() if title not in paused})
     return CoverageView(
-        (NamespaceRow(namespace, created),),
-        claim_rows(claims, [{"metadata": {"name": name}} for name in names], pods),
-        tuple(row for _, row in tenant_schedules(schedules, {}, with_files, now)),
-        tuple(own_backup_row(backup, titles) for backup in backups),
+        (row,),
+        claims,
+        tuple(own),
+        tuple(located(own_backup_row(backup, titles), shared) for backup in backups),
         objective,
+        server=shared.facts.flags if shared.facts is not None else ServerFlags(),
         is_own=True,
-        unknown=(_UNSEEN, *unread),
+        unknown=(*shared.unknown, *unknown_locations(own, shared), *unread),
+        unknown_volumes=(*unknown_volumes, *_unproven(last, claims, shared.facts)),
     )
+
+
+async def _read_namespace(cluster: Cluster, name: str) -> NamespaceRow:
+    """Read the namespace; one that a team may not read has always been there."""
+    if not await may(cluster, "get", NAMESPACE, name):
+        return NamespaceRow(name, _ALWAYS)
+    metadata = (await cluster.read(NAMESPACE, Key("", name), dict[str, Any]))["metadata"]
+    return NamespaceRow(name, datetime.fromisoformat(metadata["creationTimestamp"]), metadata.get("labels") or {})
+
+
+async def _read_claims(cluster: Cluster, namespace: str, unread: list[str]) -> tuple[ClaimRow, ...]:
+    """Read the claims; a tenant may not read PersistentVolumes, and a claim that names one has it."""
+    claims, pods = [await _listed_if_allowed(cluster, kind, namespace, unread) for kind in (CLAIM, POD)]
+    names = {(claim.get("spec") or {}).get("volumeName") for claim in claims} - {None, ""}
+    return claim_rows(claims, [{"metadata": {"name": name}} for name in names], pods)
+
+
+async def _read_rules(cluster: Cluster, namespace: NamespaceRow, unknown: list[str]) -> Mapping[str, BackupPolicy]:
+    """Read what the policy has for the backups of a namespace; none where a team may not read policies."""
+    if await may(cluster, "list", SELF_SERVICE_POLICY):
+        return await read_rules(cluster, [namespace], unknown)
+    unknown.append(_DEFAULTS)
+    return {}
+
+
+def _unproven(last: TenantRequest | None, claims: Sequence[ClaimRow], facts: Facts | None) -> list[str]:
+    """Return what the last complete run does not show about volumes, whose types a team may not read."""
+    created = [claim.created for claim in claims if claim.volume is not None and claim.created is not None]
+    if last is None or any(_started(last) < each for each in created):
+        return [_UNPROVEN]
+    if facts is None or not facts.is_recognised:
+        return ["how Velero saves volumes, which its flags decide"]
+    made = _status_of(last)
+    is_native, is_csi = made.volume_snapshots_completed, made.csi_volume_snapshots_completed
+    is_off = (is_native and not facts.snapshot_providers) or (is_csi and not facts.has_csi)
+    return ["whether Velero can still make the snapshots of the last run: it is not set up for them"] if is_off else []
+
+
+def _last_run(requests: Sequence[TenantRequest], titles: Container[str]) -> TenantRequest | None:
+    """Return the last complete run of schedules with these UIDs."""
+    runs = [
+        request
+        for request in requests
+        if (request.request.metadata.annotations or {}).get(SCHEDULE_UID, "") in titles
+        and request.velero.phase == velero.COMPLETED
+    ]
+    return max(runs, key=_started, default=None)
+
+
+def _started(request: TenantRequest) -> datetime:
+    return instant(request.velero.start_timestamp or "") or _ALWAYS
+
+
+def _status_of(request: TenantRequest) -> BackupStatus:
+    return _status.decode((request.request.status.velero_backup or Reference()).status)
 
 
 def own_backup_row(request: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
     """Return a NonAdminBackup as coverage sees it, under its own name."""
     annotations = request.request.metadata.annotations or {}
     made = request.velero
-    try:
-        spec = msgspec.convert(request.spec, BackupSpec)
-    except msgspec.ValidationError:  # the operator has refused it, so that it is no good backup in any case
-        spec = BackupSpec()
+    copy = request.request.status.velero_backup or Reference()
+    made_spec = _spec.decode(copy.spec)
     return BackupRow(
         request.key.name,
         made.phase,
-        msgspec.structs.replace(
-            spec,
-            included_namespaces=(request.key.namespace,),
-            excluded_namespaces=None,
-            resource_policy=None,  # a tenant may not read it
-            **lists_of_kinds(spec),
-        ),
+        made_spec if made_spec.included_namespaces else _asked_for(request),
         instant(made.start_timestamp) if made.start_timestamp else None,
         made.progress.items_backed_up or 0 if made.progress else None,
         titles.get(annotations.get(SCHEDULE_UID, ""), ""),
         failure_of(made.failure_reason, made.validation_errors, made.errors),
+        has_snapshots=_status_of(request).has_snapshots,
         left_out=claims_not_in(request.request.status.conditions, request.request.status.volumes_left_out),
+    )
+
+
+def _asked_for(request: TenantRequest) -> BackupSpec:
+    """Return the spec of a request for which nothing is made yet."""
+    try:
+        spec = msgspec.convert(request.spec, BackupSpec)
+    except msgspec.ValidationError:  # the operator has refused it, so that it is no good backup in any case
+        spec = BackupSpec()
+    own = (request.key.namespace,)
+    kinds = lists_of_kinds(spec)
+    return msgspec.structs.replace(
+        spec, included_namespaces=own, excluded_namespaces=None, resource_policy=None, **kinds
     )
 
 

@@ -31,10 +31,7 @@ SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 
 _HEADER = ("NAMESPACE", "VERDICT", "COVERED BY", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "VOLUMES", "GAPS")
 _WIDE = ("NAMESPACE", "VERDICT", "CLAIM", "COVERED BY", "METHOD", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "GAP")
-_MAY_COVER_TOO = (
-    "Schedules of administrators, which you may not list, may cover it as well;"
-    " defaults of administrators for volumes are not judged"
-)
+_MAY_COVER_TOO = "Schedules of administrators, which you may not list, may cover it as well"
 _NEXT_STEP = """\
 Foresail is not installed, and nothing above needs it. `foresail install --dry-run` shows what it would add:
   by default         one Backup for each time of a Schedule, the reason when it waits, retention, alerts
@@ -91,7 +88,7 @@ async def _read(
     if args.all_namespaces:
         raise not_all_namespaces(args.velero_namespace)
     hint(f"only NonAdminSchedules and NonAdminBackups of namespace {args.namespace} count; {_MAY_COVER_TOO}")
-    return await read_own_view(cluster, args.namespace, objective, instant), True, True
+    return await read_own_view(cluster, args.namespace, args.velero_namespace, objective, instant), True, True
 
 
 def selected(coverages: Iterable[NamespaceCoverage], namespace: str, velero_namespace: str) -> list[NamespaceCoverage]:

@@ -55,7 +55,9 @@ class _Progress(msgspec.Struct, frozen=True, rename="camel"):
     items_backed_up: int | None = None
 
 
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
+class BackupStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What the status of a Velero Backup tells of its data."""
+
     phase: str = ""
     start_timestamp: datetime | None = None
     completion_timestamp: datetime | None = None
@@ -77,7 +79,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 class _Backup(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: StoredBackupSpec = StoredBackupSpec()
-    status: _Status = _Status()
+    status: BackupStatus = BackupStatus()
 
 
 class _RequestStatus(msgspec.Struct, frozen=True, rename="camel"):

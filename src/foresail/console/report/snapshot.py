@@ -64,7 +64,7 @@ def _covering(
 
 async def read_own(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
     """Read a tenant's report: their namespace, and their own schedules, backups and checks."""
-    view = await read_own_view(cluster, wanted.namespace, wanted.objective, now)
+    view = await read_own_view(cluster, wanted.namespace, wanted.velero_namespace, wanted.objective, now)
     runs = await _tenants_timetables(cluster, wanted.namespace)
     checks = await _checks(cluster, wanted.namespace)
     return replace(_figures(wanted, now, judge(view, now), runs, view.backups), is_tenant=True, checks=checks)
