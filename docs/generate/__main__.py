@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from docs.generate import chart, commands, kinds, licences, metrics, reasons, settings, stolen_tokens
+from docs.generate import chart, commands, kinds, licences, metrics, modules, reasons, settings, stolen_tokens
 
 FOLDER = Path(__file__).parents[1] / "reference" / "generated"
 PAGES = {
@@ -34,6 +34,7 @@ def main(folder: Path = FOLDER) -> None:
     if folder == FOLDER:
         chart.FILE.write_text(chart.readme())
         chart.KINDS.write_text(chart.kinds_chart())
+        modules.FILE.write_text(modules.page())
 
 
 if __name__ == "__main__":

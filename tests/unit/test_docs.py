@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import yaml
 
-from docs.generate import chart, metrics, settings
+from docs.generate import chart, metrics, modules, settings
 from docs.generate.__main__ import FOLDER, files, main
 from foresail.api import crds
 from foresail.api.schema import schema
@@ -72,6 +72,12 @@ def test_artifact_hub_gets_every_kind_with_its_example() -> None:
 
 def test_the_generated_pages_are_what_the_code_would_write() -> None:
     assert {file.name: file.read_text() for file in FOLDER.iterdir()} == WRITTEN, "run `make docs`"
+
+
+def test_the_tables_of_modules_are_what_the_modules_say() -> None:
+    text = modules.FILE.read_text()
+    assert text == modules.page(), "run `make docs`"
+    assert "| `requests/decide` | The flowchart: " in text
 
 
 def test_writing_the_pages_takes_away_those_that_are_no_more(tmp_path: Path) -> None:

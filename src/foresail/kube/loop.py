@@ -1,8 +1,9 @@
 """Data flows one way: watch → store → learn → queue → observe → decide → Plan → begin → execute → settled.
 
-`observe`, `decide` and `keys` only read. A controller's memory changes in four places, each without an await:
+`observe`, `decide` and `keys` only read. A controller's memory changes in few places, each without an await:
 `learn` applies a change, `begin` reserves what a Plan takes before its writes, because other workers decide
-meanwhile, `settled` applies the result of the Plan, and `crashed` releases what a key blocks that has no result.
+meanwhile, `settled` applies the result of the Plan, `crashed` releases what a key blocks that has no result, and
+`start_term` forgets what was decided before this process was the leader. A background read keeps what it found.
 """
 
 import asyncio
