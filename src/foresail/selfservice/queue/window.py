@@ -220,9 +220,10 @@ class Window:
             self.queue.settle(row.owner.namespace, row.key.name, seconds)
 
     def _note_interruption(self, namespace: str, row: VeleroRow) -> None:
-        """Bar a namespace whose objects Velero did not survive: it may be dying of them, and then nobody is served."""
+        """Bar a namespace whose backups Velero did not survive: it may be dying of them, and then nobody is served."""
         status = glimpse(row.mirror)
-        if INTERRUPTED not in status.failure_reason:
+        is_restore = bool(row.source)  # Velero runs it beside the backup that it does not survive: a bystander
+        if is_restore or INTERRUPTED not in status.failure_reason:
             return
         end = status.completion_timestamp or status.start_timestamp or row.created
         self._interrupted.setdefault(namespace, {})[row.key.name] = end

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.api.instants import stamp
@@ -352,6 +353,21 @@ def test_a_scheduled_run_that_is_deleted_frees_a_turn() -> None:
     window.observe(made("nightly", 5, is_scheduled=True), None, initial=False)
     assert window.remove("nightly")
     assert not is_blocked(window, 10)
+
+
+@pytest.mark.parametrize(("source", "names"), [("", []), ("a-backup", ["red-2"])], ids=["backups", "restores"])
+def test_backups_that_velero_does_not_survive_bar_their_namespace_and_restores_do_not(
+    source: str, names: list[str]
+) -> None:
+    window = Window(lambda: 1)
+    for number in range(2):
+        running = made(f"red-{number}", 10 * number)
+        window.observe(running, None, initial=False)
+        mirror = json.dumps({"failureReason": "found it during the server starting"})
+        ended = msgspec.structs.replace(running, phase="Failed", mirror=mirror, source=source)
+        window.observe(ended, running, initial=False)
+    window.enter("red-2", Key("red", "red-2"), BEGIN)
+    assert window.next_names() == names
 
 
 def charges(window: Window) -> tuple[dict[str, int], dict[str, int]]:
