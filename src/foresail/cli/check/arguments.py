@@ -1,8 +1,7 @@
 """The options of `foresail check`; what a verb does is imported only when it is used."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from foresail.cli.options.booleans import add_dry_run
@@ -88,7 +87,7 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
     add_cluster(one)
     add_object_output(one, "json, yaml, jsonpath: print the object and send nothing; needs no cluster")
     add_dry_run(one)
-    one.set_defaults(run=_command("create", "create"))
+    one.set_defaults(run=partial(_run, "create"))
 
 
 def _verb(verbs: Any, name: str, help_text: str, *commands: str) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
@@ -96,13 +95,20 @@ def _verb(verbs: Any, name: str, help_text: str, *commands: str) -> argparse.Arg
         name, help=help_text, description=f"{help_text[0].upper()}{help_text[1:]}.", epilog=examples(*commands)
     )
     add_velero_and_cluster(one)
-    one.set_defaults(run=_command(name))
+    one.set_defaults(run=partial(_run, name))
     return one
 
 
-def _command(function: str, module: str = "checks") -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.check.{module}"), function)(args)
-        return code
-
-    return run
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "get":
+            from foresail.cli.check.checks import get as command
+        case "run":
+            from foresail.cli.check.checks import run as command
+        case "explain":
+            from foresail.cli.check.checks import explain as command
+        case "create":
+            from foresail.cli.check.create import create as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)

@@ -50,6 +50,6 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from foresail.cli.coverage.show import run_coverage  # noqa: PLC0415 - the rest of the command starts without it
+    from foresail.cli.coverage.show import run_coverage
 
     return run_coverage(args)

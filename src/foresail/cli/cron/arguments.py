@@ -1,8 +1,7 @@
 """The words of `foresail cron`; what they do is imported only when one of them is used."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from foresail.cli.options.parser import examples
@@ -70,26 +69,26 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     words = cron.add_subparsers(required=True, metavar="COMMAND")
 
-    one = _word(words, "next", ("fires", "following"))
+    one = _word(words, "next")
     one.add_argument("--after", metavar="INSTANT", help=f"reference time (default: now), {_INSTANT}")
     one.add_argument("--count", type=positive, default=5, metavar="N", help="number of fires (%(default)s)")
 
-    one = _word(words, "previous", ("fires", "preceding"))
+    one = _word(words, "previous")
     one.add_argument("--before", metavar="INSTANT", help=f"reference time (default: now), {_INSTANT}")
     one.add_argument("--count", type=positive, default=5, metavar="N", help="number of fires (%(default)s)")
 
-    one = _word(words, "between", ("fires", "between"))
+    one = _word(words, "between")
     one.add_argument("start", metavar="START", help=_INSTANT)
     one.add_argument("end", metavar="END", help=_INSTANT)
 
-    one = _word(words, "shift", ("shifted", "shift_earlier"))
+    one = _word(words, "shift")
     one.add_argument("lead", metavar="LEAD", help="how much earlier: 10m, 1h30m, or a number of minutes")
     one.add_argument("--at", metavar="INSTANT", help="start of the checked period (default: now)")
 
-    one = _word(words, "explain", ("explain", "explain"))
+    one = _word(words, "explain")
     one.add_argument("--at", metavar="INSTANT", help="reference time (default: now)")
 
-    one = _word(words, "check", ("explain", "check"))
+    one = _word(words, "check")
     one.add_argument("--at", metavar="INSTANT", help="reference time (default: now)")
 
     one = _parser(words, "diff-dialects")
@@ -100,7 +99,7 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     one.add_argument("--at", metavar="INSTANT", help="start of the five compared years (default: now)")
     _add_zone(one)
     _add_output(one)
-    one.set_defaults(run=_command("upgrade", "diff_dialects"))
+    one.set_defaults(run=partial(_run, "upgrade"))
 
     one = _parser(words, "calendar")
     one.add_argument("expressions", nargs="+", metavar="EXPR", help="cron schedules in quotes")
@@ -111,7 +110,7 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     one.add_argument("--svg", metavar="FILE", help="write an SVG picture; - writes it to standard output")
     _add_dialect(one)
     _add_zone(one)
-    one.set_defaults(run=_command("calendar", "calendar"))
+    one.set_defaults(run=partial(_run, "calendar"))
 
 
 def _parser(words: Any, name: str) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
@@ -122,13 +121,13 @@ def _parser(words: Any, name: str) -> argparse.ArgumentParser:  # noqa: ANN401 -
     return one
 
 
-def _word(words: Any, name: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401
+def _word(words: Any, name: str) -> argparse.ArgumentParser:  # noqa: ANN401
     one = _parser(words, name)
     one.add_argument("expression", metavar="EXPR", help="a cron schedule in quotes, such as '0 3 * * *'")
     _add_dialect(one)
     _add_zone(one)
     _add_output(one)
-    one.set_defaults(run=_command(*run))
+    one.set_defaults(run=partial(_run, name))
     return one
 
 
@@ -151,9 +150,24 @@ def _add_output(one: argparse.ArgumentParser) -> None:
     one.add_argument("-o", "--output", choices=["table", "json"], default="table", help="(%(default)s)")
 
 
-def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.cron.{module}"), function)(args)
-        return code
-
-    return run
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "next":
+            from foresail.cli.cron.fires import following as command
+        case "previous":
+            from foresail.cli.cron.fires import preceding as command
+        case "between":
+            from foresail.cli.cron.fires import between as command
+        case "shift":
+            from foresail.cli.cron.shifted import shift_earlier as command
+        case "explain":
+            from foresail.cli.cron.explain import explain as command
+        case "check":
+            from foresail.cli.cron.explain import check as command
+        case "upgrade":
+            from foresail.cli.cron.upgrade import diff_dialects as command
+        case "calendar":
+            from foresail.cli.cron.calendar import calendar as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)

@@ -31,6 +31,6 @@ def add_doctor(commands: "argparse._SubParsersAction[CommandParser]") -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from foresail.cli.doctor.visit import run_doctor  # noqa: PLC0415 - the rest of the command line starts without it
+    from foresail.cli.doctor.visit import run_doctor
 
     return run_doctor(args)

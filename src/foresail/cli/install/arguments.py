@@ -141,12 +141,12 @@ def _fill_common(one: argparse.ArgumentParser) -> None:
 
 
 def _install(args: argparse.Namespace) -> int:
-    from foresail.cli.install.install import run_install  # noqa: PLC0415 - the rest of the command line starts without it
+    from foresail.cli.install.install import run_install
 
     return run_install(args)
 
 
 def _uninstall(args: argparse.Namespace) -> int:
-    from foresail.cli.install.uninstall import run_uninstall  # noqa: PLC0415
+    from foresail.cli.install.uninstall import run_uninstall
 
     return run_uninstall(args)

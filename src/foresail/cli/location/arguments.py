@@ -1,8 +1,7 @@
 """The options of `foresail location`; what a verb does is imported only when it is chosen."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from foresail.api.marks import SELF_SERVICE_LEASE
@@ -105,7 +104,7 @@ def _add_requests(verbs: Any) -> None:  # noqa: ANN401
         "list requests for storage locations",
         "foresail location request get",
         more="Locations without a request yet are listed with the reason, if you may list them.",
-        of="request",
+        of="request ",
     )
     _add_velero(one)
     add_object_output(one)
@@ -113,7 +112,7 @@ def _add_requests(verbs: Any) -> None:  # noqa: ANN401
         ("approve", "approve a storage location as it is requested now", "approve mine -n shop"),
         ("reject", "reject a storage location, or withdraw an approval", "reject mine -n shop --reason 'no budget'"),
     ):
-        one = _verb(words, verb, meaning, f"foresail location request {example}", of="request", needs_namespace=True)
+        one = _verb(words, verb, meaning, f"foresail location request {example}", of="request ", needs_namespace=True)
         one.add_argument(
             "name", metavar="NAME", help="name of the NonAdminBackupStorageLocation, in the namespace of -n"
         )
@@ -127,7 +126,7 @@ def _verb(
     meaning: str,
     *shown: str,
     more: str = "",
-    of: str = "location",
+    of: str = "",
     needs_namespace: bool = False,
 ) -> argparse.ArgumentParser:
     text = f"{meaning}. {more}".strip() if more else meaning
@@ -136,7 +135,7 @@ def _verb(
     which = "the tenant's namespace" if needs_namespace else "your namespace (default: that of the kube context)"
     where.add_argument("-n", "--namespace", metavar="NAMESPACE", required=needs_namespace, help=which)
     add_cluster(where)
-    one.set_defaults(run=_command(of, verb))
+    one.set_defaults(run=partial(_run, of + verb))
     return one
 
 
@@ -160,10 +159,24 @@ def _add_velero(one: argparse.ArgumentParser) -> None:
     )
 
 
-def _command(of: str, verb: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        module = "request" if of == "request" else verb if verb in ("create", "grant", "delete") else "get"
-        code: int = getattr(import_module(f"foresail.cli.location.{module}"), verb)(args)
-        return code
-
-    return run
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "get":
+            from foresail.cli.location.get import get as command
+        case "describe":
+            from foresail.cli.location.get import describe as command
+        case "create":
+            from foresail.cli.location.create import create as command
+        case "grant":
+            from foresail.cli.location.grant import grant as command
+        case "delete":
+            from foresail.cli.location.delete import delete as command
+        case "request get":
+            from foresail.cli.location.request import get as command
+        case "request approve":
+            from foresail.cli.location.request import approve as command
+        case "request reject":
+            from foresail.cli.location.request import reject as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)

@@ -1,8 +1,7 @@
 """The options of `foresail policy`; what a verb does is imported only when it is used."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from foresail.cli.options.connection import add_cluster, add_operator_namespace, add_velero_namespace
@@ -30,7 +29,6 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is privat
         verbs,
         "get",
         "list policies: priority, where they apply, quotas or retention",
-        ("get", "get"),
         "foresail policy get",
         "foresail policy get -o wide",
         "foresail policy get schedulepolicy/nights",
@@ -44,7 +42,6 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is privat
         verbs,
         "describe",
         "show policies with their rules and where they apply",
-        ("get", "describe"),
         "foresail policy describe web",
         "foresail policy describe schedulepolicy/nights",
         more="Shows SelfServicePolicies with their namespaces and the use of each quota, and SchedulePolicies with"
@@ -58,7 +55,6 @@ def _add_usage(verbs: Any) -> None:  # noqa: ANN401
         verbs,
         "usage",
         "show the use of quotas by namespace, the fullest first",
-        ("usage", "usage"),
         "foresail policy usage -A",
         "foresail policy usage -n shop -o wide",
         "foresail policy usage -A -o json",
@@ -82,7 +78,6 @@ def _add_test(verbs: Any) -> None:  # noqa: ANN401
         verbs,
         "test",
         "preview which namespaces or Schedules a policy would apply to",
-        ("reach", "run_test"),
         "foresail policy test -f web.yaml",
         "foresail policy test -f web.yaml -n shop",
         "foresail policy test -f web.yaml --namespaces namespaces.yaml",
@@ -118,7 +113,6 @@ def _verb(
     verbs: Any,  # noqa: ANN401
     name: str,
     help_text: str,
-    run: tuple[str, str],
     *commands: str,
     more: str = "",
 ) -> argparse.ArgumentParser:
@@ -129,7 +123,7 @@ def _verb(
     add_cluster(where)
     add_velero_namespace(where)
     add_operator_namespace(where)
-    one.set_defaults(run=_command(*run))
+    one.set_defaults(run=partial(_run, name))
     return one
 
 
@@ -144,9 +138,16 @@ def _add_selection(one: argparse.ArgumentParser) -> None:
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
 
 
-def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.policy.{module}"), function)(args)
-        return code
-
-    return run
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "get":
+            from foresail.cli.policy.get import get as command
+        case "describe":
+            from foresail.cli.policy.get import describe as command
+        case "usage":
+            from foresail.cli.policy.usage import usage as command
+        case "test":
+            from foresail.cli.policy.reach import run_test as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)

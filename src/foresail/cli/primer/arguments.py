@@ -1,8 +1,7 @@
 """The verbs of `foresail primer`; what they do is imported only when one of them is used."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from foresail.cli.options.booleans import add_dry_run
@@ -48,7 +47,6 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
         verbs,
         "create",
         "create a Primer",
-        ("create", "create"),
         "foresail primer create report -n shop --warm-up 10m",
         "foresail primer create nightly -n shop -l tier=batch --warm-up 15m",
         "foresail primer create report -n shop --warm-up 10m -o yaml > primer.yaml",
@@ -74,7 +72,6 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         verbs,
         "get",
         "list Primers with next fire, median cold and warm start delays, and blocking reason",
-        ("get", "get"),
         "foresail primer get",
         "foresail primer get -A -o wide",
         "foresail primer get report -n shop -o jsonpath={.status.nextFire}",
@@ -85,7 +82,6 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         verbs,
         "describe",
         "show the last fires, cold and warm, and the held capacity",
-        ("describe", "describe"),
         "foresail primer describe report -n shop",
         "foresail primer describe -A -l tier=batch",
     )
@@ -94,7 +90,6 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         verbs,
         "explain",
         "evaluate the rules in their order, and show the first that blocks a CronJob",
-        ("explain", "explain"),
         "foresail primer explain report -n shop",
         "foresail primer explain -A",
         "foresail primer explain report -n shop -o json",
@@ -113,7 +108,6 @@ def _add_changes(verbs: Any) -> None:  # noqa: ANN401
             verbs,
             name,
             meaning,
-            ("change", name),
             f"foresail primer {name} report -n shop",
             f"foresail primer {name} -A -l tier=batch",
             f"foresail primer {name} --all -n shop",
@@ -128,7 +122,6 @@ def _add_delete(verbs: Any) -> None:  # noqa: ANN401
         verbs,
         "delete",
         "delete Primers and release their capacity",
-        ("delete", "delete"),
         "foresail primer delete report -n shop",
         "foresail primer delete -n shop -l tier=batch --yes",
         "foresail primer delete -A --all --dry-run",
@@ -146,7 +139,6 @@ def _add_wait(verbs: Any) -> None:  # noqa: ANN401
         verbs,
         "wait",
         "wait until capacity is held for the next fire, or until the next run has started",
-        ("wait", "wait"),
         "foresail primer wait report -n shop",
         "foresail primer wait report -n shop --for fired --timeout 30m",
     )
@@ -168,7 +160,6 @@ def _add_preview(verbs: Any) -> None:  # noqa: ANN401
         verbs,
         "preview",
         "show what a Primer would do, and on which dates it is not exact",
-        ("preview", "preview"),
         "foresail primer preview report -n shop --warm-up 10m",
         "foresail primer preview -f cronjob.yaml --warm-up 10m --zone Europe/Berlin",
     )
@@ -185,7 +176,6 @@ def _add_suggest(verbs: Any) -> None:  # noqa: ANN401
         "suggest",
         "rank CronJobs by the time that a Primer would save in a day, with the CPU- and GiB-hours that it would hold; "
         "needs no Primer and no operator",
-        ("suggest", "suggest"),
         "foresail primer suggest -A",
         "foresail primer suggest -A --price-cpu-hour 0.04 --price-memory-gib-hour 0.005",
         "foresail primer suggest -n shop -l tier=batch -o yaml | kubectl apply -f -",
@@ -221,7 +211,6 @@ def _verb(
     verbs: Any,  # noqa: ANN401
     name: str,
     help_text: str,
-    run: tuple[str, str],
     *commands: str,
 ) -> argparse.ArgumentParser:
     one: argparse.ArgumentParser = verbs.add_parser(
@@ -235,7 +224,7 @@ def _verb(
         "-n", "--namespace", metavar="NAMESPACE", help="namespace of the Primers (default: that of the kube context)"
     )
     add_cluster(where)
-    one.set_defaults(run=_command(*run), all_namespaces=False)
+    one.set_defaults(run=partial(_run, name), all_namespaces=False)
     return one
 
 
@@ -261,9 +250,28 @@ def _add_zone(one: argparse.ArgumentParser) -> None:
     )
 
 
-def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.primer.{module}"), function)(args)
-        return code
-
-    return run
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "create":
+            from foresail.cli.primer.create import create as command
+        case "get":
+            from foresail.cli.primer.get import get as command
+        case "describe":
+            from foresail.cli.primer.describe import describe as command
+        case "explain":
+            from foresail.cli.primer.explain import explain as command
+        case "suspend":
+            from foresail.cli.primer.change import suspend as command
+        case "resume":
+            from foresail.cli.primer.change import resume as command
+        case "delete":
+            from foresail.cli.primer.delete import delete as command
+        case "wait":
+            from foresail.cli.primer.wait import wait as command
+        case "preview":
+            from foresail.cli.primer.preview import preview as command
+        case "suggest":
+            from foresail.cli.primer.suggest import suggest as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)

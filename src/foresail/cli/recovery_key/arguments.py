@@ -1,8 +1,7 @@
 """The options of `foresail recovery-key`; what a verb does is imported only when it is chosen."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from foresail.cli.options.booleans import add_dry_run
@@ -47,13 +46,22 @@ def add_recovery_key(commands: "argparse._SubParsersAction[argparse.ArgumentPars
 def _verb(verbs: Any, name: str, meaning: str, *commands: str) -> argparse.ArgumentParser:  # noqa: ANN401
     one: argparse.ArgumentParser = verbs.add_parser(name, help=meaning, description=meaning, epilog=examples(*commands))
     add_velero_and_cluster(one.add_argument_group("where"))
-    one.set_defaults(run=_command(f"run_{name}"))
+    one.set_defaults(run=partial(_run, name))
     return one
 
 
-def _command(function: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module("foresail.cli.recovery_key.keys"), function)(args)
-        return code
-
-    return run
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "create":
+            from foresail.cli.recovery_key.keys import run_create as command
+        case "rotate":
+            from foresail.cli.recovery_key.keys import run_rotate as command
+        case "get":
+            from foresail.cli.recovery_key.keys import run_get as command
+        case "export":
+            from foresail.cli.recovery_key.keys import run_export as command
+        case "import":
+            from foresail.cli.recovery_key.keys import run_import as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)

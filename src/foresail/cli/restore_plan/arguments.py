@@ -86,6 +86,6 @@ def add_plan_report(one: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from foresail.cli.restore_plan.plan import plan  # noqa: PLC0415 - only for plan
+    from foresail.cli.restore_plan.plan import plan
 
     return plan(args)

@@ -1,8 +1,7 @@
 """The words of `foresail schedule`; what they do is imported only when one of them is used."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from foresail.cli.options.booleans import BooleanOption, add_dry_run
@@ -61,9 +60,7 @@ def _fill(schedule: argparse.ArgumentParser) -> None:
 
 
 def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
-    one = _word(
-        words, "create", "create a Schedule; accepts the options of `velero schedule create`", ("create", "create")
-    )
+    one = _word(words, "create", "create a Schedule; accepts the options of `velero schedule create`")
     one.add_argument("name", metavar="NAME", help="name of the Schedule, at most 63 characters")
     one.add_argument(
         "--schedule",
@@ -86,7 +83,7 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
 
 
 def _add_reports(words: Any) -> None:  # noqa: ANN401
-    one = _word(words, "get", "list Schedules with next run, last result and blocking reason", ("get", "get"))
+    one = _word(words, "get", "list Schedules with next run, last result and blocking reason")
     _add_selection(one)
     add_object_output(one)
     one.add_argument("--show-labels", action="store_true", help="show labels in the last column")
@@ -95,39 +92,31 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
     )
     _add_reading(one)
 
-    one = _word(words, "describe", "show details of Schedules", ("describe", "describe"))
+    one = _word(words, "describe", "show details of Schedules")
     _add_selection(one)
     _add_reading(one)
 
-    one = _word(
-        words,
-        "explain",
-        "evaluate the rules in order, and show the first that blocks a Schedule",
-        ("explain", "explain"),
-    )
+    one = _word(words, "explain", "evaluate the rules in order, and show the first that blocks a Schedule")
     _add_selection(one)
     add_output(one, "table", "json", "yaml")
     _add_reading(one)
 
 
 def _add_changes(words: Any) -> None:  # noqa: ANN401
-    for name, meaning, run in (
-        ("pause", "pause Schedules", "pause"),
-        ("unpause", "unpause Schedules", "unpause"),
-    ):
-        one = _word(words, name, meaning, ("change", run))
+    for name, meaning in (("pause", "pause Schedules"), ("unpause", "unpause Schedules")):
+        one = _word(words, name, meaning)
         _add_selection(one, everything=True)
         one.add_argument("--skip-immediately", action=BooleanOption, help=f"{_SKIP} (default: unchanged)")
         add_object_output(one)
         add_dry_run(one)
 
-    one = _word(words, "delete", "delete Schedules; their Backups stay", ("change", "delete"))
+    one = _word(words, "delete", "delete Schedules; their Backups stay")
     _add_selection(one, everything=True)
     one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     add_object_output(one)
     add_dry_run(one)
 
-    one = _word(words, "run", "create a Backup from a Schedule now, paused or not", ("run", "run"))
+    one = _word(words, "run", "create a Backup from a Schedule now, paused or not")
     one.add_argument("name", metavar="NAME", help="name of the Schedule")
     one.add_argument(
         "--backup-name", metavar="NAME", help="name of the Backup (default: from the Schedule and the time)"
@@ -146,12 +135,7 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
 
 
 def _add_retention(words: Any) -> None:  # noqa: ANN401
-    one = _word(
-        words,
-        "retention",
-        "show which Backups the SchedulePolicy keeps, which it deletes, and why",
-        ("retention", "retention"),
-    )
+    one = _word(words, "retention", "show which Backups the SchedulePolicy keeps, which it deletes, and why")
     _add_selection(one)
     acts = one.add_mutually_exclusive_group()
     acts.add_argument(
@@ -175,7 +159,7 @@ def _add_retention(words: Any) -> None:  # noqa: ANN401
 
 
 def _add_pictures(words: Any) -> None:  # noqa: ANN401
-    one = _word(words, "simulate", "predict which slots run on time, late or not at all", ("simulate", "simulate"))
+    one = _word(words, "simulate", "predict which slots run on time, late or not at all")
     _add_selection(one)
     one.add_argument("--from", dest="start", metavar="INSTANT", help=f"start (default: now), {_INSTANT}")
     one.add_argument(
@@ -193,7 +177,7 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     add_output(one, "table", "wide", "json", "yaml")
     _add_reading(one)
 
-    one = _word(words, "calendar", "draw how many runs start when, with pile-ups", ("calendar", "calendar"))
+    one = _word(words, "calendar", "draw how many runs start when, with pile-ups")
     _add_selection(one)
     one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")
     one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
@@ -201,7 +185,7 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     one.add_argument("--svg", metavar="FILE", help="write an SVG picture; - writes it to standard output")
     _add_reading(one)
 
-    one = _word(words, "spread", "propose other minutes for Schedules that start together", ("spread", "propose"))
+    one = _word(words, "spread", "propose other minutes for Schedules that start together")
     _add_selection(one)
     one.add_argument("--most", type=int, default=1, metavar="N", help="allowed starts per minute (%(default)s)")
     one.add_argument("--days", type=int, default=7, metavar="N", help="days to look ahead (%(default)s)")
@@ -209,13 +193,13 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     _add_reading(one)
 
 
-def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
+def _word(words: Any, name: str, help_text: str) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
     one: argparse.ArgumentParser = words.add_parser(
         name, help=help_text, description=help_text, epilog=examples(*_EXAMPLES[name])
     )
     where = one.add_argument_group("where")
     add_velero_and_cluster(where)
-    one.set_defaults(run=_command(*run), all_namespaces=False)
+    one.set_defaults(run=partial(_run, name), all_namespaces=False)
     return one
 
 
@@ -241,9 +225,32 @@ def _add_reading(one: argparse.ArgumentParser) -> None:
     )
 
 
-def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.schedule.{module}"), function)(args)
-        return code
-
-    return run
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "create":
+            from foresail.cli.schedule.create import create as command
+        case "get":
+            from foresail.cli.schedule.get import get as command
+        case "describe":
+            from foresail.cli.schedule.describe import describe as command
+        case "explain":
+            from foresail.cli.schedule.explain import explain as command
+        case "retention":
+            from foresail.cli.schedule.retention import retention as command
+        case "run":
+            from foresail.cli.schedule.run import run as command
+        case "simulate":
+            from foresail.cli.schedule.simulate import simulate as command
+        case "calendar":
+            from foresail.cli.schedule.calendar import calendar as command
+        case "pause":
+            from foresail.cli.schedule.change import pause as command
+        case "unpause":
+            from foresail.cli.schedule.change import unpause as command
+        case "delete":
+            from foresail.cli.schedule.change import delete as command
+        case "spread":
+            from foresail.cli.schedule.spread import propose as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)

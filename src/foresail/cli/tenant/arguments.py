@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from foresail.cli.options.booleans import add_dry_run
@@ -107,7 +107,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
         _add_wait(words, word)
         _add_logs(words, word)
         if word == "backup":
-            from foresail.cli.tenant.schedule.arguments import add_tenant_schedule  # noqa: PLC0415 - only for backup
+            from foresail.cli.tenant.schedule.arguments import add_tenant_schedule
 
             add_tenant_schedule(words)
             _add_keep(words, word)
@@ -118,7 +118,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
 
 
 def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own is private
-    from foresail.cli.tenant.spec_arguments import add_backup_spec, add_restore_spec  # noqa: PLC0415 - only for create
+    from foresail.cli.tenant.spec_arguments import add_backup_spec, add_restore_spec
 
     meaning = (
         "create a backup of the namespace" if word == "backup" else "create a restore from a backup of the namespace"
@@ -161,8 +161,8 @@ def _add_only(one: argparse.ArgumentParser) -> None:
 
 
 def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401
-    from foresail.cli.restore_plan.arguments import PATIENCE, add_plan_report  # noqa: PLC0415 - only for restore
-    from foresail.cli.tenant.spec_arguments import add_restore_spec  # noqa: PLC0415
+    from foresail.cli.restore_plan.arguments import PATIENCE, add_plan_report
+    from foresail.cli.tenant.spec_arguments import add_restore_spec
 
     one = _word(words, word, "plan", "show what a restore would do to each item, by dry runs; nothing is restored")
     one.add_argument("name", nargs="?", metavar="NAME", help="an existing NonAdminRestore, instead of --from-backup")
@@ -314,7 +314,7 @@ def _add_pin(words: Any) -> None:  # noqa: ANN401
         one.add_argument("names", nargs="+", metavar="NAME", help="names of Velero Backups")
         add_object_output(one)
         add_dry_run(one)
-        one.set_defaults(run=_command(verb, "pin"), word="backup")
+        one.set_defaults(run=partial(_run_pin, verb), word="backup")
 
 
 def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentParser:  # noqa: ANN401
@@ -326,7 +326,7 @@ def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentPa
         "-n", "--namespace", metavar="NAMESPACE", help="your namespace (default: that of the kube context)"
     )
     add_cluster(where)
-    one.set_defaults(run=_command(verb), word=word)
+    one.set_defaults(run=partial(_run, verb), word=word)
     return one
 
 
@@ -345,9 +345,40 @@ def _add_timeout(one: argparse.ArgumentParser, default: str | None = None) -> No
     one.add_argument("--timeout", metavar="DURATION", default=default, help=meaning)
 
 
-def _command(verb: str, module: str = "") -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.tenant.{module or verb}"), verb)(args)
-        return code
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "create":
+            from foresail.cli.tenant.create import create as command
+        case "get":
+            from foresail.cli.tenant.get import get as command
+        case "describe":
+            from foresail.cli.tenant.describe import describe as command
+        case "explain":
+            from foresail.cli.tenant.explain import explain as command
+        case "contents":
+            from foresail.cli.tenant.contents import contents as command
+        case "diff":
+            from foresail.cli.tenant.diff import diff as command
+        case "delete":
+            from foresail.cli.tenant.delete import delete as command
+        case "wait":
+            from foresail.cli.tenant.wait import wait as command
+        case "logs":
+            from foresail.cli.tenant.logs import logs as command
+        case "adopt":
+            from foresail.cli.tenant.adopt import adopt as command
+        case "keep":
+            from foresail.cli.tenant.keep import keep as command
+        case "plan":
+            from foresail.cli.tenant.plan import plan as command
+        case "retry":
+            from foresail.cli.tenant.retry import retry as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)
 
-    return run
+
+def _run_pin(verb: str, args: argparse.Namespace) -> int:
+    from foresail.cli.tenant.pin import pin, unpin
+
+    return (pin if verb == "pin" else unpin)(args)

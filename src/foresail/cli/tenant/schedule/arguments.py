@@ -1,8 +1,7 @@
 """The words of `foresail backup schedule`; what they do is imported only when one of them is used."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from foresail.cli.options.booleans import BooleanOption, add_dry_run
@@ -53,9 +52,9 @@ def _fill(schedule: argparse.ArgumentParser) -> None:
 
 
 def _add_create(words: Any) -> None:  # noqa: ANN401
-    from foresail.cli.tenant.spec_arguments import add_backup_spec  # noqa: PLC0415 - only for create
+    from foresail.cli.tenant.spec_arguments import add_backup_spec
 
-    one = _word(words, "create", "create a schedule of backups of the namespace", ("create", "create"))
+    one = _word(words, "create", "create a schedule of backups of the namespace")
     one.add_argument("name", metavar="NAME", help="name of the NonAdminSchedule")
     one.add_argument(
         "--schedule", metavar="CRON", required=True, help="cron expression as CronJobs have it; CRON_TZ= names a zone"
@@ -68,22 +67,22 @@ def _add_create(words: Any) -> None:  # noqa: ANN401
 
 
 def _add_reports(words: Any) -> None:  # noqa: ANN401
-    one = _word(words, "get", "list schedules with last run, next run and blocking reason", ("get", "get"))
+    one = _word(words, "get", "list schedules with last run, next run and blocking reason")
     _add_selection(one)
     add_object_output(one)
-    one = _word(words, "describe", "show details of schedules and their last runs", ("describe", "describe"))
+    one = _word(words, "describe", "show details of schedules and their last runs")
     _add_selection(one)
     meaning = "evaluate the rules in order, and show the first that blocks a schedule"
-    one = _word(words, "explain", meaning, ("explain", "explain"))
+    one = _word(words, "explain", meaning)
     _add_selection(one)
     add_output(one, "table", "json", "yaml")
     meaning = "show which runs keepLast deletes, when and why, and approve a long list"
-    one = _word(words, "retention", meaning, ("retention", "retention"))
+    one = _word(words, "retention", meaning)
     _add_selection(one)
     one.add_argument("--approve", metavar="LIST", help="delete the backups of the list that was shown with this digest")
     add_output(one, "table", "json", "yaml")
     add_dry_run(one)
-    one = _word(words, "calendar", "draw how many runs start when", ("calendar", "calendar"))
+    one = _word(words, "calendar", "draw how many runs start when")
     _add_selection(one)
     one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")
     one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
@@ -93,19 +92,19 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
 
 def _add_changes(words: Any) -> None:  # noqa: ANN401
     for verb in ("pause", "unpause"):
-        one = _word(words, verb, f"{verb} schedules", ("change", verb))
+        one = _word(words, verb, f"{verb} schedules")
         _add_selection(one, everything=True)
         one.add_argument("--skip-immediately", action=BooleanOption, help=f"{_SKIP} (default: unchanged)")
         add_object_output(one)
         add_dry_run(one)
-    one = _word(words, "delete", "delete schedules; their backups stay until they expire", ("change", "delete"))
+    one = _word(words, "delete", "delete schedules; their backups stay until they expire")
     _add_selection(one, everything=True)
     one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     add_object_output(one)
     add_dry_run(one)
 
 
-def _word(words: Any, verb: str, meaning: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401
+def _word(words: Any, verb: str, meaning: str) -> argparse.ArgumentParser:  # noqa: ANN401
     one: argparse.ArgumentParser = words.add_parser(
         verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES[verb])
     )
@@ -114,7 +113,7 @@ def _word(words: Any, verb: str, meaning: str, run: tuple[str, str]) -> argparse
         "-n", "--namespace", metavar="NAMESPACE", help="your namespace (default: that of the kube context)"
     )
     add_cluster(where)
-    one.set_defaults(run=_command(*run), all_namespaces=False)
+    one.set_defaults(run=partial(_run, verb), all_namespaces=False)
     return one
 
 
@@ -128,9 +127,26 @@ def _add_selection(one: argparse.ArgumentParser, *, everything: bool = False) ->
         one.add_argument("--all", action="store_true", help="all schedules of the namespace, or with -A of the cluster")
 
 
-def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.tenant.schedule.{module}"), function)(args)
-        return code
-
-    return run
+def _run(verb: str, args: argparse.Namespace) -> int:
+    match verb:
+        case "create":
+            from foresail.cli.tenant.schedule.create import create as command
+        case "get":
+            from foresail.cli.tenant.schedule.get import get as command
+        case "describe":
+            from foresail.cli.tenant.schedule.describe import describe as command
+        case "explain":
+            from foresail.cli.tenant.schedule.explain import explain as command
+        case "retention":
+            from foresail.cli.tenant.schedule.retention import retention as command
+        case "calendar":
+            from foresail.cli.tenant.schedule.calendar import calendar as command
+        case "pause":
+            from foresail.cli.tenant.schedule.change import pause as command
+        case "unpause":
+            from foresail.cli.tenant.schedule.change import unpause as command
+        case "delete":
+            from foresail.cli.tenant.schedule.change import delete as command
+        case _:
+            raise NotImplementedError(verb)
+    return command(args)
