@@ -21,8 +21,8 @@ from bench.plan_worlds import RandomWorld, random_world
 from foresail.bucket import trusting
 from foresail.cli.access.cluster import Cluster as Access
 from foresail.cli.access.cluster import on_cluster
-from foresail.cli.restore_plan.scratch import MARK, PREFIX
-from foresail.cli.restore_plan.velero_files import read_velero_file
+from foresail.cli.restore_plan.plan import read_velero_file
+from foresail.cli.restore_plan.planning import MARK, PREFIX
 from foresail.cli.tenant.files import Access as BucketAccess
 from foresail.plan import Key
 from testbed import Cluster, Options, TestbedError

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from foresail.cli.cron.load import load_of
-from foresail.cli.cron.load_lines import pile_line
-from foresail.cli.cron.load_picture import load_picture
+from foresail.cli.cron.load import load_of, pile_line
+from foresail.cli.cron.svg import load_picture
 from foresail.cli.schedule.calendar import timetable
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, NamespaceSnapshot, backups_by_schedule, evaluate, row_of
 from foresail.cron import Dialect

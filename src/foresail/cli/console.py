@@ -4,9 +4,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from foresail.cli.errors import UsageError
-from foresail.cli.options.connection import add_cluster, add_operator_namespace, add_velero_namespace
-from foresail.cli.options.objective import add_objective
 from foresail.cli.options.parser import examples
+from foresail.cli.options.shared import add_cluster, add_objective, add_operator_namespace, add_velero_namespace
 from foresail.cli.options.values import whole_number
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from foresail.cli.install.arguments import add_install
 from foresail.cli.location.arguments import add_location
 from foresail.cli.operator import add_operator
 from foresail.cli.options.parser import CommandParser, examples
-from foresail.cli.output.terminal import guard_streams
+from foresail.cli.output.messages import guard_streams
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.recovery_key.arguments import add_recovery_key

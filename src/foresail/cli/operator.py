@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from foresail.api.marks import CHECKS_LEASE, LEASES
 from foresail.cli.errors import UnreachableError, UsageError
-from foresail.cli.options.booleans import add_switch
-from foresail.cli.options.parser import examples
+from foresail.cli.options.parser import add_switch, examples
 from foresail.cli.options.values import whole_number
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from foresail import __version__
 from foresail.api.marks import LEASES, RETIRED_LEASE
-from foresail.cli.options.connection import add_velero_and_cluster
 from foresail.cli.options.parser import examples
+from foresail.cli.options.shared import add_velero_and_cluster
 
 if TYPE_CHECKING:
     from foresail.cli.access.cluster import Cluster

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from foresail.cli.errors import CommandError
-from foresail.cli.policy.preview import Preview
-from foresail.cli.policy.reach_schedules import change_cells
+from foresail.cli.policy.preview import Preview, change_cells
 from foresail.cli.schedule.get import short_cells
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.console.layout import Site, cut, form, shell

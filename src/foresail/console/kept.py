@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may
-from foresail.cli.threads import in_thread
+from foresail.cli.access.cluster import Cluster, may
+from foresail.cli.access.together import in_thread
 from foresail.kube.client import Client
 from foresail.kube.clock import steady
 from foresail.kube.failures import Failure

@@ -8,10 +8,8 @@ from foresail.cli.access.self_service import enabling_command, instead, not_enab
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.visit import summary as findings_summary
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, YES
-from foresail.cli.output.times import short
-from foresail.cli.output.transfer import Transfer, transfer_text
-from foresail.cli.policy.shares import in_order
-from foresail.cli.policy.usage import Usage
+from foresail.cli.output.words import Transfer, short, transfer_text
+from foresail.cli.policy.usage import Usage, in_order
 from foresail.cli.tenant.advice import capital
 from foresail.cli.tenant.explain import advised, steps_of, summary
 from foresail.cli.tenant.get import until, why

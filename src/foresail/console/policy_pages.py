@@ -6,7 +6,7 @@ from datetime import datetime
 
 from foresail.api.nonadmin import Approval, Location
 from foresail.cli.location.request import APPROVE, REJECT, asked_for, request_cells, requested, unrequested_cells
-from foresail.cli.output.times import ago
+from foresail.cli.output.words import ago
 from foresail.cli.policy.get import Applied, policy_cells, selector_text
 from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy
 from foresail.cli.tenant.adoptable import Adoptable

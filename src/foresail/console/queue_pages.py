@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from foresail.cli.policy.shares import TenantShare, is_running
-from foresail.cli.policy.use import share
+from foresail.cli.policy.get import share
+from foresail.cli.policy.usage import TenantShare, is_running
 from foresail.cli.tenant.explain import summary
 from foresail.cli.tenant.get import why
 from foresail.cli.tenant.tenant_request import TenantRequest

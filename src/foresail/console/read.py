@@ -25,10 +25,10 @@ from foresail.api.requests import (
 )
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.api.schedule_policy import SCHEDULE_POLICY
-from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may, may_all
+from foresail.cli.access.cluster import Cluster, may, may_all
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.access.self_service import is_enabled
+from foresail.cli.access.together import in_thread
 from foresail.cli.check.checks import CheckCells, read_check, read_check_rows, read_evidence, read_history
 from foresail.cli.coverage.own_snapshot import is_administrator
 from foresail.cli.doctor.checks import findings
@@ -36,15 +36,20 @@ from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
 from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError
 from foresail.cli.location.request import read_requests, read_unrequested
-from foresail.cli.output.times import short
-from foresail.cli.policy.choices import existing_resource_policies
-from foresail.cli.policy.get import Applied, read_applied
+from foresail.cli.output.words import short
+from foresail.cli.policy.get import Applied, existing_resource_policies, read_applied
 from foresail.cli.policy.preview import Preview, preview
 from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy, read_schedule_policies
-from foresail.cli.policy.shares import TenantShare, in_order, tenant_shares
-from foresail.cli.policy.usage import Usage, own_policy, read_own_usage, read_usage
-from foresail.cli.primer.annotated import in_primers_form, read_annotated
-from foresail.cli.primer.selection import Document, as_document, key_of
+from foresail.cli.policy.usage import (
+    TenantShare,
+    Usage,
+    in_order,
+    own_policy,
+    read_own_usage,
+    read_usage,
+    tenant_shares,
+)
+from foresail.cli.primer.selection import Document, as_document, in_primers_form, key_of, read_annotated
 from foresail.cli.restore_plan.planning import RestorePlan, make_plan
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
 from foresail.cli.tenant.adoptable import Scope, read_adoptable
@@ -60,7 +65,6 @@ from foresail.cli.tenant.requester import current_user
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.selection import read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_if_open, decode_request
-from foresail.cli.threads import in_thread
 from foresail.console.changes import restore_fields
 from foresail.console.file_pages import LARGEST_LOG, MOST_LOG
 from foresail.console.kept import KeptCluster

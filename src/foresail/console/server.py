@@ -29,7 +29,7 @@ from foresail.cli.errors import (
     UsageError,
 )
 from foresail.cli.location.request import decide
-from foresail.cli.options.objective import read_objective
+from foresail.cli.options.shared import read_objective
 from foresail.cli.tenant.adopt import SeenAdoption, approve_one
 from foresail.cli.tenant.copies import is_restorable
 from foresail.cli.tenant.files import Access, trust_of

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from foresail.cli.check.checks import check_table, explained
-from foresail.cli.check.wait import Progress, progress, report_result
+from foresail.cli.check.checks import Progress, check_table, explained, progress, report_result
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main
 from foresail.plan import Key
@@ -161,7 +160,7 @@ def test_only_the_result_of_the_run_that_serves_the_request_counts(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("foresail.cli.check.wait._PAUSE", 0.0)
+    monkeypatch.setattr("foresail.cli.check.checks._PAUSE", 0.0)
     requests: list[str] = []
     rest = iter(polls)
 

@@ -17,8 +17,7 @@ from foresail.api.pod_problems import ObservedPod
 from foresail.api.policy import PolicyMetadata, SelfServicePolicy
 from foresail.api.schedule_policy import Objective, SchedulePolicy, SchedulePolicySpec, ScheduleSelector
 from foresail.cli.access.cluster import on_cluster
-from foresail.cli.access.lease import Lease, LeaseSpec
-from foresail.cli.access.operators import Operator
+from foresail.cli.access.operators import Lease, LeaseSpec, Operator
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.doctor.checks import data_path, findings, requesters
 from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, gather
@@ -27,7 +26,7 @@ from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
 from foresail.cli.doctor.workloads import Workload
 from foresail.cli.errors import CommandError
-from foresail.cli.install.preview import schedule_lines
+from foresail.cli.install.install import schedule_lines
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.observe import ScheduleRow, Unread

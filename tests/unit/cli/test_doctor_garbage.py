@@ -7,7 +7,7 @@ import msgspec
 
 from foresail.api.marks import REQUEST_UID
 from foresail.cli.doctor.finding import Grade
-from foresail.cli.doctor.ownerless import Ownerless, garbage, ownerless, ownerless_locations
+from foresail.cli.doctor.requests import Ownerless, garbage, ownerless, ownerless_locations
 from foresail.plan import Key
 from foresail.selfservice.families import RESTORES
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow

@@ -10,7 +10,7 @@ import yaml
 from foresail.api.crds import DEFINITIONS
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.doctor.evidence import gather
-from foresail.cli.doctor.volume_data import SNAPSHOTS
+from foresail.cli.doctor.workloads import SNAPSHOTS
 from tests.unit.cli.canned import canned
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"

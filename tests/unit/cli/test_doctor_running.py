@@ -12,7 +12,7 @@ from foresail.api.apps import DaemonSet, ObservedDeployment
 from foresail.api.metadata import Metadata
 from foresail.api.pod_problems import ObservedPod
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
-from foresail.cli.access.lease import Lease, LeaseSpec
+from foresail.cli.access.operators import Lease, LeaseSpec
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.requests import Request, unprocessed

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from foresail.api.apps import Deployment
+from foresail.cli.doctor.admission import recommended_flags
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.finding import Grade
-from foresail.cli.doctor.server_flags import recommended_flags
 from tests.unit.cli.test_doctor import HEALTHY
 
 CACHE, TIMEOUT = "--disable-informer-cache", "--resource-timeout=1m"

@@ -18,7 +18,7 @@ from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.errors import CommandError
 from foresail.cli.install.install import install
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, operators
-from foresail.cli.install.patience import Patience
+from foresail.cli.install.objects import Patience
 from foresail.cli.main import parser
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE

@@ -6,8 +6,7 @@ import pytest
 
 from foresail.cli.errors import UsageError
 from foresail.cli.main import main, parser
-from foresail.cli.output.jsonpath import jsonpath
-from foresail.cli.output.objects import as_text
+from foresail.cli.output.objects import as_text, jsonpath
 
 ONE: dict[str, Any] = {
     "apiVersion": "v1",

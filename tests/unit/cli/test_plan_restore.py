@@ -12,7 +12,6 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main
 from foresail.cli.restore_plan import plan as planning
-from foresail.cli.restore_plan import restore
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.plan import Key
 from foresail.proof.restore_plan.decide import Outcome, Verdict
@@ -63,7 +62,7 @@ def _what_velero_stored(monkeypatch: pytest.MonkeyPatch) -> None:
         return json.dumps(files[kind]).encode()
 
     monkeypatch.setattr(planning, "planned", planned)
-    monkeypatch.setattr(restore, "read_velero_file", stored)
+    monkeypatch.setattr(planning, "read_velero_file", stored)
 
 
 def run(server: Canned, *words: str) -> int:
@@ -192,7 +191,7 @@ def test_what_a_restore_did_that_cannot_be_read_is_a_hint(
     async def stored(*_: object) -> bytes:
         raise CommandError("no bucket")
 
-    monkeypatch.setattr(restore, "read_velero_file", stored)
+    monkeypatch.setattr(planning, "read_velero_file", stored)
     with canned(tmp_path, answers()) as server:
         assert run(server, "--restore", "--yes", "--wait", "--name", "undo") == 0
     last = capsys.readouterr().err.splitlines()[-1]

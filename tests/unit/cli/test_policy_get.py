@@ -15,8 +15,7 @@ from foresail.api.marks import NAMESPACE_UID
 from foresail.api.policy import SelfServicePolicy
 from foresail.cli.errors import UNREACHABLE
 from foresail.cli.main import main
-from foresail.cli.policy.get import SHORT_NAMES
-from foresail.cli.policy.use import Use, VeleroObject, shares_of, use_by_namespace
+from foresail.cli.policy.get import SHORT_NAMES, Use, VeleroObject, shares_of, use_by_namespace
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.quotas import over_quota
 from foresail.tenancy.policies import policy_row

@@ -14,10 +14,9 @@ from foresail.api.primer import PRIMER as KIND
 from foresail.cli.access.cluster import refusal
 from foresail.cli.install.install import install_options
 from foresail.cli.main import main, parser
-from foresail.cli.primer.create import body_of
-from foresail.cli.primer.describe import described
-from foresail.cli.primer.explain import explanation_of, refusal_of
-from foresail.cli.primer.images import Image, pulled_ahead, sizes_of
+from foresail.cli.primer.change import body_of
+from foresail.cli.primer.explain import Image, explanation_of, pulled_ahead, refusal_of, sizes_of
+from foresail.cli.primer.get import described
 from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
 from foresail.kube.failures import Cause, Failure

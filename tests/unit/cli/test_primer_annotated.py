@@ -6,10 +6,9 @@ from typing import Any
 
 from foresail.api.batch import CronJob
 from foresail.api.marks import WARM_UP, WARM_UP_STATUS
-from foresail.cli.primer.annotated import in_primers_form, queue_key_of
-from foresail.cli.primer.describe import described
 from foresail.cli.primer.explain import explanation_of
-from foresail.cli.primer.get import primer_table
+from foresail.cli.primer.get import described, primer_table
+from foresail.cli.primer.selection import in_primers_form, queue_key_of
 from foresail.plan import Key
 from foresail.primers.annotated import annotated_primer
 from foresail.primers.rows import Annotated

@@ -10,9 +10,18 @@ import pytest
 import yaml
 
 from foresail.cli.main import main
-from foresail.cli.primer.starts import Event, Starts, Subject, first_of_each
-from foresail.cli.primer.suggest import manifests, primer_of, remarks, suggestion_table, suggestions
-from foresail.cli.primer.worth import Prices, Suggestion, Usage, requests_text, usage
+from foresail.cli.primer.preview import Prices, Suggestion, Usage, requests_text, usage
+from foresail.cli.primer.suggest import (
+    Event,
+    Starts,
+    Subject,
+    first_of_each,
+    manifests,
+    primer_of,
+    remarks,
+    suggestion_table,
+    suggestions,
+)
 from foresail.cron import Dialect, parse
 from foresail.plan import Key
 from foresail.primers.controller import Primers

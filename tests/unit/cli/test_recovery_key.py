@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from foresail.cli.errors import CommandError
-from foresail.cli.options.manifest_files import documents
+from foresail.cli.options.values import documents
 from foresail.cli.output.objects import document
 from foresail.cli.recovery_key.keys import keyring_in, manifest, merged
 from foresail.selfservice.records import KEY_BYTES, NO_KEYS, key_id

@@ -19,16 +19,19 @@ from foresail.cli.main import main, parser
 from foresail.cli.restore_plan.dry_runs import DryRuns, is_terminating
 from foresail.cli.restore_plan.plan import settings_of, spec_fields
 from foresail.cli.restore_plan.planning import (
+    MARK,
     Inputs,
     RestorePlan,
     backup_of,
     report,
     restore_spec_of,
+    scratch_body,
+    scratch_limits,
+    scratch_namespaces,
     together,
     warnings_of,
 )
 from foresail.cli.restore_plan.report import as_data, as_text
-from foresail.cli.restore_plan.scratch import MARK, scratch_body, scratch_limits, scratch_namespaces
 from foresail.cli.tenant.plan import ignored_fields, restore_of, tenant_fields
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.plan import Key, Kind

@@ -5,9 +5,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from foresail.cli.cron.load import Load, load_of
-from foresail.cli.cron.load_lines import pile_line, week_lines
-from foresail.cli.cron.load_picture import load_picture
+from foresail.cli.cron.load import Load, load_of, pile_line, week_lines
+from foresail.cli.cron.svg import load_picture
 from foresail.cli.schedule.calendar import timetable
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from tests.unit.cli.made_up import NOW, schedule_wire, seen
@@ -97,7 +96,7 @@ def test_one_schedule_is_one_schedule() -> None:
 
 
 def test_today_is_bold_and_no_other_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foresail.cli.cron.load_lines.painted", lambda text, colour, _: f"<{colour}>{text}</>")
+    monkeypatch.setattr("foresail.cli.cron.load.painted", lambda text, colour, _: f"<{colour}>{text}</>")
     found = load(named("a", "0 3 * * *"), first=date(2026, 11, 14))
     bold = [line for line in week_lines(found) if line.startswith("<1>")]
     assert len(bold) == 1

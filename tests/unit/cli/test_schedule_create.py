@@ -10,9 +10,8 @@ import pytest
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.options.selectors import read_selector, shown_selector
-from foresail.cli.output.times import go_duration, shown_duration
-from foresail.cli.schedule.create import checked
-from foresail.cli.schedule.template import schedule_object
+from foresail.cli.output.words import go_duration, shown_duration
+from foresail.cli.schedule.create import checked, schedule_object
 from foresail.cron import Dialect
 from foresail.schedules.observe import VeleroServer
 from tests.unit.cli.made_up import NOW

@@ -9,9 +9,8 @@ from foresail.api import velero
 from foresail.cli.access.cluster import refusal
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
-from foresail.cli.output.messages import confirm_deletion
+from foresail.cli.output.messages import GREEN, confirm_deletion, painted
 from foresail.cli.output.progress import Bar, Progress, Status, bar
-from foresail.cli.output.terminal import GREEN, painted
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.schedule.hints import manager_of, who_fires
 from foresail.cli.schedule.run import backup_object, report_result

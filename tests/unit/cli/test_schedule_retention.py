@@ -8,7 +8,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.marks import KEPT, RETENTION_APPROVED
-from foresail.cli.schedule.describe import described
+from foresail.cli.schedule.get import described
 from foresail.cli.schedule.retention import as_data, listed, undoing
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
 from foresail.plan import Key

@@ -8,18 +8,16 @@ from typing import Any
 import pytest
 
 from foresail.api.schedule_policy import Concurrency, Objective, Retry, SchedulePolicySpec, ScheduleSelector
-from foresail.cli.access.lease import Lease, LeaseSpec, leader
+from foresail.cli.access.operators import Lease, LeaseSpec, leader
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.main import main, parser
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import aligned
-from foresail.cli.output.times import moment, runs
+from foresail.cli.output.words import moment, runs
 from foresail.cli.schedule.create import first_run
-from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.explain import as_data, chain_of, explained
-from foresail.cli.schedule.get import schedule_table
+from foresail.cli.schedule.get import described, schedule_table, veleros_lines
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
-from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow, VeleroServer, location_of

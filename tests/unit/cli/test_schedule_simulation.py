@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foresail.cli.output.times import compact
+from foresail.cli.output.words import compact
 from foresail.cli.schedule.simulate import fates_of, outcome, summary_rows
 from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
 from foresail.cli.schedule.snapshot import EvaluatedSchedule

@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from foresail.cli.schedule.calendar import fires_of
-from foresail.cli.schedule.spread import patch_command, print_moves
-from foresail.cli.schedule.spreading import Candidate, minute_of, spread, with_minute
+from foresail.cli.schedule.spread import Candidate, minute_of, patch_command, print_moves, spread, with_minute
 from tests.unit.cli.made_up import NOW, schedule_wire, seen
 
 

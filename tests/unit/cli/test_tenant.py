@@ -15,7 +15,7 @@ from foresail.cli.main import main, parser
 from foresail.cli.output.messages import confirm_deletion
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.progress import bar
-from foresail.cli.output.times import short
+from foresail.cli.output.words import short
 from foresail.cli.tenant.delete import request_for
 from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.explain import as_data, explained, with_refusal

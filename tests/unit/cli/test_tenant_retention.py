@@ -11,7 +11,7 @@ import pytest
 from foresail.api.marks import DELETE_AFTER, DELETE_REASON, KEPT, PINNED, RETENTION_APPROVED, SCHEDULE_UID, SLOT
 from foresail.api.policy import SelfServicePolicy
 from foresail.cli.main import main
-from foresail.cli.policy.problems import problems
+from foresail.cli.policy.reach import problems
 from foresail.cli.tenant.delete import request_for
 from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.get import request_table

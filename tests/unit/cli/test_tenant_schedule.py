@@ -10,9 +10,8 @@ import yaml
 
 from foresail.cli.main import main
 from foresail.cli.tenant.schedule.calendar import timetable
-from foresail.cli.tenant.schedule.describe import described
 from foresail.cli.tenant.schedule.explain import as_data, explained
-from foresail.cli.tenant.schedule.get import schedule_table
+from foresail.cli.tenant.schedule.get import described, schedule_table
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode
 from tests.unit.cli.canned import canned
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from foresail.cli.output.messages import BOLD, GREEN, PALE, RED, YELLOW, Screen, painted, visible
 from foresail.cli.output.progress import Bar, Status
-from foresail.cli.output.terminal import BOLD, GREEN, PALE, RED, YELLOW, Screen, painted, visible
 from foresail.cli.tenant.logs import writer
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from foresail.cli.main import main
 from foresail.cli.output.progress import Bar, Status, bar
-from foresail.cli.output.transfer import RECENT, Throughput, Transfer, remaining, size, transfer_of, transfer_text
+from foresail.cli.output.words import RECENT, Throughput, Transfer, remaining, size, transfer_of, transfer_text
 from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.get import request_table, why
 from foresail.cli.tenant.tenant_request import TenantRequest

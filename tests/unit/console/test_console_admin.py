@@ -9,9 +9,8 @@ import pytest
 
 from foresail.api.nonadmin import Approval, Location
 from foresail.api.policy import Quotas
-from foresail.cli.policy.shares import in_order, tenant_shares
-from foresail.cli.policy.usage import Usage
-from foresail.cli.policy.use import Use
+from foresail.cli.policy.get import Use
+from foresail.cli.policy.usage import Usage, in_order, tenant_shares
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.console.layout import Search, Site
 from foresail.console.pages import quota_section

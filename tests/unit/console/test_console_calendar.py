@@ -11,8 +11,7 @@ import pytest
 
 from foresail.api import velero
 from foresail.cli.errors import CommandError
-from foresail.cli.policy.preview import MOST_SCHEDULES, MOST_SLOTS, preview
-from foresail.cli.policy.reach_schedules import both_fates
+from foresail.cli.policy.preview import MOST_SCHEDULES, MOST_SLOTS, both_fates, preview
 from foresail.cli.schedule.simulation import Span, simulated
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, NamespaceSnapshot, evaluate
 from foresail.cron import Dialect

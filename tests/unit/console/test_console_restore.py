@@ -21,7 +21,7 @@ from foresail.api.policy import SelfServicePolicy
 from foresail.cli.access.cluster import connected
 from foresail.cli.errors import CommandError
 from foresail.cli.main import parser
-from foresail.cli.policy.choices import existing_resource_policies
+from foresail.cli.policy.get import existing_resource_policies
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.tenant.copies import restorable
 from foresail.cli.tenant.files import Access

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from foresail.cli.threads import in_thread
+from foresail.cli.access.together import in_thread
 from foresail.console import turns
 from foresail.console.turns import MOST_PAGES, TurnError, Turns
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from foresail.api.specs import BackupSpec, StoredBackupSpec
-from foresail.cli.coverage.figures import text_format
+from foresail.cli.coverage.show import text_format
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.reasons import Reason
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow

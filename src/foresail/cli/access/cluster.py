@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TypeVar
@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from foresail.api import velero
-from foresail.api.authorization import Discovery
+from foresail.api.authorization import OWN_ACCESS_REVIEW, Discovery, Review
 from foresail.api.metadata import Metadata, Named
 from foresail.cli.errors import (
     CommandError,
@@ -327,3 +327,22 @@ def _try(kind: Kind, key: Key) -> str:
     where = f"-n {key.namespace}" if kind.namespaced and key.namespace else ""
     words = ("foresail", _COMMANDS[kind.name], "get", key.name, where, "-o yaml")
     return f"try again, or see {' '.join(filter(None, words))}"
+
+
+async def may(cluster: Cluster, verb: str, kind: Kind, namespace: str = "", name: str = "") -> bool:
+    """Return whether the user may do something with a kind or one object, in a namespace or in the whole cluster."""
+    asked = {"verb": verb, "group": kind.group, "resource": kind.plural, "namespace": namespace}
+    if name:
+        asked["name"] = name
+    review = OWN_ACCESS_REVIEW
+    body = {"apiVersion": review.api_version, "kind": review.name, "spec": {"resourceAttributes": asked}}
+    made = await cluster.create(review, Key("", ""), body)
+    return msgspec.json.decode(made, type=Review).status.allowed
+
+
+async def may_all(cluster: Cluster, verb: str, kinds: Sequence[tuple[Kind, str]]) -> bool:
+    """Return whether the user may do something with each kind in its namespace; the first no is enough."""
+    for kind, namespace in kinds:
+        if not await may(cluster, verb, kind, namespace):
+            return False
+    return True

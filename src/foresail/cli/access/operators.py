@@ -1,10 +1,42 @@
 """The Deployments of the operator, and which capabilities their flags switch on."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
-from foresail.api.apps import Deployment
+import msgspec
+
+from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import LEASES, RETIRED_LEASE, SCHEDULES_LEASE
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.output.messages import hint
 from foresail.plan import Key
+
+_SILENCE = timedelta(minutes=1)  # a Lease is renewed every few seconds; two clocks may differ by some more
+BY_SERVER_TIME = timedelta(seconds=15)
+"""How long a Lease of 10 s counts, by the API server's clock, from which the operator's may differ by some seconds."""
+
+
+class LeaseSpec(msgspec.Struct, rename="camel"):
+    """Who holds a Lease, and since when it was not renewed."""
+
+    holder_identity: str | None = None
+    renew_time: datetime | None = None
+
+
+class Lease(msgspec.Struct):
+    """The Lease of the operator."""
+
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
+
+
+def leader(lease: Lease | None, instant: datetime, silence: timedelta = _SILENCE) -> str:
+    """Return who holds the operator's Lease; empty if no replica does, or has not renewed it for a while."""
+    if lease is None or lease.spec.renew_time is None or instant - lease.spec.renew_time > silence:
+        return ""
+    return lease.spec.holder_identity or ""
+
 
 OPERATOR_LABEL = "app.kubernetes.io/name"
 """The label by which a Deployment of ours is known."""
@@ -70,3 +102,18 @@ def operator_of(wire: Deployment) -> Operator:
 def _value(words: list[str], flag: str) -> str:
     """Return the value of a flag, the last if it is repeated."""
     return next((word.removeprefix(flag) for word in reversed(words) if word.startswith(flag)), "")
+
+
+_any = msgspec.json.Decoder(dict[str, Any])
+
+
+async def operator_namespaces(cluster: Cluster, given: str | None) -> set[str]:
+    """Return the namespace that is given, or those of the operator's Deployments; none, with a hint, if unreadable."""
+    if given:
+        return {given}
+    try:
+        listed = await cluster.listed(DEPLOYMENT, "", OPERATORS)
+    except CommandError as error:
+        hint(f"the operator's namespace is not known ({error.problem}); specify it with --operator-namespace")
+        return set()
+    return {str(_any.decode(raw)["metadata"]["namespace"]) for raw in listed}

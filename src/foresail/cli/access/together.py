@@ -1,11 +1,21 @@
 """Requests at the same time: a command waits for the slowest of them, not for their sum."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do the work in a thread; a caller that is cancelled waits for its end, since a thread cannot be cancelled."""
+    task = asyncio.create_task(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 class Together:

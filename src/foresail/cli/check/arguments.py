@@ -4,15 +4,14 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.connection import (
+from foresail.cli.options.parser import add_dry_run, examples
+from foresail.cli.options.shared import (
     add_cluster,
+    add_object_output,
     add_operator_namespace,
     add_velero_and_cluster,
     add_velero_namespace,
 )
-from foresail.cli.options.output import add_object_output
-from foresail.cli.options.parser import examples
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser

@@ -9,13 +9,11 @@ from typing import Any
 import msgspec
 
 from foresail.api.restore_check import RESTORE_CHECK, CheckMetadata, RestoreCheck, RestoreCheckSpec
-from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.access.own_rights import may
-from foresail.cli.check.checks import read_check, read_checks
-from foresail.cli.check.wait import BLOCKED, condition
+from foresail.cli.access.cluster import Cluster, may, on_cluster
+from foresail.cli.check.checks import BLOCKED, condition, read_check, read_checks
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.output import is_table
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.shared import is_table
 from foresail.cli.output.objects import as_text
 from foresail.cli.policy.usage import own_policy
 from foresail.cli.tenant.names import advice_for_name, problem_with_name

@@ -3,9 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from foresail.cli.options.connection import add_cluster, add_velero_namespace
-from foresail.cli.options.objective import add_objective
 from foresail.cli.options.parser import examples
+from foresail.cli.options.shared import add_cluster, add_objective, add_velero_namespace
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser

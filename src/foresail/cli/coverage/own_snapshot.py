@@ -16,8 +16,7 @@ from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY, BackupPolicy
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec, StoredBackupSpec
-from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may, may_all
+from foresail.cli.access.cluster import Cluster, may, may_all
 from foresail.cli.coverage.facts import located, read_facts, unknown_locations, with_facts
 from foresail.cli.coverage.snapshot import BackupStatus, claim_rows, claims_not_in, failure_of
 from foresail.cli.coverage.tenant_schedules import allows_files, lists_of_kinds, read_rules, tenant_schedules

@@ -4,27 +4,91 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
-from foresail.cli.coverage.figures import text_format
 from foresail.cli.coverage.fix import first_backups, fixes, run_fixes, text_of
 from foresail.cli.coverage.own_snapshot import is_administrator, not_all_namespaces, read_own_view
 from foresail.cli.coverage.snapshot import read_view
 from foresail.cli.errors import CommandError, UnreachableError
-from foresail.cli.options.objective import read_objective
+from foresail.cli.options.shared import read_objective
 from foresail.cli.output.messages import hint
 from foresail.cli.output.table import fitted, table, terminal_width
-from foresail.cli.output.times import ago, compact, moment
+from foresail.cli.output.words import ago, compact, moment
 from foresail.kube.clock import now
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage, judge
-from foresail.proof.reasons import Gap
+from foresail.proof.reasons import Gap, Reason, is_late
 from foresail.proof.safety import Verdict, count_safe, safety_of
 from foresail.proof.view import CoverageView
+
+_TIME = "foresail_coverage_timestamp_seconds"
+_SAFETY = "foresail_namespace_safety"
+_Value = Callable[[NamespaceCoverage], float | None]
+
+
+def _reported(coverage: NamespaceCoverage) -> NamespaceCoverage | ClaimCoverage:
+    """Return whose backup and objective are reported: the first claim's that misses its objective, if there is one."""
+    return next((claim for claim in coverage.claims if is_late(claim.gaps)), coverage)
+
+
+def _good_backup(coverage: NamespaceCoverage) -> float | None:
+    if any(gap.reason is Reason.NAMESPACE_ABSENT for gap in coverage.gaps):
+        return None
+    newest = _reported(coverage).newest_good
+    return newest.started.timestamp() if newest and newest.started else 0.0
+
+
+def _objective(coverage: NamespaceCoverage) -> float | None:
+    reported = _reported(coverage)
+    if reported.objective is None or (reported is coverage and coverage.is_new):
+        return None
+    return reported.objective.total_seconds()
+
+
+_OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
+    "foresail_namespace_good_backup_timestamp_seconds": (
+        "Start of the newest good backup of a namespace, or with the data of a claim that is late; 0 without one.",
+        _good_backup,
+    ),
+    "foresail_namespace_objective_seconds": (
+        "How old the newest good backup of a namespace may be; absent while the namespace is younger.",
+        _objective,
+    ),
+    "foresail_namespace_gaps": (
+        "Gaps of a namespace and its claims, as `foresail coverage` lists them.",
+        lambda each: len(each.all_gaps()),
+    ),
+    "foresail_namespace_claims": (
+        "Claims of a namespace with data to save.",
+        lambda each: each.claims_wanted,
+    ),
+    "foresail_namespace_claims_saved": (
+        "Claims of a namespace whose data a schedule saves, in order and within the objective.",
+        lambda each: each.claims_saved,
+    ),
+}
+FAMILIES = (_TIME, *_OF_NAMESPACES, _SAFETY)
+
+
+def text_format(coverages: Iterable[NamespaceCoverage], instant: datetime) -> str:
+    """Return the figures of all namespaces without the exclusion label in Prometheus' text format."""
+    rows = [coverage for coverage in coverages if not coverage.is_excluded]
+    lines = [f"# HELP {_TIME} When coverage was judged.", f"# TYPE {_TIME} gauge", f"{_TIME} {instant.timestamp():.0f}"]
+    for name, (meaning, value) in _OF_NAMESPACES.items():
+        values = ((row.name, value(row)) for row in rows)
+        lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
+        lines += [f'{name}{{namespace="{each}"}} {figure:.0f}' for each, figure in values if figure is not None]
+    lines += [
+        f"# HELP {_SAFETY} The verdict about a namespace: Safe, AtRisk, Unsafe or Unknown.",
+        f"# TYPE {_SAFETY} gauge",
+    ]
+    lines += [f'{_SAFETY}{{namespace="{row.name}",verdict="{safety_of(row).verdict.value}"}} 1' for row in rows]
+    return "\n".join(lines)
+
 
 SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that -A leaves out, as it does Velero's own; -n shows each of them."""

@@ -11,7 +11,8 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.apps import Deployment, server_words
-from foresail.api.core import CLAIM, NAMESPACE, VOLUME
+from foresail.api.authorization import DiscoveredResource
+from foresail.api.core import CLAIM, CONFIG_MAP, NAMESPACE, VOLUME, ConfigMap
 from foresail.api.instants import instant
 from foresail.api.marks import REQUEST_UID, SCHEDULE_UID
 from foresail.api.metadata import Metadata
@@ -19,12 +20,10 @@ from foresail.api.pods import POD
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.coverage.kinds import read_kinds
-from foresail.cli.coverage.resource_policies import read_resource_policies, with_policies
 from foresail.cli.coverage.tenant_schedules import allows_files, read_rules, spec_of, tenant_schedules
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
-from foresail.cli.schedule.runner import is_without_its_policy, nobody_runs, runner_unknown, velero_down
+from foresail.cli.schedule.hints import is_without_its_policy, nobody_runs, runner_unknown, velero_down
 from foresail.cli.schedule.snapshot import (
     EvaluatedSchedule,
     NamespaceSnapshot,
@@ -34,18 +33,125 @@ from foresail.cli.schedule.snapshot import (
     row_of,
 )
 from foresail.origin import Origin, origin_of
+from foresail.plan import Key
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import LocationRow, location_of
 from foresail.schedules.policies import rpo_of
 from foresail.schedules.rules import cannot_run, location_problem
-from foresail.scope.releases import release_of
+from foresail.scope.discovery import BACKED_UP_VERBS, Discovery, ResourceKind
+from foresail.scope.policies import Policies, PolicyError, config_map_of, merged, policies_of
+from foresail.scope.releases import Release, release_of
 from foresail.scope.server import ServerFlags, server_flags
 from foresail.scope.world import claims_of
+from foresail.selfservice.access.discovery import CORE
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, TRUE
 from foresail.slots.interval import third_last_fire
+
+_AGGREGATED = "APIGroupDiscoveryList"
+
+
+async def read_kinds(cluster: Cluster, specs: Iterable[BackupSpec], unknown: list[str]) -> Discovery | None:
+    """Return the kinds that Velero can back up; None if no spec includes kinds by name, or discovery fails."""
+    if not any(spec.included_resources or spec.included_namespace_scoped_resources for spec in specs):
+        return None
+    discovery = await cluster.discovered()
+    if discovery is None or discovery.kind != _AGGREGATED:
+        hint("the API server lists no kinds: not judged is whether a template includes cluster-scoped kinds only")
+        unknown.append("whether a template includes cluster-scoped kinds only: the API server lists no kinds")
+        return None
+    kinds = {
+        (group.metadata.name, resource.resource): _kind(group.metadata.name, resource)
+        for group in discovery.items or ()
+        for version in reversed(group.versions or ())  # the first version is the preferred one
+        for resource in version.resources or ()
+        if BACKED_UP_VERBS.issubset(resource.verbs or ())
+    }
+    return Discovery((*_CORE, *kinds.values()))
+
+
+def _kind(group: str, resource: DiscoveredResource) -> ResourceKind:
+    kind = resource.response_kind.kind if resource.response_kind is not None else ""
+    return ResourceKind(
+        group,
+        resource.resource,
+        kind,
+        resource.scope == "Namespaced",
+        resource.singular_resource or kind.lower(),
+        resource.short_names or (),
+    )
+
+
+_CORE = tuple(
+    ResourceKind("", each.plural, each.kind, each.is_namespaced, each.kind.lower(), each.aliases)
+    for each in CORE
+    if each.plural != "bindings"  # Velero cannot list them
+)
+
+
+class UnreadError(PolicyError):
+    """Why a resource policy could not be read."""
+
+
+Found = Mapping[str, Policies | PolicyError | None]
+"""By the name of the ConfigMap, empty for specs without: the policies, or why Velero refuses them or nobody read them.
+"""
+
+
+async def read_resource_policies(
+    cluster: Cluster, namespace: str, specs: Iterable[BackupSpec], release: Release, global_policies: str
+) -> Found:
+    """Return the policies of these specs, with those of the server for all backups; name those that may not be read."""
+    names = dict.fromkeys(map(config_map_of, specs))
+    own = {name: await _read_or_refused(cluster, Key(namespace, name), release) if name else None for name in names}
+    if not global_policies:
+        return own
+    for_all = await _read_or_refused(cluster, Key(namespace, global_policies), release)
+    return {name: _with_global(each, for_all) for name, each in own.items()}
+
+
+def _with_global(
+    own: Policies | PolicyError | None, for_all: Policies | PolicyError | None
+) -> Policies | PolicyError | None:
+    if isinstance(own, PolicyError) or for_all is None:
+        return own
+    if isinstance(for_all, UnreadError):
+        return for_all
+    if isinstance(for_all, PolicyError):
+        return PolicyError(f"the global volume policies: {for_all}")
+    return merged(own, for_all)
+
+
+async def _read_or_refused(cluster: Cluster, key: Key, release: Release) -> Policies | PolicyError | None:
+    """Return the policies of a ConfigMap, or why Velero refuses them or they may not be read."""
+    try:
+        return await _read(cluster, key, release)
+    except PolicyError as error:
+        return error
+    except UnreachableError:
+        raise
+    except CommandError as error:
+        return UnreadError(f"the policies in ConfigMap {key.name} cannot be read: {error.problem}")
+
+
+async def _read(cluster: Cluster, key: Key, release: Release) -> Policies:
+    config_map = await cluster.if_there(CONFIG_MAP, key, ConfigMap)
+    if config_map is None:
+        raise PolicyError(f"ConfigMap {key.name} does not exist")
+    return policies_of(config_map.data, release)
+
+
+def with_policies(row: ScheduleRow, found: Found) -> ScheduleRow:
+    """Return a schedule with its resource policy, or why Velero refuses that."""
+    policy = found.get(config_map_of(row.spec))
+    if isinstance(policy, UnreadError):
+        return replace(row, policy_unread=str(policy))
+    if isinstance(policy, PolicyError):
+        return replace(row, policy_problem=str(policy))
+    return replace(row, policies=policy)
+
 
 _any = msgspec.json.Decoder(dict[str, Any])
 _Row = TypeVar("_Row", ScheduleRow, BackupRow)

@@ -11,7 +11,7 @@ from pathlib import Path
 from foresail.cli.cron.svg import months_picture, weeks_picture
 from foresail.cli.cron.words import instant_of, schedule_of
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.output.terminal import BOLD, painted
+from foresail.cli.output.messages import BOLD, painted
 from foresail.cron import Schedule
 from foresail.cron.clock_changes import ClockJump, clock_jumps
 from foresail.cron.zone_names import validate_zone_name

@@ -10,7 +10,7 @@ from typing import Any
 
 from foresail.cli.cron.words import instant_of, utc_time, wall_time
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.options.manifest_files import documents, objects
+from foresail.cli.options.values import documents, objects
 from foresail.cli.output.table import table
 from foresail.cron import CronError
 from foresail.cron.dialect_diff import DialectChange, DialectDiff, compare_dialects

@@ -3,8 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from foresail.cli.options.connection import add_velero_and_cluster
 from foresail.cli.options.parser import examples
+from foresail.cli.options.shared import add_velero_and_cluster
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser

@@ -1,23 +1,21 @@
 """Checks of the installation: pure functions from the evidence to findings."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import combinations
 from typing import Any
 
 from foresail.api.crds import DEFINITIONS, definition
+from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
-from foresail.cli.doctor.admission import annotations
-from foresail.cli.doctor.evidence import Evidence
+from foresail.cli.doctor.admission import annotations, flag_findings
+from foresail.cli.doctor.evidence import CheckSeen, Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, some, warning
-from foresail.cli.doctor.ownerless import garbage
-from foresail.cli.doctor.recovery_checks import recovery
-from foresail.cli.doctor.requests import unprocessed_requests
-from foresail.cli.doctor.restore_checks import restore_checks
-from foresail.cli.doctor.running import pods, stores, veleros
-from foresail.cli.doctor.server_flags import flag_findings
+from foresail.cli.doctor.requests import garbage, unprocessed_requests
+from foresail.cli.doctor.running import pods, stores, veleros, without_leader
 from foresail.cli.doctor.velero_checks import (
     attended,
     clocks,
@@ -31,9 +29,65 @@ from foresail.cli.doctor.velero_checks import (
     undeletable,
     zones,
 )
-from foresail.cli.doctor.volume_data import changed_policies, volume_findings
+from foresail.cli.doctor.workloads import changed_policies, volume_findings
 from foresail.plan import Kind
 from foresail.selfservice.specs.file_system import ALLOWED_MEANS
+
+
+def recovery(seen: Evidence) -> Iterator[Finding]:
+    """Report whether a rebuilt cluster could verify its tenants' backups, and what can be adopted now."""
+    if seen.signs_records is False:
+        fix = "foresail recovery-key create, then keep a copy: foresail recovery-key export > recovery-key.yaml"
+        yield warning("recovery", "no recovery key: after a disaster no tenant's backup can be verified", fix)
+    elif seen.signs_records:
+        yield good("recovery", "the records of tenants' backups are signed")
+    if seen.adoptable:
+        verified = sum(adoptable.offer.is_verified for adoptable in seen.adoptable)
+        rest = len(seen.adoptable) - verified
+        says = f"Velero Backups without a NonAdminBackup: {verified} verified, {rest} unverified"
+        yield warning("recovery", says, "see them, then adopt them: foresail backup adopt -A")
+
+
+def restore_checks(seen: Evidence) -> Iterator[Finding]:
+    """Report an operator that does not run, failed checks, and sandboxes that no check needs."""
+    absent = [
+        operator for operator in seen.operators if operator.lease == CHECKS_LEASE and not seen.holder(seen.checks_lease)
+    ]
+    if absent:
+        yield without_leader(seen, absent[0], "restores", "no RestoreCheck runs")
+    yield from _results(seen, is_attended=not absent)
+    yield from _left_behind(seen)
+
+
+def _results(seen: Evidence, *, is_attended: bool) -> Iterator[Finding]:
+    """Report the checks that failed last, or that all have passed; tenants see to theirs."""
+    own = [check for check in seen.checks if check.metadata.namespace == seen.namespace]
+    ended = [(check.metadata.name, check.status.last) for check in own if check.status.last is not None]
+    failed = [(name, last) for name, last in ended if last.result == "Fail"]
+    if failed:
+        names = some([name for name, _ in failed])
+        name, last = failed[0]
+        yield warning("restores", f"RestoreCheck {names} failed: {last.message}", f"foresail check explain {name}")
+    elif is_attended and ended:
+        yield good("restores", "every RestoreCheck has passed")
+
+
+def _left_behind(seen: Evidence) -> Iterator[Finding]:
+    """Report the sandboxes that no check needs, and that nobody deletes."""
+    now = seen.server_time or seen.instant
+    in_use = {check.metadata.uid for check in seen.checks if _needs_sandbox(check, now)}
+    staying = [sandbox.metadata for sandbox in seen.sandboxes if sandbox.metadata.deletion_timestamp is None]
+    left = [metadata.name for metadata in staying if (metadata.labels or {}).get(CHECK_LABEL) not in in_use]
+    if left:
+        fix = f"start the operator with restore checks, or kubectl delete namespace {left[0]}"
+        yield warning("restores", f"sandboxes that no RestoreCheck needs: {some(left)}", fix)
+
+
+def _needs_sandbox(check: CheckSeen, now: datetime) -> bool:
+    last = check.status.last
+    is_kept = last is not None and last.kept_until is not None and last.kept_until > now
+    return check.status.run is not None or is_kept
+
 
 _SERVED_WITH = {
     "--self-service": (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE, SELF_SERVICE_POLICY),

@@ -30,17 +30,22 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, 
 from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckStatus
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
-from foresail.cli.access.operators import Operator, is_operator, operator_of
+from foresail.cli.access.operators import BY_SERVER_TIME, Lease, Operator, is_operator, leader, operator_of
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
 from foresail.cli.access.together import Together, together
-from foresail.cli.doctor.admission import Admission, read_admission
-from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
+from foresail.cli.doctor.admission import Admission, read_admission, recommended_flags
 from foresail.cli.doctor.permissions import FORECAST, Permission, needed
-from foresail.cli.doctor.requests import Request, read_requests, unprocessed
-from foresail.cli.doctor.server_flags import recommended_flags
-from foresail.cli.doctor.volume_data import SNAPSHOTS, VolumeData, read_changed_policies, read_volume_data
-from foresail.cli.doctor.workloads import Workload, is_agent, read_agent, read_deployment
+from foresail.cli.doctor.requests import Ownerless, Request, read_ownerless, read_requests, unprocessed
+from foresail.cli.doctor.workloads import (
+    SNAPSHOTS,
+    VolumeData,
+    Workload,
+    is_agent,
+    read_agent,
+    read_changed_policies,
+    read_deployment,
+    read_volume_data,
+)
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.recovery_key.keys import read_keyring
 from foresail.cli.tenant.adoptable import Adoptable, Scope, read_adoptable

@@ -1,25 +1,40 @@
 """Requests of tenants, and those that no operator has processed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from foresail.api.metadata import Metadata
+from foresail.api import mirrored, nonadmin, velero
+from foresail.api.metadata import Metadata, Named
 from foresail.api.requests import (
     NON_ADMIN_BACKUP,
     NON_ADMIN_DOWNLOAD_REQUEST,
+    NON_ADMIN_LOCATION,
+    NON_ADMIN_LOCATION_REQUEST,
     NON_ADMIN_RESTORE,
     NON_ADMIN_SCHEDULE,
 )
 from foresail.cli.access.cluster import Cluster, refusal
 from foresail.cli.access.together import all_of
-from foresail.cli.doctor.finding import Finding, minutes, problem, some
+from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.pages import read_pages
 from foresail.kube.reflector import ListMetadata
 from foresail.plan import Key, Kind
+from foresail.selfservice.families import BACKUPS, FAMILIES, RESTORES
+from foresail.selfservice.garbage.decide import (
+    CYCLE,
+    GRACE,
+    GarbageView,
+    approval_view,
+    deletion_view,
+    location_view,
+    restore_view,
+)
+from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, approval_row, location_row
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, location_of, velero_row
 
 if TYPE_CHECKING:
     from foresail.cli.doctor.evidence import Evidence
@@ -109,3 +124,101 @@ def unprocessed_requests(seen: "Evidence") -> Iterator[Finding]:
         those = "1 request has" if len(late) == 1 else f"{len(late)} requests have"
         fix = "check the operator of self-service: findings pods and self-service, then its log"
         yield problem("requests", f"{those} had no status for up to {age}: no operator processes {names}", fix)
+
+
+_LATE = GRACE + CYCLE + timedelta(minutes=10)
+_LASTING = (velero.LOCATION, NON_ADMIN_LOCATION_REQUEST)  # their age does not tell since when they have no owner
+Uids = Mapping[Key, str]
+
+
+class Ownerless(msgspec.Struct, frozen=True):
+    """Objects in Velero's namespace whose request or location does not exist."""
+
+    ours: tuple[GarbageView, ...] = ()
+    others: tuple[str, ...] = ()  # without UIDs in their record: of the existing controller
+
+
+async def read_ownerless(cluster: Cluster, namespace: str, requests: Requests) -> Ownerless:
+    """Read the Velero objects of tenants, and return those without a request."""
+    uids = {family.word: {request.key: request.uid for request in requests.get(family.kind, ())} for family in FAMILIES}
+    decode = msgspec.json.Decoder(mirrored.Mirrored).decode
+    restores = [velero_row(decode(raw), RESTORES) for raw in await cluster.listed_if_known(velero.RESTORE, namespace)]
+    asked = await cluster.listed_if_known(velero.DELETE_REQUEST, namespace)
+    deletions = [deletion_row(msgspec.json.decode(raw, type=mirrored.MirroredDeletion)) for raw in asked]
+    found = ownerless(restores, deletions, uids)
+    return msgspec.structs.replace(found, ours=(*found.ours, *await _of_locations(cluster, namespace)))
+
+
+async def _of_locations(cluster: Cluster, namespace: str) -> Iterable[GarbageView]:
+    """Return what was made for tenants' locations that do not exist."""
+    location = msgspec.json.Decoder(mirrored.Location).decode
+    approval = msgspec.json.Decoder(nonadmin.Approval).decode
+    backup = msgspec.json.Decoder(mirrored.Mirrored).decode
+    places = [location_row(location(raw)) for raw in await cluster.listed_if_known(velero.LOCATION, namespace)]
+    kind = NON_ADMIN_LOCATION_REQUEST
+    asked = [approval_row(approval(raw)) for raw in await cluster.listed_if_known(kind, namespace)]
+    if not asked and all(place.owner is None for place in places):
+        return ()
+    uids = await _uids(cluster, NON_ADMIN_LOCATION)
+    backups = [velero_row(backup(raw), BACKUPS) for raw in await cluster.listed_if_known(velero.BACKUP, namespace)]
+    return ownerless_locations(places, asked, uids, {location_of(row) for row in backups}, namespace)
+
+
+def ownerless_locations(
+    places: Collection[LocationRow], asked: Iterable[ApprovalRow], uids: Uids, used: Container[str], namespace: str
+) -> tuple[GarbageView, ...]:
+    """Return the locations without a Backup, and the requests for approval of no other, whose owner does not exist."""
+    kept = {place.name for place in places if place.name in used}
+    found: list[tuple[LocationRow | ApprovalRow, GarbageView | None]] = [
+        (place, location_view(place, namespace)) for place in places if place.name not in kept
+    ]
+    found += [(approval, approval_view(approval)) for approval in asked if approval.key.name not in kept]
+    return tuple(
+        view
+        for row, view in found
+        if view is not None and row.owner is not None and uids.get(row.owner) != row.request_uid
+    )
+
+
+async def _uids(cluster: Cluster, kind: Kind) -> Uids:
+    decode = msgspec.json.Decoder(Named).decode
+    owned = [decode(raw).metadata for raw in await cluster.listed_if_known(kind)]
+    return {Key(metadata.namespace, metadata.name): metadata.uid for metadata in owned}
+
+
+def ownerless(restores: Iterable[VeleroRow], deletions: Iterable[DeletionRow], uids: Mapping[str, Uids]) -> Ownerless:
+    """Return the objects whose request does not exist, by the UID in their record or, without one, by name."""
+    ours: list[GarbageView] = []
+    others: list[str] = []
+    found: list[tuple[VeleroRow | DeletionRow, GarbageView | None]] = [
+        (restore, restore_view(restore)) for restore in restores
+    ]
+    found += [(deletion, deletion_view(deletion)) for deletion in deletions]
+    for row, view in found:
+        known = uids[RESTORES.word if isinstance(row, VeleroRow) else BACKUPS.word]
+        if view is not None and row.owner is not None and known.get(row.owner) != row.request_uid:
+            ours.append(view)
+        elif row.owner is not None and not row.request_uid and row.owner not in known:
+            kind = RESTORES.velero if isinstance(row, VeleroRow) else velero.DELETE_REQUEST
+            others.append(f"{kind.name} {row.key.name}")
+    return Ownerless(tuple(ours), tuple(others))
+
+
+def garbage(seen: "Evidence") -> Iterator[Finding]:
+    """Report objects without an owner: a few wait for the operator, old ones should be gone."""
+    now = seen.server_time or seen.instant
+    late = [orphan for orphan in seen.ownerless.ours if now - orphan.since > _LATE and orphan.kind not in _LASTING]
+    if late:
+        fix = "check that the operator runs with --self-service; delete them with kubectl delete if it is removed"
+        yield warning("garbage", f"{_names(late)}: no owner for more than two hours, and not deleted", fix)
+    elif seen.ownerless.ours:
+        yield good("garbage", f"{_names(seen.ownerless.ours)}: no owner; the operator deletes them within two hours")
+    if seen.ownerless.others:
+        says = f"{some(seen.ownerless.others)}: made by another controller, no owner, and left alone by Foresail"
+        yield warning(
+            "garbage", says, f"delete those that you do not need: kubectl delete -n {seen.namespace} KIND NAME"
+        )
+
+
+def _names(views: Iterable[GarbageView]) -> str:
+    return some([f"{view.kind.name} {view.key.name}" for view in views])

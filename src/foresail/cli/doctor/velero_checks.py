@@ -9,7 +9,7 @@ from foresail.api.monitoring import UNATTENDED
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.running import not_validated_for, why_down, without_leader
-from foresail.cli.output.times import compact
+from foresail.cli.output.words import compact
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row

@@ -4,15 +4,190 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
-from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT
+from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.cli.access.cluster import Cluster, may, on_cluster, settle_namespace
+from foresail.cli.access.self_service import enabling_command, is_enabled
+from foresail.cli.access.together import all_of, together
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
-from foresail.cli.doctor.finding import Finding, Grade
-from foresail.cli.doctor.team import is_team, read_team, team_findings
-from foresail.cli.output.messages import hint
-from foresail.cli.output.terminal import GREEN, RED, YELLOW, painted
+from foresail.cli.doctor.finding import Finding, Grade, good, minutes, problem, some, warning
+from foresail.cli.doctor.requests import PROCESSED_WITHIN
+from foresail.cli.errors import CommandError, UnreachableError
+from foresail.cli.output.messages import GREEN, RED, YELLOW, hint, painted
+from foresail.cli.tenant.explain import advised, reason_of
+from foresail.cli.tenant.schedule.explain import advised as advised_schedule
+from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.kube.clock import now
+from foresail.selfservice.families import FAMILIES, Family
+from foresail.selfservice.reasons import Reason
+
+T = TypeVar("T")
+_STARTS_WITHIN = timedelta(minutes=10)
+_IN_ORDER = frozenset(
+    each.value
+    for each in (Reason.WAITING, Reason.RUNNING, Reason.WAITING_FOR_TURN, Reason.CHECKING_ACCESS, Reason.BUSY)
+)
+_ASK = "ask a cluster administrator to run foresail doctor"
+
+
+@dataclass(frozen=True, slots=True)
+class TeamEvidence:
+    """What a team may read of its namespace."""
+
+    namespace: str
+    instant: datetime
+    requests: tuple[TenantRequest, ...] = ()
+    schedules: tuple[TenantSchedule, ...] = ()
+    is_labelled: bool | None = None  # the operator has enabled self-service; None if the namespace may not be read
+    unread: tuple[CommandError, ...] = ()
+    is_read: bool = True  # at least some of it
+
+
+async def is_team(cluster: Cluster, velero_namespace: str) -> bool:
+    """Return whether the user may read neither Velero's Backups nor the Deployments of the cluster."""
+    try:
+        asked = ((DEPLOYMENT, ""), (velero.BACKUP, velero_namespace))
+        return not any(await all_of(may(cluster, "list", kind, namespace) for kind, namespace in asked))
+    except UnreachableError:
+        raise
+    except CommandError:
+        return False
+
+
+async def read_team(cluster: Cluster, namespace: str) -> TeamEvidence:
+    """Read the namespace, and the requests and schedules in it, as far as the user may."""
+    unread: list[CommandError] = []
+
+    async def tried(reading: Coroutine[Any, Any, T]) -> T | None:
+        try:
+            return await reading
+        except UnreachableError:
+            raise
+        except CommandError as error:
+            unread.append(error)
+            return None
+
+    async with together() as tasks:
+        labelled = tasks.begin(is_enabled(cluster, namespace))
+        requests = [tasks.begin(tried(_requests(cluster, family, namespace))) for family in FAMILIES]
+        schedules = tasks.begin(tried(cluster.listed(NON_ADMIN_SCHEDULE, namespace)))
+    return TeamEvidence(
+        namespace,
+        now() - (cluster.client.skew or timedelta()),
+        tuple(request for several in requests for request in several.result() or ()),
+        tuple(decode_each(schedules.result() or ())),
+        labelled.result(),
+        tuple(sorted(unread, key=str)),
+        is_read=len(unread) <= len(FAMILIES),
+    )
+
+
+async def _requests(cluster: Cluster, family: Family, namespace: str) -> list[TenantRequest]:
+    return [decode_request(family, raw) for raw in await cluster.listed(family.kind, namespace)]
+
+
+def team_findings(seen: TeamEvidence) -> list[Finding]:
+    """Say whether self-service works for the team, and what its requests and schedules wait for."""
+    if not seen.is_read:
+        says = f"namespace {seen.namespace} is not checked: {seen.unread[0].problem}"
+        return [problem("access", says, "name your own namespace with -n, or ask a cluster administrator")]
+    unread = (warning("access", f"not checked: {error.problem}", error.hint or "") for error in seen.unread)
+    return [*unread, _service(seen), *_waiting(seen), *_idle(seen)]
+
+
+def _service(seen: TeamEvidence) -> Finding:
+    """Return whether an operator serves the namespace, by what it has done."""
+    unserved = _unserved(seen)
+    if unserved:
+        return problem("self-service", unserved, _ASK)
+    if (
+        any(reason_of(request) == Reason.NO_POLICY for request in seen.requests if request.is_open)
+        or seen.is_labelled is False
+    ):
+        says = f"self-service is not enabled in namespace {seen.namespace}"
+        ask = f"ask a cluster administrator to enable it: {enabling_command(seen.namespace)}"
+        return problem("self-service", says, ask)
+    count = len(seen.requests) + len(seen.schedules)
+    if count:
+        says = f"the operator has processed every request of namespace {seen.namespace}: {count}"
+        return good("self-service", says)
+    if seen.is_labelled:
+        return good("self-service", f"it is enabled in namespace {seen.namespace}, which has no request yet")
+    says = f"namespace {seen.namespace} has no request, so it is unknown whether self-service is enabled"
+    return warning("self-service", says, "try it: foresail backup create NAME --wait")
+
+
+def _unserved(seen: TeamEvidence) -> str:
+    """Return which requests or runs no operator serves, although they are due; empty if there are none."""
+    new = [request for request in seen.requests if not request.phase]
+    late = [request for request in new if _age(request, seen.instant) > PROCESSED_WITHIN]
+    if late:
+        age = minutes(max(_age(request, seen.instant) for request in late))
+        return f"no operator has processed {_names(late)} for up to {age}"
+    overdue = [schedule.key.name for schedule in seen.schedules if _is_overdue(schedule, seen.instant)]
+    return f"the last planned run of schedule {some(overdue)} has not started" if overdue else ""
+
+
+def _waiting(seen: TeamEvidence) -> Iterator[Finding]:
+    """Report what blocks open requests, once for each reason; a turn that takes its time is no trouble."""
+    by_reason: dict[str, list[TenantRequest]] = {}
+    for request in seen.requests:
+        if request.is_open and request.phase and not request.is_terminating:
+            by_reason.setdefault(reason_of(request), []).append(request)
+    waiting = 0
+    for reason, several in sorted(by_reason.items()):
+        first = several[0]
+        is_late = reason == Reason.WAITING and any(
+            _age(tenant_request, seen.instant) > _STARTS_WITHIN for tenant_request in several
+        )
+        if is_late:
+            age = minutes(max(_age(tenant_request, seen.instant) for tenant_request in several))
+            yield warning("requests", f"Velero has not started {_names(several)} for up to {age}", _ASK)
+        elif reason in _IN_ORDER:
+            waiting += len(several)
+        elif reason != Reason.NO_POLICY:  # finding self-service
+            because = first.blocking.message if first.blocking is not None else reason
+            yield warning("requests", f"{_names(several)} waits: {because}", advised(first))
+    if waiting:
+        yield good("requests", f"{waiting} {'is' if waiting == 1 else 'are'} running or waiting for a turn")
+
+
+def _idle(seen: TeamEvidence) -> Iterator[Finding]:
+    """Report the schedules that do not run, once for each reason."""
+    by_reason: dict[str, list[TenantSchedule]] = {}
+    for schedule in seen.schedules:
+        if schedule.blocking is not None and schedule.blocking.reason not in (
+            *_IN_ORDER,
+            Reason.PAUSED,
+            Reason.NO_POLICY,
+        ):
+            by_reason.setdefault(schedule.blocking.reason, []).append(schedule)
+    for _, several in sorted(by_reason.items()):
+        first = several[0]
+        because = first.blocking.message if first.blocking is not None else ""
+        names = some([tenant_schedule.key.name for tenant_schedule in several])
+        yield warning("schedules", f"schedule {names} does not run: {because}", advised_schedule(first))
+
+
+def _is_overdue(schedule: TenantSchedule, at: datetime) -> bool:
+    return schedule.blocking is None and schedule.next_run is not None and at - schedule.next_run > _STARTS_WITHIN
+
+
+def _names(several: Sequence[TenantRequest]) -> str:
+    return some([f"{request.family.word} {request.key.name}" for request in several])
+
+
+def _age(request: TenantRequest, at: datetime) -> timedelta:
+    return at - (request.request.metadata.creation_timestamp or at)
+
 
 _COLOURS = {Grade.GOOD: GREEN, Grade.WARNING: YELLOW, Grade.PROBLEM: RED}
 

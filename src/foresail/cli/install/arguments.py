@@ -4,9 +4,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from foresail.api.images import PAUSE_IMAGE
-from foresail.cli.options.booleans import CLIENT, SERVER, ServerDryRunOption, true_or_false
-from foresail.cli.options.connection import add_velero_and_cluster
-from foresail.cli.options.parser import examples
+from foresail.cli.options.parser import CLIENT, SERVER, ServerDryRunOption, examples, true_or_false
+from foresail.cli.options.shared import add_velero_and_cluster
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser

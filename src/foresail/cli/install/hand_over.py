@@ -7,8 +7,7 @@ from datetime import timedelta
 from foresail.api.marks import SCHEDULES_LEASE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.objects import leading
-from foresail.cli.install.patience import Patience
+from foresail.cli.install.objects import Patience, leading
 from foresail.cli.install.velero import Server, switch, velero_server
 from foresail.kube.clock import now
 from foresail.plan import Key

@@ -5,19 +5,25 @@ In this order the two never run the Schedules both, and the gap between them is 
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import msgspec
 
 from foresail import RUNBOOKS
+from foresail.api.apps import DEPLOYMENT, Deployment, DeploymentMetadata
 from foresail.api.images import PAUSE_IMAGE
 from foresail.api.marks import REQUESTER
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
+from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.api.velero import SCHEDULE
 from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.doctor.evidence import REVIEW, Evidence, gather, is_other
+from foresail.cli.doctor.finding import some
+from foresail.cli.doctor.velero_checks import runnable
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.hand_over import hand_over
 from foresail.cli.install.installed import Installed, find_installed
@@ -32,20 +38,113 @@ from foresail.cli.install.manifests import (
     definitions,
     operators,
 )
-from foresail.cli.install.objects import all_free, applied, is_established, report
-from foresail.cli.install.patience import STOPPED, Patience
-from foresail.cli.install.preview import preview_schedules
-from foresail.cli.install.removal import remove
-from foresail.cli.install.rivals import find_rival
+from foresail.cli.install.objects import STOPPED, Patience, all_free, applied, is_established, report
+from foresail.cli.install.releases import remove
 from foresail.cli.install.start import start
 from foresail.cli.install.velero import Server, velero_server
-from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import document
 from foresail.cli.recovery_key.keys import ensure_key
 from foresail.kube.clock import now
 from foresail.schedules.build import has_hooks
+from foresail.schedules.expression import diff_dialects
+from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
+from foresail.schedules.reasons import Reason
+from foresail.schedules.rules import cannot_run, judge
+from foresail.schedules.settings import Settings
+from foresail.schedules.velero_server import identify_server
+
+_UNREADABLE = "cannot be read", "cannot be read"
+_LOCATION = "names a missing location", "name a missing location"
+_DEFAULT = "has no location", "have no location"
+_READ_ONLY = "names a read-only location", "name a read-only location"
+_MEANING = "changes meaning", "change meaning"
+_REFUSALS: dict[str, tuple[str, str]] = {
+    Reason.INVALID: ("invalid", "invalid"),
+    Reason.NEVER_FIRES: ("never fires", "never fire"),
+    Reason.NAME_TOO_LONG: ("has too long a name", "have too long a name"),
+}
+_KINDS = (_UNREADABLE, *_REFUSALS.values(), _LOCATION, _DEFAULT, _READ_ONLY, _MEANING)
+
+
+async def preview_schedules(cluster: Cluster, namespace: str, zone: str) -> list[str]:
+    """Return how many Schedules can never run, or may run at other times, by the operator's own rules."""
+    return schedule_lines(await gather(cluster, namespace, None), zone)
+
+
+def schedule_lines(seen: Evidence, zone: str = "UTC") -> list[str]:
+    """Return one line that counts, and one for each reason; expressions are read in that time zone."""
+    found = dict(_classified(seen, zone))
+    counts = Counter(found.values())
+    parts = [f"{counts[kind]} {kind[counts[kind] > 1]}" for kind in _KINDS if counts[kind]]
+    total = len(seen.schedules)
+    if total and not parts:
+        parts = ["each can run, and none changes meaning"]
+    lines = [f"{total} Schedule{'' if total == 1 else 's'}{': ' if parts else ''}{', '.join(parts)}"]
+    lines += [f"  {finding.says}; {finding.fix}" for finding in runnable(seen)]
+    changed = [name for name, kind in found.items() if kind == _MEANING]
+    if changed:
+        tag = seen.servers[0].tag if seen.servers else ""
+        lines.append(
+            f"  {some(changed)}: Velero up to 1.18.2 and from 1.18.3 on read this differently, and its image tag"
+            f" ({tag or 'none'}) is not a version; foresail cron diff-dialects shows the fires"
+        )
+    return lines
+
+
+def _classified(seen: Evidence, zone: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the name of each Schedule that needs attention, with why."""
+    known = identify_server(seen.servers, "", None)
+    now = seen.server_time or seen.instant
+    places = [location_row(location) for location in seen.locations]
+    for name, row in sorted(seen.schedules.items()):
+        if isinstance(row, Unread):
+            yield name, _UNREADABLE
+            continue
+        view = ScheduleView(row, (), location_of(row.location, places), known, Settings(zone=zone))
+        because = cannot_run(view, judge(view, now))
+        if because is not None:
+            yield name, _REFUSALS.get(because.reason) or _location_problem(view)
+        elif known.dialect is None and diff_dialects(row.text, zone, now) is not None:
+            yield name, _MEANING
+
+
+def _location_problem(view: ScheduleView) -> tuple[str, str]:
+    if view.location is not None:
+        return _READ_ONLY
+    return _LOCATION if view.schedule.location else _DEFAULT
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct, frozen=True):
+    status: _Verdict = _Verdict()
+
+
+async def find_rival(cluster: Cluster) -> DeploymentMetadata | None:
+    """Return a Deployment that looks like the other controller and may work on every NonAdminBackup.
+
+    Any tenant can create a Deployment of that name or image. Only an administrator can give it the permission.
+    """
+    for raw in await cluster.listed(DEPLOYMENT, ""):
+        deployment = msgspec.json.decode(raw, type=Deployment)
+        if is_other(deployment) and await _may_list_backups(cluster, deployment):
+            return deployment.metadata
+    return None
+
+
+async def _may_list_backups(cluster: Cluster, deployment: Deployment) -> bool:
+    account = deployment.spec.template.spec.service_account_name or "default"
+    asked = {"group": NON_ADMIN_BACKUP.group, "resource": NON_ADMIN_BACKUP.plural, "verb": "list"}
+    user = f"system:serviceaccount:{deployment.metadata.namespace}:{account}"
+    body = {"apiVersion": REVIEW.api_version, "kind": REVIEW.name, "spec": {"user": user, "resourceAttributes": asked}}
+    answer = await cluster.reviewed(REVIEW, body)
+    return answer is None or msgspec.json.decode(answer, type=_Review).status.allowed  # in doubt it may
+
 
 _SELF_SERVICE = "self-service"
 

@@ -1,7 +1,9 @@
 """Objects of an installation, one after the other: applied or deleted, and a line about each."""
 
 import asyncio
-from collections.abc import Iterable
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -9,12 +11,44 @@ import msgspec
 from foresail.api.core import DEFINITION
 from foresail.api.differences import differences
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
 from foresail.cli.access.managed_by import ManagedMetadata, is_ours, managing_tool
+from foresail.cli.access.operators import BY_SERVER_TIME, Lease, leader
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import Piece
+from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key
+
+STOPPED = "Stopped. Completed steps stay, unless undone above; run the same command to continue."
+"""The message if the user stops the command while it waits."""
+
+_PAUSE = 0.5
+_REPORT_EVERY = timedelta(seconds=30)
+
+
+class Patience:
+    """How long one command may wait, all in all."""
+
+    def __init__(self, until: datetime) -> None:
+        self._until, self._whole = until, until - now()
+
+    def at_least(self, least: timedelta) -> "Patience":
+        """Return one that has this much left from now on, or as much as this one had at first if that is less."""
+        return Patience(max(self._until, now() + min(least, self._whole)))
+
+    async def wait(self, what: str, holds: Callable[[], Awaitable[bool]], otherwise: CommandError) -> None:
+        """Return when it holds; raise the error if the time is over before."""
+        reported: datetime | None = None
+        while not await holds():
+            instant = now()
+            if instant >= self._until:
+                raise otherwise
+            if reported is None or instant - reported >= _REPORT_EVERY:
+                left = int((self._until - instant).total_seconds())
+                print(f"waiting until {what}; {left} s left", file=sys.stderr, flush=True)
+                reported = instant
+            await asyncio.sleep(_PAUSE)
+
 
 _SHOWN_FIELDS = 3
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation")  # in a dry run they tell nothing

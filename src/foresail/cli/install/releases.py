@@ -1,6 +1,9 @@
 """What the operator wrote on the objects of others, and what it made for a while: taken away when it no longer runs."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -9,14 +12,16 @@ from foresail.api import velero
 from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
 from foresail.api.capacity_buffers import POD_TEMPLATE, capacity_buffer, served_kind
 from foresail.api.core import CONFIG_MAP, NAMESPACE
-from foresail.api.marks import CHECK_LABEL, OBSERVED, PRIMER_LABEL, WARM_UP_STATUS
+from foresail.api.marks import CHECK_LABEL, LEASES, OBSERVED, PRIMER_LABEL, RETIRED_LEASE, WARM_UP_STATUS
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.api.restore_check import SANDBOX_NAME
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.manifests import TENANT_LOCATIONS
+from foresail.cli.install.installed import hook_bindings
+from foresail.cli.install.manifests import CAPABILITIES, TENANT_LOCATIONS, InstallOptions, Piece, operators, retired
+from foresail.cli.install.objects import Patience, deleted, leading
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
@@ -193,3 +198,50 @@ class Releases:
 
 def _report(what: str, kind: Kind, each: _Named) -> None:
     print(f"{what:<11} {kind.name} {each.key}", flush=True)
+
+
+async def remove(
+    cluster: Cluster,
+    options: InstallOptions,
+    wanted: Sequence[Piece],
+    off: Sequence[str],
+    patience: Patience,
+    *,
+    dry_run: bool,
+) -> None:
+    """Delete what is no longer wanted, and release what these capabilities hold; a second run finishes a first one."""
+    bindings = await hook_bindings(cluster)
+    gone = [*_no_longer(options, wanted, bindings), *reversed(retired(options.namespace))]
+    await deleted(cluster, [piece for piece in gone if piece.is_operator], dry_run=dry_run)
+    if off:
+        if not dry_run:
+            await _ended(cluster, options.namespace, wanted, patience)
+        releases = Releases(cluster, options.namespace, dry_run=dry_run)
+        for each in off:
+            await releases.of(each)
+    await deleted(cluster, reversed([piece for piece in gone if not piece.is_operator]), dry_run=dry_run)
+
+
+def _no_longer(options: InstallOptions, wanted: Sequence[Piece], hooked: tuple[str, ...]) -> list[Piece]:
+    """Return what an installation with everything switched on has and this one has not."""
+    everything = replace(
+        options, capabilities=CAPABILITIES, monitoring=True, tenant_locations=True, schedules_with_hooks=hooked
+    )
+    there = {(piece.kind, piece.key) for piece in wanted}
+    return [operator for operator in operators(everything) if (operator.kind, operator.key) not in there]
+
+
+async def _ended(cluster: Cluster, namespace: str, wanted: Sequence[Piece], patience: Patience) -> None:
+    """Wait until no replica of a deleted Deployment leads: it would write again what is released here."""
+    running = {piece.key for piece in wanted if piece.is_operator}
+    for key in (Key(namespace, name) for name in (*LEASES, RETIRED_LEASE)):
+        if key not in running:
+            problem = f"Lease {key}: an operator still holds it"
+            hint = "stop its holder (foresail doctor names it), then run the same command again"
+            await patience.wait(
+                "the operator has stopped", partial(_is_free, cluster, key), CommandError(problem, hint)
+            )
+
+
+async def _is_free(cluster: Cluster, key: Key) -> bool:
+    return not await leading(cluster, key)

@@ -7,17 +7,40 @@ Velero runs them, also if the operator never starts.
 import sys
 from collections.abc import Sequence
 
+import msgspec
+
+from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import RETIRED_LEASE, SCHEDULES_LEASE
-from foresail.api.pod_problems import first_problem, previous_image
+from foresail.api.pod_problems import ObservedPod, first_problem, previous_image
+from foresail.api.pods import POD
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.hand_over import hand_over, with_problem
 from foresail.cli.install.manifests import InstallOptions, Piece
-from foresail.cli.install.objects import applied, leading
-from foresail.cli.install.patience import Patience
-from foresail.cli.install.rollout import is_rolled_out, pods_of
+from foresail.cli.install.objects import Patience, applied, leading
 from foresail.cli.install.velero import Server
 from foresail.plan import Key
+
+
+async def is_rolled_out(cluster: Cluster, key: Key) -> bool:
+    """Return whether every replica of a Deployment is of its newest template, and available."""
+    deployment = await cluster.if_there(DEPLOYMENT, key, Deployment)
+    if deployment is None:
+        return False
+    status = deployment.status
+    replicas = deployment.spec.replicas
+    return (
+        status.observed_generation >= deployment.metadata.generation
+        and status.updated_replicas == status.replicas == replicas
+        and status.available_replicas >= replicas
+    )
+
+
+async def pods_of(cluster: Cluster, key: Key) -> list[ObservedPod]:
+    """Return the pods of a Deployment of ours."""
+    raw = await cluster.listed(POD, key.namespace, f"app.kubernetes.io/name={key.name}")
+    return [msgspec.json.decode(item, type=ObservedPod) for item in raw]
+
 
 _WAY_BACK = "`foresail uninstall` gives the Schedules back to Velero"
 

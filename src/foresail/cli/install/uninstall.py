@@ -27,8 +27,7 @@ from foresail.cli.install.manifests import (
     operators,
     retired,
 )
-from foresail.cli.install.objects import deleted, existing, leading, other_maker
-from foresail.cli.install.patience import STOPPED, Patience
+from foresail.cli.install.objects import STOPPED, Patience, deleted, existing, leading, other_maker
 from foresail.cli.install.releases import Releases
 from foresail.cli.install.velero import velero_server
 from foresail.cli.options.values import deadline

@@ -1,9 +1,9 @@
 """Velero's Deployment: where it is, who keeps it, and how its schedule controller is switched off and on."""
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -21,22 +21,118 @@ from foresail.api.apps import (
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, managing_tool
+from foresail.cli.access.managed_by import HELM_RELEASE, ManagedMetadata, ManagingTool, managing_tool
 from foresail.cli.errors import CommandError
-from foresail.cli.install.changes import change
-from foresail.cli.install.patience import Patience
-from foresail.cli.install.quiet import is_quiet, readable
-from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
+from foresail.cli.install.objects import Patience
 from foresail.cron import CronError
 from foresail.cron.zone_names import validate_zone_name
 from foresail.kube.clock import now
 from foresail.plan import Key
+from foresail.schedules.observe import ScheduleRow, ScheduleView, VeleroServer, schedule_row
+from foresail.schedules.rules import judge
+from foresail.schedules.settings import Settings
 from foresail.schedules.velero_server import (
     SERVER_PODS,
     pod_row,
     schedule_controller_is_off,
     scheduling_pod,
 )
+
+FLAG = "--disable-controllers"
+_SCHEDULE = "schedule"
+
+
+def switched_off(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the schedule controller off; others that are off stay in the same list."""
+    found = list(arguments)
+    for place, listed in _lists(found):
+        if _SCHEDULE not in listed:
+            found[place] = _written(found[place], [*listed, _SCHEDULE])
+        return found
+    return [*found, f"{FLAG}={_SCHEDULE}"]
+
+
+def switched_on(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the schedule controller on; others that are off stay off."""
+    found: list[str | None] = [*arguments]
+    for place, listed in _lists(arguments):
+        if _SCHEDULE not in listed:
+            continue
+        left = [each for each in listed if each != _SCHEDULE]
+        if left:
+            found[place] = _written(arguments[place], left)
+        else:
+            found[place] = None
+            if not arguments[place].startswith(FLAG):  # the list was a word of its own, after the flag
+                found[place - 1] = None
+    return [each for each in found if each is not None]
+
+
+def others_off(arguments: Sequence[str]) -> list[str]:
+    """Return the controllers that are off beside that of schedules."""
+    return [each for _, listed in _lists(arguments) for each in listed if each != _SCHEDULE]
+
+
+def _lists(arguments: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield each list of controllers with its place; the flag may be given twice, and its list may follow as a word."""
+    for place, argument in enumerate(arguments):
+        name, is_one_word, value = argument.partition("=")
+        if name == FLAG and is_one_word:
+            yield place, _names(value)
+        elif place and arguments[place - 1] == FLAG:
+            yield place, _names(argument)
+
+
+def _names(text: str) -> list[str]:
+    return [name for each in text.split(",") if (name := each.strip())]
+
+
+def _written(before: str, names: Sequence[str]) -> str:
+    return (f"{FLAG}=" if before.startswith(FLAG) else "") + ",".join(names)
+
+
+def change(tool: ManagingTool, others: Sequence[str], *, off: bool) -> str:
+    """Return the exact change by which Velero's schedule controller is off or on; `others` are off and stay so."""
+    names = [*others, "schedule"] if off else list(others)
+    if tool.is_oadp:
+        values = f"[{', '.join(names)}]"
+        return f"spec:\n  configuration:\n    velero:\n      args:\n        disabled-controllers: {values}"
+    if tool.has_values:
+        text = f'configuration:\n  disableControllers: "{",".join(names)}"'
+        if not tool.source.startswith(HELM_RELEASE):
+            return text
+        return "spec:\n  values:\n" + "\n".join(f"    {line}" for line in text.splitlines())
+    if not names:
+        return f"remove the argument {FLAG}=schedule of the container"
+    return f"let the container have the argument {FLAG}={','.join(names)}, and no other {FLAG}"
+
+
+RESTART_TIME = timedelta(seconds=15)
+_VELERO_LATENESS = timedelta(minutes=2)  # a run that is due for longer is blocked: it would not start now
+
+
+def readable(raws: Iterable[msgspec.Raw]) -> list[ScheduleRow]:
+    """Return the rows of the Schedules that can be read; the others never run."""
+    rows = []
+    for raw in raws:
+        try:
+            rows.append(schedule_row(msgspec.json.decode(raw, type=velero.Schedule)))
+        except (msgspec.DecodeError, ValueError):
+            continue
+    return rows
+
+
+def is_quiet(schedules: Iterable[ScheduleRow], zone: str, now: datetime) -> bool:
+    """Tell whether no run is due now or within the time of a restart, by the cron expressions read in that zone."""
+    return not any(_runs_soon(schedule, zone, now) for schedule in schedules)
+
+
+def _runs_soon(row: ScheduleRow, zone: str, now: datetime) -> bool:
+    verdict = judge(ScheduleView(row, (), None, VeleroServer(None), Settings(zone=zone)), now)
+    if verdict.due_since is not None and now - verdict.due_since < _VELERO_LATENESS:
+        return True
+    return not row.paused and verdict.starts is not None and verdict.starts - now < RESTART_TIME
+
 
 _UNFINISHED = velero.WAITING | velero.RUNNING  # those that wait in Velero's queue are never begun after a restart
 

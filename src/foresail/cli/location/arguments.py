@@ -5,10 +5,8 @@ from functools import partial
 from typing import Any
 
 from foresail.api.marks import SELF_SERVICE_LEASE
-from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.connection import add_cluster
-from foresail.cli.options.output import add_object_output
-from foresail.cli.options.parser import CommandParser, examples
+from foresail.cli.options.parser import CommandParser, add_dry_run, examples
+from foresail.cli.options.shared import add_cluster, add_object_output
 
 OPERATOR = f"velero/{SELF_SERVICE_LEASE}"
 
@@ -166,11 +164,11 @@ def _run(verb: str, args: argparse.Namespace) -> int:
         case "describe":
             from foresail.cli.location.get import describe as command
         case "create":
-            from foresail.cli.location.create import create as command
+            from foresail.cli.location.change import create as command
         case "grant":
-            from foresail.cli.location.grant import grant as command
+            from foresail.cli.location.change import grant as command
         case "delete":
-            from foresail.cli.location.delete import delete as command
+            from foresail.cli.location.change import delete as command
         case "request get":
             from foresail.cli.location.request import get as command
         case "request approve":

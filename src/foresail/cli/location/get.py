@@ -11,10 +11,10 @@ import msgspec
 from foresail.api.nonadmin import Condition, Location
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
-from foresail.cli.options.output import is_table
+from foresail.cli.options.shared import is_table
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import aligned, table
-from foresail.cli.output.times import short
+from foresail.cli.output.words import short
 from foresail.cli.tenant.advice import advice_for, capital
 from foresail.kube.clock import now
 from foresail.plan import Key

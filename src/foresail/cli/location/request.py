@@ -14,11 +14,10 @@ import msgspec
 from foresail.api.marks import REQUEST_UID
 from foresail.api.nonadmin import Approval, Location, RequestedLocation
 from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
-from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.access.own_rights import may
+from foresail.cli.access.cluster import Cluster, may, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.location.get import location_spec, problem
-from foresail.cli.options.output import is_table
+from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import table

@@ -10,7 +10,7 @@ import msgspec
 from foresail.api import velero
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.output.table import terminal_width
-from foresail.cli.output.transfer import Throughput, Transfer, transfer_text
+from foresail.cli.output.words import Throughput, Transfer, transfer_text
 from foresail.kube.clock import now
 from foresail.plan import Key
 

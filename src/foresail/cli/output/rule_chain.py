@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foresail.cli.output.terminal import GREEN, PALE, RED, YELLOW, painted
+from foresail.cli.output.messages import GREEN, PALE, RED, YELLOW, painted
 
 YES, NO, WAITS, LATER, NOT_CHECKED = "ok", "blocks", "waits", "would block", "not checked"
 FAILED = "failed"

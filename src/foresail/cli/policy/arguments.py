@@ -4,9 +4,14 @@ import argparse
 from functools import partial
 from typing import Any
 
-from foresail.cli.options.connection import add_cluster, add_operator_namespace, add_velero_namespace
-from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import examples
+from foresail.cli.options.shared import (
+    add_cluster,
+    add_object_output,
+    add_operator_namespace,
+    add_output,
+    add_velero_namespace,
+)
 
 
 def add_policy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

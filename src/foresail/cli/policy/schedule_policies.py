@@ -17,7 +17,7 @@ from foresail.cli.options.selectors import shown_selector
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import aligned, fitted, table
-from foresail.cli.output.times import short
+from foresail.cli.output.words import short
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.schedules.policies import policy_for, problem_with
 from foresail.slots.policies import PolicyRow, policy_row

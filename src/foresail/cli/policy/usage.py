@@ -2,7 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -12,23 +14,27 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import NAMESPACE
 from foresail.api.instants import stamp
 from foresail.api.policy import SELF_SERVICE_POLICY, Quotas, SelfServicePolicy
-from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
-from foresail.cli.access.operator_namespace import operator_namespaces
-from foresail.cli.access.own_rights import may
+from foresail.api.velero import WAITING
+from foresail.cli.access.cluster import Cluster, may, on_cluster, settle_namespace
+from foresail.cli.access.operators import operator_namespaces
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import fitted, table, terminal_width
-from foresail.cli.output.times import ago
+from foresail.cli.output.words import ago
 from foresail.cli.policy.get import (
+    Shares,
+    Use,
     applied_policies,
     decode_policy,
     namespaces_by_policy,
     read_own_use,
     read_use,
+    share,
+    shares_of,
     use_in,
 )
-from foresail.cli.policy.use import Shares, Use, share, shares_of
+from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
@@ -212,3 +218,55 @@ def as_data(each: Usage) -> dict[str, Any]:
         "quotas": {name: {"used": used, "limit": most} for name, (used, most) in each.shares.items()},
         **{name: stamp(at) if at is not None else None for name, at in times.items()},
     }
+
+
+@dataclass(frozen=True, slots=True)
+class TenantShare:
+    """A namespace with open requests."""
+
+    namespace: str
+    policy: str  # empty if none applies
+    weight: int
+    share: float  # of Velero's time, while all of these namespaces wait
+    running: int
+    waiting: int
+    stored: tuple[int | None, int | None]  # backups (None: unknown), and the quota
+
+
+def is_running(request: TenantRequest) -> bool:
+    """Whether Velero works on an open request; a Velero object that only waits in Velero's queue does not run."""
+    return request.is_open and request.velero.phase not in WAITING
+
+
+def in_order(requests: Iterable[TenantRequest]) -> list[TenantRequest]:
+    """Return open requests as they are served: what runs, then by position in the queue, then by age."""
+    return sorted(requests, key=_rank)
+
+
+def _rank(request: TenantRequest) -> tuple[bool, bool, int, str, str]:
+    created = request.request.metadata.creation_timestamp
+    age = created.isoformat() if created else ""
+    return not is_running(request), not request.position, request.position, age, str(request.key)
+
+
+def tenant_shares(requests: Sequence[TenantRequest], usages: Iterable[Usage]) -> list[TenantShare]:
+    """Return the share of each namespace that has open requests, the largest first."""
+    known = {usage.namespace: usage for usage in usages}
+    every = Counter(request.key.namespace for request in requests)
+    running = Counter(request.key.namespace for request in requests if is_running(request))
+    names = sorted(every)
+    weights = {name: known[name].weight if name in known else 1 for name in names}
+    total = sum(weights.values())
+    shares = [
+        TenantShare(
+            name,
+            known[name].policy if name in known else "",
+            weights[name],
+            weights[name] / total if total else 0.0,
+            running[name],
+            every[name] - running[name],
+            known[name].shares["stored"] if name in known else (None, None),
+        )
+        for name in names
+    ]
+    return sorted(shares, key=lambda share: (-share.share, share.namespace))

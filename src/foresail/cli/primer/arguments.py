@@ -4,10 +4,8 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.connection import add_cluster
-from foresail.cli.options.output import add_object_output, add_output
-from foresail.cli.options.parser import examples
+from foresail.cli.options.parser import add_dry_run, examples
+from foresail.cli.options.shared import add_cluster, add_object_output, add_output
 from foresail.cli.options.values import positive, whole_number
 
 if TYPE_CHECKING:
@@ -253,11 +251,11 @@ def _add_zone(one: argparse.ArgumentParser) -> None:
 def _run(verb: str, args: argparse.Namespace) -> int:
     match verb:
         case "create":
-            from foresail.cli.primer.create import create as command
+            from foresail.cli.primer.change import create as command
         case "get":
             from foresail.cli.primer.get import get as command
         case "describe":
-            from foresail.cli.primer.describe import describe as command
+            from foresail.cli.primer.get import describe as command
         case "explain":
             from foresail.cli.primer.explain import explain as command
         case "suspend":
@@ -265,7 +263,7 @@ def _run(verb: str, args: argparse.Namespace) -> int:
         case "resume":
             from foresail.cli.primer.change import resume as command
         case "delete":
-            from foresail.cli.primer.delete import delete as command
+            from foresail.cli.primer.change import delete as command
         case "wait":
             from foresail.cli.primer.wait import wait as command
         case "preview":

@@ -6,7 +6,7 @@ from typing import Any
 
 from foresail.api.images import PAUSE_IMAGE
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import add_switch, true_or_false
+from foresail.cli.options.parser import add_switch, true_or_false
 from foresail.cron import CronError
 from foresail.cron.duration import nanoseconds
 from foresail.cron.zone_names import validate_zone_name

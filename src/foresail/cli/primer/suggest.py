@@ -2,26 +2,30 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from foresail.api import pods
+from foresail.api.core import EVENT
+from foresail.api.instants import utc
 from foresail.api.primer import PRIMER
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.options.output import is_table
+from foresail.cli.errors import CommandError
 from foresail.cli.options.selectors import read_selector
+from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text, document
 from foresail.cli.output.table import fitted, terminal_width
+from foresail.cli.primer.preview import Prices, Suggestion, p95, requests_text, usage
 from foresail.cli.primer.selection import in_namespace
 from foresail.cli.primer.snapshot import read_snapshot
-from foresail.cli.primer.starts import Starts, starts
-from foresail.cli.primer.worth import Prices, Suggestion, p95, requests_text, usage
 from foresail.kube.clock import now
+from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.fires import duty_cycle, parsed_schedule
 from foresail.primers.rows import CronJobRow, minutes
@@ -29,6 +33,63 @@ from foresail.primers.rules import last_admitted
 from foresail.primers.steps import runs_of
 from foresail.primers.view import Target
 from foresail.reporting import Because
+
+SCHEDULED, STARTED = "Scheduled", "Started"
+
+Starts = Mapping[Key, datetime]
+"""By Job: when its first container started; without that Event, when its first pod was scheduled."""
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What an Event is about."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+class Event(msgspec.Struct, frozen=True, rename="camel"):
+    """What happened to a pod; the scheduler sets `eventTime`, and kubelets set `firstTimestamp`."""
+
+    involved_object: Subject
+    event_time: datetime | None = None
+    first_timestamp: datetime | None = None
+
+
+_events = msgspec.json.Decoder(Event)
+
+
+async def starts(cluster: Cluster, namespace: str) -> Starts:
+    """Read the start of each Job from Events; empty if the user may not read them."""
+    found: dict[Key, datetime] = {}
+    for reason in (SCHEDULED, STARTED):  # the later one counts: a node may be there long before the image is
+        selector = f"involvedObject.kind={pods.POD.name},reason={reason}"
+        try:
+            raw = await cluster.listed(EVENT, namespace, fields=selector)
+        except CommandError:
+            return found
+        found |= first_of_each(map(_events.decode, raw))
+    return found
+
+
+def first_of_each(events: Iterable[Event]) -> dict[Key, datetime]:
+    """Return for each Job the first Event of one of its pods."""
+    found: dict[Key, datetime] = {}
+    for event in events:
+        at = event.event_time or event.first_timestamp
+        if at is None:
+            continue
+        for name in _jobs(event.involved_object.name):
+            key = Key(event.involved_object.namespace, name)
+            found[key] = min(utc(at), found.get(key, utc(at)))
+    return found
+
+
+def _jobs(pod: str) -> list[str]:
+    """Return the Jobs that a pod may belong to: its name is the Job's name, an index if it is indexed, and a suffix."""
+    name = pod.rpartition("-")[0]
+    counted, _, index = name.rpartition("-")
+    return [name, counted] if index.isdecimal() else [name]
+
 
 _MARGIN = 1.5
 _HOUR = timedelta(hours=1)
@@ -166,9 +227,9 @@ def _suggestion(
 
 
 def _delays(target: Target, started: Starts) -> Iterable[int]:
-    for job, pods in runs_of(target):
-        began = [pod.began for pod in pods if pod.began is not None]
-        if not pods and job.key in started:
+    for job, started_pods in runs_of(target):
+        began = [pod.began for pod in started_pods if pod.began is not None]
+        if not started_pods and job.key in started:
             began = [started[job.key]]
         if began:
             yield max(int((min(began) - job.fire).total_seconds()), 0)

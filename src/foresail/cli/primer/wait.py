@@ -11,9 +11,8 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
-from foresail.cli.primer.annotated import in_primers_form, selected
 from foresail.cli.primer.get import condition
-from foresail.cli.primer.selection import Document, in_namespace, key_of
+from foresail.cli.primer.selection import Document, in_namespace, in_primers_form, key_of, selected
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.primers.reasons import Reason

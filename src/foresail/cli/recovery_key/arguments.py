@@ -4,10 +4,8 @@ import argparse
 from functools import partial
 from typing import Any
 
-from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.connection import add_velero_and_cluster
-from foresail.cli.options.output import add_output
-from foresail.cli.options.parser import examples
+from foresail.cli.options.parser import add_dry_run, examples
+from foresail.cli.options.shared import add_output, add_velero_and_cluster
 
 _EXPORT = "foresail recovery-key export > recovery-key.yaml"
 

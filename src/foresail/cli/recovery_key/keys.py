@@ -9,8 +9,8 @@ from typing import Any
 
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.manifest_files import documents, objects
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.values import documents, objects
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
 from foresail.selfservice.records import (

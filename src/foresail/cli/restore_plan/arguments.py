@@ -2,10 +2,8 @@
 
 import argparse
 
-from foresail.cli.options.booleans import BooleanOption, add_dry_run
-from foresail.cli.options.connection import add_velero_and_cluster
-from foresail.cli.options.output import add_output
-from foresail.cli.options.parser import CommandParser, examples
+from foresail.cli.options.parser import BooleanOption, CommandParser, add_dry_run, examples
+from foresail.cli.options.shared import add_output, add_velero_and_cluster
 
 PATIENCE = "10m"
 """How long a plan waits, unless --timeout is given."""

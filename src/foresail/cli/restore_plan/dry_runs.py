@@ -10,8 +10,7 @@ import msgspec
 
 from foresail.api.authorization import Discovery
 from foresail.api.core import STORAGE_CLASS
-from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may
+from foresail.cli.access.cluster import Cluster, may
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.pages import read_pages

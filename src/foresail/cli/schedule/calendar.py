@@ -6,9 +6,8 @@ from datetime import date, datetime, timedelta
 from functools import partial
 
 from foresail.cli.cron.calendar import write_picture
-from foresail.cli.cron.load import Load, Timetable, fires_between, load_of
-from foresail.cli.cron.load_lines import SHOWN, pile_line, week_lines
-from foresail.cli.cron.load_picture import load_picture
+from foresail.cli.cron.load import SHOWN, Load, Timetable, fires_between, load_of, pile_line, week_lines
+from foresail.cli.cron.svg import load_picture
 from foresail.cli.cron.words import instant_of
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint

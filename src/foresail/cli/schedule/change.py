@@ -10,11 +10,10 @@ import msgspec
 from foresail.api import velero
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.output import is_table
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import confirm_deletion, hint
-from foresail.cli.output.objects import as_text
-from foresail.cli.output.requests import Request, shown
+from foresail.cli.output.objects import Request, as_text, shown
 from foresail.cli.schedule.hints import hint_who_manages, who_fires
 from foresail.cli.schedule.snapshot import read_controllers, row_of, selected_schedules
 from foresail.kube.clock import now

@@ -12,9 +12,8 @@ from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import LATER, NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
-from foresail.cli.output.times import moment, runs
-from foresail.cli.output.words import in_words
-from foresail.cli.schedule.describe import dialect_of
+from foresail.cli.output.words import in_words, moment, runs
+from foresail.cli.schedule.get import dialect_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.failures import WRITE_REFUSED
 from foresail.reporting import Because

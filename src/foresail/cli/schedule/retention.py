@@ -10,10 +10,9 @@ from foresail.api.instants import stamp
 from foresail.api.marks import KEPT, RETENTION_APPROVED
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.parser import CLIENT
 from foresail.cli.output.messages import hint
-from foresail.cli.output.objects import document
-from foresail.cli.output.requests import Request, shown
+from foresail.cli.output.objects import Request, document, shown
 from foresail.cli.output.table import table
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.deletion import MOST_APPROVED, approval

@@ -7,20 +7,26 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from foresail.api.instants import stamp
-from foresail.cli.cron.load_lines import week_lines
+from foresail.cli.cron.load import week_lines
 from foresail.cli.cron.words import instant_of, wall_time
 from foresail.cli.errors import CommandError
-from foresail.cli.options.manifest_files import documents
-from foresail.cli.options.values import read_length
+from foresail.cli.options.values import documents, read_length
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
-from foresail.cli.output.times import compact
+from foresail.cli.output.words import compact
 from foresail.cli.schedule.hints import hint_who_fires
-from foresail.cli.schedule.promises import broken_promises
-from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated_together
+from foresail.cli.schedule.simulation import (
+    Fate,
+    Outcome,
+    Span,
+    broken_promises,
+    load_in,
+    policies_of,
+    simulated_together,
+    under,
+)
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
-from foresail.cli.schedule.under_policy import load_in, policies_of, under
 from foresail.kube.clock import now
 
 _WEEK = timedelta(days=7)

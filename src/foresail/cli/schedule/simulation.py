@@ -5,28 +5,41 @@ back to them.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from heapq import heapify, heappop, heappush
-from itertools import takewhile
+from itertools import pairwise, takewhile
+from typing import Any
 
 import msgspec
 
 from foresail.api import velero
 from foresail.api.marks import OBSERVED
+from foresail.api.schedule_policy import SchedulePolicy
+from foresail.cli.cron.load import Load, Timetable, load_of
+from foresail.cli.cron.words import wall_time
+from foresail.cli.errors import CommandError
+from foresail.cli.options.values import objects
+from foresail.cli.output.words import compact, counted
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
 from foresail.cron import Schedule, fires_after, outlook
+from foresail.cron.zone_names import validate_zone_name
+from foresail.cron.zones import load_zoneinfo
 from foresail.plan import Key
 from foresail.reporting import Because
 from foresail.schedules.build import backup_name
 from foresail.schedules.decide import not_run
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, ScheduleView, Turn, is_unfinished
+from foresail.schedules.policies import problem_with, rpo_of
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.slots import base_of
 from foresail.schedules.status import patch_body
+from foresail.slots.policies import PolicyRow, policy_row
 
 _RUNNING = "InProgress"
 _PASSES = (Reason.BUSY, Reason.OUTSIDE_WINDOW, Reason.CONCURRENCY_LIMIT)  # what time alone ends
@@ -305,3 +318,91 @@ def _observed(schedule: ScheduleRow, verdict: Verdict) -> dict[str, str]:
     metadata = patch_body(schedule, verdict.changes).get("metadata")
     annotations = metadata.get("annotations", {}) if isinstance(metadata, dict) else {}
     return {OBSERVED: annotations[OBSERVED]} if OBSERVED in annotations else {}
+
+
+KIND = "SchedulePolicy"
+Fates = Sequence[tuple[Fate, EvaluatedSchedule]]
+
+
+def policies_of(file: str, read: list[Any]) -> list[PolicyRow]:
+    """Return the SchedulePolicies of a file; report one that cannot be used."""
+    found: dict[str, PolicyRow] = {}
+    for item in objects(read, KIND):
+        metadata = item.get("metadata")
+        name = str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
+        try:
+            row = policy_row(msgspec.convert(item, SchedulePolicy))
+        except msgspec.ValidationError as error:
+            raise CommandError(f"{KIND} {name} in {file}: {error}", "correct that field") from None
+        problem = problem_with(row)
+        if problem is not None:
+            raise CommandError(f"{KIND} {name} in {file}: {problem}", "correct that field")
+        if name in found:
+            raise CommandError(f"{file} has {KIND} {name} twice", "remove one of them")
+        found[name] = row
+    if not found:
+        raise CommandError(f"{file} has no {KIND}", "specify a file with at least one")
+    return list(found.values())
+
+
+PLANNED = "planned"
+"""The operator in a snapshot of how a cluster would be under a policy."""
+
+
+def under(schedule: EvaluatedSchedule, given: Iterable[PolicyRow], instant: datetime) -> EvaluatedSchedule:
+    """Return a Schedule as it would be if these policies were applied over those of the cluster."""
+    if schedule.known is None:
+        return schedule
+    merged = {row.name: row for row in (*schedule.known.policies, *given)}
+    operator = schedule.known.operator or PLANNED  # Velero knows no policy, so these suppose that the operator runs
+    known = replace(schedule.known, policies=tuple(merged.values()), operator=operator)
+    return evaluate(schedule.schedule, schedule.content, known, instant)
+
+
+def load_in(fates: Fates, span: Span, zone: str, now: datetime) -> Load:
+    """Return how many runs start when, as they were simulated."""
+    starts = {key: list[datetime]() for key in sorted({each.schedule.key for _, each in fates})}
+    for fate, each in fates:
+        if fate.at:
+            starts[each.schedule.key].append(fate.at)
+    wall = load_zoneinfo(validate_zone_name(zone))
+    first = span.since.astimezone(wall).date()
+    last = (span.until - timedelta(seconds=1)).astimezone(wall).date()
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    return load_of([Timetable(key, partial(_between, found)) for key, found in starts.items()], days, zone, now)
+
+
+def _between(starts: Sequence[datetime], since: datetime, until: datetime) -> list[datetime]:
+    return [at for at in starts if since <= at < until]
+
+
+_NAMED = 3
+
+
+def broken_promises(fates: Fates, zone: str) -> list[str]:
+    """Return a sentence for each Schedule that will miss its objective; those beyond the first few are counted."""
+    missed = list(_missed_objectives(fates, zone))
+    more = [f"{counted(len(missed) - _NAMED, 'more Schedule')} will miss the objective"] if len(missed) > _NAMED else []
+    return [*missed[:_NAMED], *more]
+
+
+def _missed_objectives(fates: Fates, zone: str) -> Iterator[str]:
+    starts: dict[str, list[datetime]] = {}
+    schedules = {str(each.schedule.key): each for _, each in fates}
+    for fate, each in fates:
+        if fate.at is not None:
+            starts.setdefault(str(each.schedule.key), []).append(fate.at)
+    for name, times in sorted(starts.items()):
+        policy = schedules[name].view.policy
+        rpo = rpo_of(policy)
+        ordered = sorted(times)
+        pairs = list(pairwise(ordered))
+        if policy is None or rpo is None or not pairs:
+            continue
+        start, end = max(pairs, key=lambda pair: pair[1] - pair[0])
+        if end - start > rpo:
+            between = f"{compact(end - start)} between the runs of {wall_time(start, zone)} and {wall_time(end, zone)}"
+            yield (
+                f"Schedule {name} will miss the objective of SchedulePolicy {policy.name}: {between}, "
+                f"and objective.rpo is {compact(rpo)}"
+            )

@@ -15,8 +15,7 @@ from foresail.api.marks import SCHEDULES_LEASE, SELF_SERVICE_LEASE
 from foresail.api.pods import POD
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.access.lease import Lease, leader
-from foresail.cli.access.operators import OPERATORS, Operator, is_operator, operator_of
+from foresail.cli.access.operators import OPERATORS, Lease, Operator, is_operator, leader, operator_of
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.access.together import all_of, together
 from foresail.cli.errors import CommandError, UnreachableError

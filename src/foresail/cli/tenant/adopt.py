@@ -14,8 +14,8 @@ from foresail.api.instants import stamp
 from foresail.api.marks import ADOPT
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.output import is_table
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import document

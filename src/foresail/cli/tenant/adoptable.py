@@ -10,9 +10,8 @@ import msgspec
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.marks import RECORD_SIGNATURE
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
-from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.operator_namespace import operator_namespaces
-from foresail.cli.access.own_rights import may
+from foresail.cli.access.cluster import Cluster, may
+from foresail.cli.access.operators import operator_namespaces
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.cli.recovery_key.keys import read_keyring

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.connection import (
+from foresail.cli.options.parser import CommandParser, add_dry_run, examples
+from foresail.cli.options.shared import (
     add_cluster,
+    add_object_output,
     add_operator_namespace,
+    add_output,
     add_velero_and_cluster,
     add_velero_namespace,
 )
-from foresail.cli.options.output import add_object_output, add_output
-from foresail.cli.options.parser import CommandParser, examples
 
 _MEANING = {
     "backup": "back up your namespace",

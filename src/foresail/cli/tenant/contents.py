@@ -10,6 +10,7 @@ import msgspec
 from foresail.api.authorization import Discovery
 from foresail.api.velero_files import MOST_BYTES
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.together import in_thread
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import document
@@ -18,7 +19,6 @@ from foresail.cli.tenant.files import Access, File, access_of, check_has_files, 
 from foresail.cli.tenant.held import Change, HeldKind, LiveObject, changes, held_kinds, is_compared
 from foresail.cli.tenant.live import list_objects, listable
 from foresail.cli.tenant.selection import in_namespace, read_request
-from foresail.cli.threads import in_thread
 from foresail.plan import Key
 from foresail.selfservice.access.discovery import ApiResource
 from foresail.selfservice.families import BACKUPS, Family

@@ -10,8 +10,8 @@ import msgspec
 from foresail.cli.access.cluster import Cluster, settle_namespace
 from foresail.cli.access.self_service import require
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.output import is_table
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text

@@ -12,12 +12,11 @@ from typing import Any
 from foresail.api.marks import PINNED
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.output import is_table
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
-from foresail.cli.output.objects import as_text
-from foresail.cli.output.requests import Request, shown
+from foresail.cli.output.objects import Request, as_text, shown
 from foresail.cli.tenant.requester import stamped
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest

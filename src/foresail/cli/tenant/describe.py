@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.output.messages import BOLD, painted
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import aligned, table
-from foresail.cli.output.terminal import BOLD, painted
-from foresail.cli.output.times import moment
-from foresail.cli.output.transfer import transfer_text
+from foresail.cli.output.words import moment, transfer_text
 from foresail.cli.tenant.explain import advised
 from foresail.cli.tenant.get import until
 from foresail.cli.tenant.selection import in_namespace, selected_requests

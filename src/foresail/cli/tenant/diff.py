@@ -13,6 +13,7 @@ import msgspec
 
 from foresail.api.authorization import Discovery
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.together import in_thread
 from foresail.cli.errors import CommandError, TooLargeError
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import document
@@ -25,7 +26,6 @@ from foresail.cli.tenant.files import Access, File, NotServedError, access_of, c
 from foresail.cli.tenant.held import GONE, NEW, Change, changes
 from foresail.cli.tenant.restored import own_changes
 from foresail.cli.tenant.selection import in_namespace, read_request
-from foresail.cli.threads import in_thread
 from foresail.plan import Key
 from foresail.proof.restore_plan.archive import MOST_BYTES, ArchiveError, read_archive
 from foresail.proof.restore_plan.prepare import Step

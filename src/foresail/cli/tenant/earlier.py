@@ -1,8 +1,7 @@
 """Whether backups of an earlier namespace of the same name wait for a cluster administrator to adopt them."""
 
 from foresail.api.core import EVENT
-from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may
+from foresail.cli.access.cluster import Cluster, may
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.advice import advice_for
 from foresail.selfservice.reasons import Reason

@@ -9,14 +9,12 @@ from datetime import datetime
 from foresail.api.instants import instant, stamp
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import UsageError
-from foresail.cli.options.output import is_table
+from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import columns, fitted, shortened, table, terminal_width
-from foresail.cli.output.times import distance, moment, short
-from foresail.cli.output.transfer import transfer_text
-from foresail.cli.output.words import in_words
+from foresail.cli.output.words import distance, in_words, moment, short, transfer_text
 from foresail.cli.tenant.selection import in_namespace, read_selected, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now

@@ -8,11 +8,10 @@ import msgspec
 from foresail.api import velero
 from foresail.api.marks import KEPT, PINNED
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.output import is_table
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import hint
-from foresail.cli.output.objects import as_text
-from foresail.cli.output.requests import Request, shown
+from foresail.cli.output.objects import Request, as_text, shown
 from foresail.plan import Key
 
 _TRUE = "true"

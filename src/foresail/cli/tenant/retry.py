@@ -8,12 +8,11 @@ from typing import Any
 from foresail.api.instants import stamp
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.output import is_table
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
-from foresail.cli.output.objects import as_text
-from foresail.cli.output.requests import Request, shown
+from foresail.cli.output.objects import Request, as_text, shown
 from foresail.cli.tenant.requester import stamped
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request

@@ -7,7 +7,7 @@ from typing import Any
 from foresail.cli.errors import CommandError
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.options.values import read_length, read_list, read_ordered, read_pairs, spelled
-from foresail.cli.output.times import go_duration
+from foresail.cli.output.words import go_duration
 from foresail.cli.tenant import spec_arguments as options
 from foresail.selfservice.families import BACKUPS, Family
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from foresail.cli.options.booleans import BooleanOption
+from foresail.cli.options.parser import BooleanOption
 from foresail.cli.options.values import spelled
 
 BACKUP_LISTS = {

@@ -12,7 +12,7 @@ from foresail.api.nonadmin import Condition, Reference, Request, RestoredItems
 from foresail.api.velero import COMPLETED, TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
-from foresail.cli.output.transfer import Transfer, transfer_of
+from foresail.cli.output.words import Transfer, transfer_of
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.requests.status import (

@@ -4,7 +4,7 @@ import msgspec
 
 from foresail.api import velero_files
 from foresail.cli.output.table import table
-from foresail.cli.output.transfer import size
+from foresail.cli.output.words import size
 
 
 class _Snapshot(msgspec.Struct, frozen=True):

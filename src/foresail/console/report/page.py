@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from foresail import __version__
-from foresail.cli.output.times import ago, compact, short
+from foresail.cli.output.words import ago, compact, short
 from foresail.console.report.checks import LastCheck
 from foresail.console.report.figures import RECENT, Figures, UpcomingRun
 from foresail.console.web.markup import Child, Html, document, element, style

@@ -8,7 +8,7 @@ from pathlib import Path
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.coverage.own_snapshot import is_administrator, not_all_namespaces
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.options.objective import read_objective
+from foresail.cli.options.shared import read_objective
 from foresail.console.report.figures import Figures
 from foresail.console.report.page import report_page
 from foresail.console.report.snapshot import Wanted, read_cluster, read_own

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
-from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.own_rights import may
+from foresail.cli.access.cluster import Cluster, may
 from foresail.cli.coverage.own_snapshot import read_own_view
 from foresail.cli.coverage.show import selected
 from foresail.cli.coverage.snapshot import read_view_and_schedules

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 
-from foresail.cli.cron.load import SLOTS, Load
-from foresail.cli.cron.load_lines import SHOWN, pile_line
-from foresail.cli.output.times import moment
+from foresail.cli.cron.load import SHOWN, SLOTS, Load, pile_line
+from foresail.cli.output.words import moment
 from foresail.console.web.markup import Child, Html, element, joined, text
 
 _MANY, _VERY_MANY = 3, 10

@@ -4,10 +4,8 @@ import argparse
 from functools import partial
 from typing import Any
 
-from foresail.cli.options.booleans import BooleanOption, add_dry_run
-from foresail.cli.options.connection import add_cluster
-from foresail.cli.options.output import add_object_output, add_output
-from foresail.cli.options.parser import examples
+from foresail.cli.options.parser import BooleanOption, add_dry_run, examples
+from foresail.cli.options.shared import add_cluster, add_object_output, add_output
 
 _SKIP = "sets spec.skipImmediately: skip a run that is due at that moment"
 _EXAMPLES = {
@@ -130,11 +128,11 @@ def _add_selection(one: argparse.ArgumentParser, *, everything: bool = False) ->
 def _run(verb: str, args: argparse.Namespace) -> int:
     match verb:
         case "create":
-            from foresail.cli.tenant.schedule.create import create as command
+            from foresail.cli.tenant.schedule.change import create as command
         case "get":
             from foresail.cli.tenant.schedule.get import get as command
         case "describe":
-            from foresail.cli.tenant.schedule.describe import describe as command
+            from foresail.cli.tenant.schedule.get import describe as command
         case "explain":
             from foresail.cli.tenant.schedule.explain import explain as command
         case "retention":

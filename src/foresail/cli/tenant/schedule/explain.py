@@ -11,8 +11,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
-from foresail.cli.output.times import moment
-from foresail.cli.output.words import in_words
+from foresail.cli.output.words import in_words, moment
 from foresail.cli.tenant.advice import advice_for, sentence
 from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, in_namespace, selected_schedules
 from foresail.kube.clock import now

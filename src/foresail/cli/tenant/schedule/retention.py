@@ -11,9 +11,8 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.backups import Quality
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.output.objects import document
-from foresail.cli.output.requests import Request, shown
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.output.objects import Request, document, shown
 from foresail.cli.output.table import table
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, in_namespace, selected_schedules
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request

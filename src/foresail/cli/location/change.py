@@ -1,4 +1,4 @@
-"""`foresail location create`: ask for a location, and let the operator read its Secret if the user may allow that."""
+"""`foresail location create`, `grant` and `delete`: storage locations, and the right to read their Secrets."""
 
 import argparse
 import sys
@@ -8,16 +8,57 @@ from typing import Any
 
 import msgspec
 
+from foresail.api.nonadmin import Location
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.location.grant import grant_access
-from foresail.cli.options.booleans import CLIENT
-from foresail.cli.options.output import is_table
-from foresail.cli.output.messages import hint
-from foresail.cli.output.objects import as_text
+from foresail.cli.location.get import location_spec
+from foresail.cli.options.parser import CLIENT
+from foresail.cli.options.shared import is_table
+from foresail.cli.output.messages import confirm_deletion, hint
+from foresail.cli.output.objects import Request, as_text, shown
 from foresail.cli.tenant.requester import stamped
-from foresail.plan import Key
+from foresail.plan import Key, Kind
+
+_GROUP = "rbac.authorization.k8s.io"
+_ROLE = Kind(_GROUP, "v1", "roles", "Role")
+_BINDING = Kind(_GROUP, "v1", "rolebindings", "RoleBinding")
+
+
+def grant(args: argparse.Namespace) -> int:
+    """Grant access to the Secret that a location names."""
+    settle_namespace(args)
+    return on_cluster(args, lambda cluster: _grant(cluster, args))
+
+
+async def _grant(cluster: Cluster, args: argparse.Namespace) -> int:
+    key = Key(args.namespace, args.name)
+    location = await cluster.read(NON_ADMIN_LOCATION, key, Location)
+    secret = location_spec(location).get("credential", {}).get("name", "")
+    if not secret:
+        raise CommandError(f"{NON_ADMIN_LOCATION.name} {key} names no Secret", "set spec.credential, or create another")
+    await grant_access(cluster, key, secret, args.operator)
+    return 0
+
+
+async def grant_access(cluster: Cluster, key: Key, secret: str, operator: str) -> None:
+    """Apply the Role and the RoleBinding; the name of the Secret is in the Role, so no other is readable."""
+    where, separator, account = operator.partition("/")
+    if not separator or not where or not account:
+        raise UsageError(f"--operator {operator}: it names no ServiceAccount", "write --operator NAMESPACE/NAME")
+    at = Key(key.namespace, f"foresail-location-{key.name}"[:253])
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret], "verbs": ["get"]}
+    head = {"metadata": {"name": at.name, "namespace": at.namespace}}
+    await cluster.apply(_ROLE, at, {"apiVersion": _ROLE.api_version, "kind": _ROLE.name, **head, "rules": [rule]})
+    binding = {
+        "apiVersion": _BINDING.api_version,
+        "kind": _BINDING.name,
+        **head,
+        "roleRef": {"apiGroup": _GROUP, "kind": _ROLE.name, "name": at.name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": where}],
+    }
+    await cluster.apply(_BINDING, at, binding)
+    print(f"ServiceAccount {operator} may read Secret {key.namespace}/{secret}.", file=sys.stderr)
 
 
 def create(args: argparse.Namespace) -> int:
@@ -88,3 +129,26 @@ def _certificate(file: str) -> str:
         return b64encode(Path(file).read_bytes()).decode()
     except OSError as error:
         raise UsageError(f"--cacert {file}: {error.strerror}", "name a file with certificates in PEM") from error
+
+
+def delete(args: argparse.Namespace) -> int:
+    """Delete a location, after asking."""
+    settle_namespace(args)
+    return on_cluster(args, lambda cluster: _delete(cluster, args))
+
+
+async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
+    kind = NON_ADMIN_LOCATION
+    key = Key(args.namespace, args.name)
+    location = await cluster.read(kind, key, Location)
+    if args.dry_run == CLIENT:
+        print(shown([Request("DELETE", kind, key)], "table"))
+        return 0
+    if not (args.confirm or args.dry_run):
+        confirm_deletion((f"{kind.name} {key} with its backups",))
+    await cluster.delete(kind, key, location.metadata.uid, dry_run=bool(args.dry_run))
+    if args.dry_run:
+        print(f"{kind.name} {key} would be deleted (server dry run).", file=sys.stderr)
+        return 0
+    print(f"{kind.name} {key} deletion started; the data of its backups stays in the bucket.", file=sys.stderr)
+    return 0
