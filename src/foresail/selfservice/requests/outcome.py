@@ -7,7 +7,7 @@ claim that comes later is not missed, and one that goes is not forgotten.
 
 import re
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -16,9 +16,11 @@ from foresail.api.nonadmin import Condition, VolumesLeftOut
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, FALSE, SUCCEEDED, TRUE, UNKNOWN, NewCondition
-from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import glimpse
+
+if TYPE_CHECKING:  # a command imports this module, and none of what a view is made of
+    from foresail.selfservice.requests.view import RequestView
 
 _LONGEST_BEGINNING = 768
 
@@ -143,7 +145,7 @@ class LeftOut(NamedTuple):
     volumes: VolumesLeftOut
 
 
-def is_newly_complete(view: RequestView) -> bool:
+def is_newly_complete(view: "RequestView") -> bool:
     """Whether a backup is complete and its request does not say so yet."""
     row = view.velero
     succeeded = view.request.status.condition(SUCCEEDED)
@@ -152,7 +154,7 @@ def is_newly_complete(view: RequestView) -> bool:
     return row is not None and row.phase == velero.COMPLETED and (succeeded is None or succeeded.status != TRUE)
 
 
-def volumes_left_out(view: RequestView, mirror: str) -> LeftOut | None:
+def volumes_left_out(view: "RequestView", mirror: str) -> LeftOut | None:
     """Report volumes of the namespace that are not in a backup; None if all are, as far as known."""
     status = glimpse(mirror)
     began = status.start_timestamp
