@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from foresail.api.marks import SELF_SERVICE_LEASE
 from foresail.api.metadata import Metadata
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.access.lease import Lease, leader
+from foresail.cli.access.operators import Lease, leader
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.kube.lease import LEASE
 from foresail.plan import Key
