@@ -9,8 +9,7 @@ import msgspec
 from foresail.api.restore_check import CheckResult
 from foresail.api.specs import BackupSpec
 from foresail.cli.cron.load import Timetable, fires_between
-from foresail.console.report.checks import LastCheck
-from foresail.console.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
+from foresail.console.report.figures import Figures, LastCheck, calendar_load, failed_runs, upcoming_runs
 from foresail.cron import parse
 from foresail.plan import Key
 from foresail.proof.coverage import judge

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from foresail import TAGLINE, __version__
-from foresail.cli.canary import add_canary
 from foresail.cli.check.arguments import add_check
 from foresail.cli.completion import add_completion
 from foresail.cli.console import add_console, add_report
@@ -13,7 +12,7 @@ from foresail.cli.coverage.arguments import add_coverage
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import INTERRUPTED, CommandError
-from foresail.cli.hold import add_hold
+from foresail.cli.in_pods import add_canary, add_hold
 from foresail.cli.install.arguments import add_install
 from foresail.cli.location.arguments import add_location
 from foresail.cli.operator import add_operator

@@ -8,8 +8,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.self_service import require
 from foresail.cli.errors import CommandError
 from foresail.cli.schedule.change import pause_body
-from foresail.cli.tenant.names import restore_name
-from foresail.cli.tenant.requester import stamped
+from foresail.cli.tenant.new_request import restore_name, stamped
 from foresail.cli.tenant.selection import read_request
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES

@@ -19,7 +19,7 @@ from aiohttp import web
 from foresail.cli.access.cluster import MANAGER
 from foresail.cli.errors import CommandError, UnauthorizedError, UsageError
 from foresail.cli.tenant.files import trust_of
-from foresail.cli.tenant.names import problem_with_name
+from foresail.cli.tenant.new_request import problem_with_name
 from foresail.console import guard, live, setup_pages
 from foresail.console.kept import Kept, KeptCluster
 from foresail.console.layout import entrance

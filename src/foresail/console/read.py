@@ -54,25 +54,22 @@ from foresail.cli.restore_plan.planning import RestorePlan, make_plan
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
 from foresail.cli.tenant.adoptable import Scope, read_adoptable
 from foresail.cli.tenant.contents import read_contents
-from foresail.cli.tenant.copies import restorable
-from foresail.cli.tenant.earlier import earlier_backups
 from foresail.cli.tenant.explain import with_refusal
 from foresail.cli.tenant.files import Access
 from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.logs import read_log_end
+from foresail.cli.tenant.new_request import current_user
 from foresail.cli.tenant.plan import read_inputs
-from foresail.cli.tenant.requester import current_user
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
-from foresail.cli.tenant.selection import read_request
-from foresail.cli.tenant.tenant_request import TenantRequest, decode_if_open, decode_request
+from foresail.cli.tenant.selection import earlier_backups, read_request
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_if_open, decode_request, restorable
 from foresail.console.changes import restore_fields
-from foresail.console.file_pages import LARGEST_LOG, MOST_LOG
 from foresail.console.kept import KeptCluster
 from foresail.console.policy_pages import Approvals
 from foresail.console.recent import Recent
 from foresail.console.report.figures import Figures
 from foresail.console.report.snapshot import Wanted, read_cluster, read_own
-from foresail.console.restore_pages import Copies
+from foresail.console.restore_pages import LARGEST_LOG, MOST_LOG, Copies
 from foresail.console.turns import Share
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family

@@ -31,19 +31,15 @@ from foresail.cli.errors import (
 from foresail.cli.location.request import decide
 from foresail.cli.options.shared import read_objective
 from foresail.cli.tenant.adopt import SeenAdoption, approve_one
-from foresail.cli.tenant.copies import is_restorable
 from foresail.cli.tenant.files import Access, trust_of
-from foresail.cli.tenant.names import problem_with_name
+from foresail.cli.tenant.new_request import problem_with_name
+from foresail.cli.tenant.tenant_request import is_restorable
 from foresail.console import (
-    calendar_pages,
-    check_pages,
-    file_pages,
+    cluster_pages,
     guard,
     live,
     pages,
     policy_pages,
-    primer_pages,
-    queue_pages,
     restore_pages,
 )
 from foresail.console.changes import back_up_now, restore, set_paused
@@ -51,8 +47,7 @@ from foresail.console.layout import Search, Site, Viewpoint, entrance, plain_pag
 from foresail.console.read import Reader, Rights
 from foresail.console.report.snapshot import Wanted
 from foresail.console.turns import LONGEST_WAIT, TurnError, Turns
-from foresail.console.web.script import SCRIPT
-from foresail.console.web.sheet import CONSOLE, SHEET
+from foresail.console.web.assets import CONSOLE, SCRIPT, SHEET
 from foresail.cron import CronError
 from foresail.cron.zone_names import validate_zone_name
 from foresail.kube.clock import now
@@ -240,12 +235,12 @@ class Pages:
         at = now()
         site = await self._site()
         schedules = await self._reader.schedules(at) if site.is_administrator else []
-        return _page(calendar_pages.calendar(site, await self._reader.figures(at), schedules))
+        return _page(cluster_pages.calendar(site, await self._reader.figures(at), schedules))
 
     async def _preview(self, request: web.Request) -> web.Response:
         """Show what a SchedulePolicy would change; nothing is applied."""
         manifest = (await self._own_form(request)).get("manifest", "").replace("\r\n", "\n")  # as browsers send lines
-        text = manifest[: calendar_pages.MOST_TEXT]
+        text = manifest[: cluster_pages.MOST_TEXT]
         at = now()
         site = await self._site()
         if not site.is_administrator:
@@ -255,8 +250,8 @@ class Pages:
         except UnreachableError:
             raise
         except CommandError as error:
-            return _page(calendar_pages.refused(site, text, error), HTTPStatus.BAD_REQUEST)
-        return _page(calendar_pages.previewed(site, text, preview))
+            return _page(cluster_pages.refused(site, text, error), HTTPStatus.BAD_REQUEST)
+        return _page(cluster_pages.previewed(site, text, preview))
 
     async def _doctor(self, _: web.Request) -> web.Response:
         site = await self._site_of("doctor")
@@ -265,7 +260,7 @@ class Pages:
     async def _queue(self, request: web.Request) -> web.Response:
         site = await self._site_of("queue")
         requests, shares = await self._reader.queue(now())
-        return _page(queue_pages.queue(site, requests, shares, _search(request)))
+        return _page(cluster_pages.queue(site, requests, shares, _search(request)))
 
     async def _policies(self, _: web.Request) -> web.Response:
         at = now()
@@ -279,12 +274,12 @@ class Pages:
         at = now()
         site = await self._site_of("checks")
         places = (await self._reader.rights(at)).checks
-        return _page(check_pages.checks(site, places, await self._reader.checks(at), _search(request)))
+        return _page(pages.checks(site, places, await self._reader.checks(at), _search(request)))
 
     async def _check(self, request: web.Request) -> web.Response:
         key = Key(request.match_info["namespace"], request.match_info["name"])
         document, evidence, history = await self._reader.check(key)
-        return _page(check_pages.check(await self._site(), key, document, read_record(evidence), history))
+        return _page(pages.check(await self._site(), key, document, read_record(evidence), history))
 
     async def _evidence(self, request: web.Request) -> web.Response:
         evidence = await self._reader.evidence(Key(request.match_info["namespace"], request.match_info["name"]))
@@ -296,7 +291,7 @@ class Pages:
     async def _primers(self, request: web.Request) -> web.Response:
         at = now()
         site = await self._site_of("primers")
-        return _page(primer_pages.primers(site, await self._reader.primers(at), _search(request), at))
+        return _page(cluster_pages.primers(site, await self._reader.primers(at), _search(request), at))
 
     async def _decide_location(self, request: web.Request) -> web.Response:
         seen = (await self._own_form(request)).get("request", "")
@@ -334,10 +329,10 @@ class Pages:
         site = await self._site(place["namespace"])
         access = self._access
         key = Key(place["namespace"], place["name"])
-        if place["file"] == file_pages.CONTENTS:
-            return _page(file_pages.contents(site, *await self._reader.contents(key, access)))
+        if place["file"] == restore_pages.CONTENTS:
+            return _page(restore_pages.contents(site, *await self._reader.contents(key, access)))
         family = BACKUPS if place["word"] == BACKUPS.word else RESTORES
-        return _page(file_pages.log(site, *await self._reader.log(family, key, access)))
+        return _page(restore_pages.log(site, *await self._reader.log(family, key, access)))
 
     def _access(self) -> Access:
         return Access(self._tls, now() + _PATIENCE)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from foresail.cli.canary import reached, targets
+from foresail.cli.in_pods import reached, targets
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from foresail.cli.main import main
-from foresail.cli.tenant.copies import restorable
+from foresail.cli.tenant.tenant_request import restorable
 from foresail.console.layout import Search
 from foresail.console.pages import requests_table, status_badge
 from foresail.console.restore_pages import Copies, choose

@@ -14,11 +14,11 @@ from foresail.cli.tenant.contents import (
     as_data,
     counts_table,
     diff_text,
+    listable,
     names_table,
     not_compared_text,
 )
 from foresail.cli.tenant.held import Change, HeldKind, LiveObject, changes, held_kinds, is_compared, is_selected
-from foresail.cli.tenant.live import listable
 from foresail.cli.tenant.volumes import volume_infos, volumes_text
 from foresail.plan import Key, Kind
 from foresail.selfservice.access.discovery import BUILT_IN, CORE, ApiResource

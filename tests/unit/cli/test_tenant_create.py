@@ -11,7 +11,7 @@ from foresail.cli.access import self_service
 from foresail.cli.access.cluster import refusal
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main
-from foresail.cli.tenant.kinds import judge
+from foresail.cli.tenant.new_request import judge
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
 from foresail.selfservice.access.discovery import ApiResource

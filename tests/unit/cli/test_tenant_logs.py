@@ -12,8 +12,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.files import WHAT_TO_DO, body, remark, request_name, verdict, what_to_do
-from foresail.cli.tenant.logs import wanted_file
-from foresail.cli.tenant.results import as_lines
+from foresail.cli.tenant.logs import as_lines, wanted_file
 from foresail.cli.tenant.tenant_request import decode_request
 from foresail.cli.tenant.wait import is_explained
 from foresail.cli.tenant.wait import verdict as verdict_of

@@ -9,7 +9,7 @@ import pytest
 from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.logs import end_of_log
 from foresail.console import read
-from foresail.console.file_pages import MOST_LOG, contents, log
+from foresail.console.restore_pages import MOST_LOG, contents, log
 from tests.unit.console.test_console import XSS, Browser, browse, everything
 from tests.unit.console.test_console_restore import SITE, bucket, copies, with_bucket
 from tests.unit.console.test_report import REVIEWS, Outline

@@ -11,7 +11,7 @@ import pytest
 
 from foresail.cli.tenant.tenant_request import decode_request
 from foresail.console import guard, live
-from foresail.console.web.script import SCRIPT
+from foresail.console.web.assets import SCRIPT
 from foresail.selfservice.families import RESTORES
 from tests.unit.console.test_console import Browser, browse, browsing, everything
 from tests.unit.console.test_report import REVIEWS, TENANTS

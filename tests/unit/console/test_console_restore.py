@@ -23,9 +23,8 @@ from foresail.cli.errors import CommandError
 from foresail.cli.main import parser
 from foresail.cli.policy.get import existing_resource_policies
 from foresail.cli.restore_plan.planning import RestorePlan
-from foresail.cli.tenant.copies import restorable
 from foresail.cli.tenant.files import Access
-from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_request, restorable
 from foresail.console import read
 from foresail.console.layout import ROWS, Search, Site
 from foresail.console.pages import overview

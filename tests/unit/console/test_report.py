@@ -19,8 +19,7 @@ from foresail.api.specs import BackupSpec
 from foresail.cli.coverage.commands import closing_command, nightly
 from foresail.cli.cron.load import Timetable
 from foresail.cli.main import main, parser
-from foresail.console.report.checks import LastCheck, last_checks
-from foresail.console.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
+from foresail.console.report.figures import Figures, LastCheck, calendar_load, failed_runs, last_checks, upcoming_runs
 from foresail.console.report.page import report_page
 from foresail.plan import Key
 from foresail.proof.claims import ClaimCoverage

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from foresail.api.batch import CRON_JOB
-from foresail.cli.hold import seconds_left
+from foresail.cli.in_pods import seconds_left
 from foresail.plan import Create, Delete
 from foresail.primers.build import LONGEST_CRON_JOB_NAME
 from foresail.primers.decide import decide

@@ -16,7 +16,7 @@ from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.shared import is_table
 from foresail.cli.output.objects import as_text
 from foresail.cli.policy.usage import own_policy
-from foresail.cli.tenant.names import advice_for_name, problem_with_name
+from foresail.cli.tenant.new_request import advice_for_name, problem_with_name
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.proof.checks.reasons import Reason

@@ -17,7 +17,7 @@ from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import confirm_deletion, hint
 from foresail.cli.output.objects import Request, as_text, shown
-from foresail.cli.tenant.requester import stamped
+from foresail.cli.tenant.new_request import stamped
 from foresail.plan import Key, Kind
 
 _GROUP = "rbac.authorization.k8s.io"

@@ -33,7 +33,7 @@ from foresail.cli.restore_plan.planning import (
     together,
 )
 from foresail.cli.tenant.files import Access, access_of
-from foresail.cli.tenant.names import check_name, restore_name
+from foresail.cli.tenant.new_request import check_name, restore_name
 from foresail.cli.tenant.restored import left_text, restored_text
 from foresail.cli.tenant.tenant_request import decode_velero
 from foresail.cli.tenant.wait import progress_in_velero

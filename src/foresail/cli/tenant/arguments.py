@@ -372,13 +372,13 @@ def _run(verb: str, args: argparse.Namespace) -> int:
         case "plan":
             from foresail.cli.tenant.plan import plan as command
         case "retry":
-            from foresail.cli.tenant.retry import retry as command
+            from foresail.cli.tenant.create import retry as command
         case _:
             raise NotImplementedError(verb)
     return command(args)
 
 
 def _run_pin(verb: str, args: argparse.Namespace) -> int:
-    from foresail.cli.tenant.pin import pin, unpin
+    from foresail.cli.tenant.keep import pin, unpin
 
     return (pin if verb == "pin" else unpin)(args)

@@ -17,7 +17,7 @@ from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import Request, as_text, shown
-from foresail.cli.tenant.requester import stamped
+from foresail.cli.tenant.new_request import stamped
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.cli.tenant.wait import wait_until_deleted

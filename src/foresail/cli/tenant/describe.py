@@ -30,7 +30,7 @@ def describe(args: argparse.Namespace) -> int:
 async def _describe(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
     requests = await selected_requests(cluster, family, args)
     if args.details:
-        from foresail.cli.tenant.volume_details import read_volumes  # noqa: PLC0415 - the rest needs no bucket
+        from foresail.cli.tenant.volumes import read_volumes  # noqa: PLC0415 - the rest needs no bucket
 
         volumes = await read_volumes(cluster, requests, args)
     else:

@@ -3,17 +3,37 @@
 import argparse
 import sys
 from codecs import getincrementaldecoder
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from foresail.api.velero_files import MOST_BYTES
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import interruptible
+from foresail.cli.output.table import table
 from foresail.cli.tenant.files import Access, File, access_of, check_has_files, pieces_of, read_file
-from foresail.cli.tenant.results import as_lines
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.plan import Key
 from foresail.selfservice.families import Family
+from foresail.selfservice.results.file import Part, parts, tidy
+
+
+def as_lines(results: bytes) -> str:
+    """Return the results in lines, errors first."""
+    found = parts(results)
+    if found is None:
+        raise CommandError("the results are not in Velero's format", "read the log, without --results")
+    rows = [*_rows("error", found.errors), *_rows("warning", found.warnings)]
+    return table(("LEVEL", "WHERE", "WHAT"), rows) if rows else "No errors and no warnings."
+
+
+def _rows(level: str, part: Part | None) -> Iterator[tuple[str, str, str]]:
+    if part is None:
+        return
+    places = [*(part.namespaces or {}).items(), ("cluster", part.cluster), ("velero", part.velero)]
+    for place, lines in places:
+        yield from ((level, tidy(place), tidy(line)) for line in lines or ())
+
 
 _LONGEST_LOG = 1 << 30
 

@@ -1,5 +1,6 @@
 """A NonAdminBackup or NonAdminRestore as its tenant sees it: the spec, and the status that the operator reports."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,7 +10,7 @@ import msgspec
 from foresail.api.instants import instant
 from foresail.api.marks import DELETE_AFTER, DELETE_REASON, PINNED, SCHEDULE_UID, SLOT
 from foresail.api.nonadmin import Condition, Reference, Request, RestoredItems
-from foresail.api.velero import COMPLETED, TERMINAL, WAITING
+from foresail.api.velero import COMPLETED, RESTORABLE, TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.cli.output.words import Transfer, transfer_of
@@ -245,3 +246,19 @@ def decode_if_open(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest | 
     """Decode a request that has not ended; None for others."""
     request = decode_request(family, raw)
     return request if request.is_open else None
+
+
+def is_restorable(request: TenantRequest, at: datetime) -> bool:
+    """Whether Velero has finished a backup, nobody deletes it, and it has not expired."""
+    expires = instant(request.velero.expiration) if request.velero.expiration else None
+    is_kept = not request.is_terminating and (expires is None or expires > at)
+    return is_kept and request.velero.phase in RESTORABLE
+
+
+def restorable(requests: Iterable[TenantRequest], at: datetime) -> list[TenantRequest]:
+    """Return the backups that can be restored, the newest first."""
+    return sorted((request for request in requests if is_restorable(request, at)), key=_started, reverse=True)
+
+
+def _started(request: TenantRequest) -> tuple[str, str]:
+    return request.velero.start_timestamp or "", request.key.name

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from foresail import __version__
 from foresail.cli.output.words import ago, compact, short
-from foresail.console.report.checks import LastCheck
-from foresail.console.report.figures import RECENT, Figures, UpcomingRun
+from foresail.console.report.figures import RECENT, Figures, LastCheck, UpcomingRun
+from foresail.console.web.assets import SHEET
 from foresail.console.web.markup import Child, Html, document, element, style
 from foresail.console.web.parts import (
     badge,
@@ -21,7 +21,6 @@ from foresail.console.web.parts import (
     week,
     words,
 )
-from foresail.console.web.sheet import SHEET
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.safety import Verdict, safety_of
 

@@ -15,8 +15,15 @@ from foresail.cli.cron.load import Timetable
 from foresail.cli.schedule.calendar import timetables
 from foresail.cli.tenant.schedule.calendar import timetable as tenant_timetable
 from foresail.cli.tenant.schedule.snapshot import decode_each
-from foresail.console.report.checks import LastCheck, failed_first, last_checks
-from foresail.console.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
+from foresail.console.report.figures import (
+    Figures,
+    LastCheck,
+    calendar_load,
+    failed_first,
+    failed_runs,
+    last_checks,
+    upcoming_runs,
+)
 from foresail.cron.zone_names import validate_zone_name
 from foresail.cron.zones import load_zoneinfo
 from foresail.proof.coverage import NamespaceCoverage, judge

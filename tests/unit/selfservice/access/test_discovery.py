@@ -3,7 +3,7 @@
 import pytest
 
 from foresail.cli.errors import CommandError
-from foresail.cli.tenant.kinds import judge
+from foresail.cli.tenant.new_request import judge
 from foresail.selfservice.access.discovery import ApiResource, closest, not_served, unserved_names
 from foresail.selfservice.families import BACKUPS
 

@@ -21,9 +21,7 @@ from foresail.cli.output.objects import Request, as_text, shown
 from foresail.cli.output.words import moment
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.tenant.advice import advice_for, next_step
-from foresail.cli.tenant.kinds import check_kinds
-from foresail.cli.tenant.names import advice_for_name, problem_with_name
-from foresail.cli.tenant.requester import stamped
+from foresail.cli.tenant.new_request import advice_for_name, check_kinds, problem_with_name, stamped
 from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, decode, in_namespace, selected_schedules
 from foresail.cli.tenant.spec import backup_spec
 from foresail.cron import CronError, Schedule, parse

@@ -1,10 +1,39 @@
-"""`foresail canary`: what the canary pod of a RestoreCheck runs; it tries to leave its sandbox."""
+"""What pods of ours run: `foresail hold` and `foresail canary`."""
 
 import argparse
 import os
+import signal
+import threading
 from pathlib import Path
 
-from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED
+from foresail.api.marks import CANARY_CLOSED, CANARY_REACHED, JOB_VARIABLE
+from foresail.kube.clock import now
+
+
+def add_hold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `foresail hold` to the command line; it has no `help`, so that people do not see it in the list."""
+    hold = commands.add_parser(
+        "hold",
+        description="Sleeps for SECONDS and ends with exit code 0; ends at once on SIGTERM. "
+        f"If {JOB_VARIABLE} names the Job, the time counts from the minute that the Job was due.",
+    )
+    hold.add_argument("seconds", type=int, metavar="SECONDS")
+    hold.set_defaults(run=_hold)
+
+
+def seconds_left(seconds: int, job: str, at: float) -> float:
+    """Return how long to hold still: a pod that got its node late must not hold it longer."""
+    minutes = job.rpartition("-")[2]
+    begun = int(minutes) * 60 if minutes.isdecimal() and job else at
+    return max(begun + seconds - at, 0.0)
+
+
+def _hold(args: argparse.Namespace) -> int:
+    terminated = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: terminated.set())
+    terminated.wait(seconds_left(args.seconds, os.environ.get(JOB_VARIABLE, ""), now().timestamp()))
+    return 0
+
 
 _SECONDS = 5.0
 _DNS = 53
@@ -20,7 +49,7 @@ def add_canary(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         f" Exit code {CANARY_CLOSED}: nothing answered; {CANARY_REACHED}: something did; others: it could not try.",
     )
     canary.add_argument("targets", nargs="*", metavar="TARGET", help="NAME=HOST:PORT")
-    canary.set_defaults(run=_run)
+    canary.set_defaults(run=_canary)
 
 
 def targets(words: list[str], environment: dict[str, str], resolver: str) -> dict[str, str]:
@@ -59,7 +88,7 @@ def _joined(host: str, port: str) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _run(args: argparse.Namespace) -> int:
+def _canary(args: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
 
     resolver = _RESOLVER.read_text() if _RESOLVER.exists() else ""
