@@ -4,26 +4,39 @@ from pathlib import Path
 
 from docs.svg_text import svg_text
 
-WIDTH, HEIGHT = 1000, 330
+WIDTH, HEIGHT = 1000, 427
 INK, PALE, LINE = "#1c2a33", "#546e7a", "#90a4ae"
 BOXES = (  # x, y, width, height, colour, title, lines
     (20, 40, 260, 76, "#e3f2fd", "A team", ("writes a NonAdminBackup or a", "NonAdminRestore in its namespace")),
-    (20, 137, 260, 76, "#e3f2fd", "An administrator", ("writes Velero Schedules and", "SelfServicePolicies")),
+    (
+        20,
+        137,
+        260,
+        76,
+        "#e3f2fd",
+        "An administrator",
+        ("writes Schedules, SchedulePolicies", "and SelfServicePolicies"),
+    ),
     (20, 234, 260, 76, "#e3f2fd", "An owner of CronJobs", ("writes a Primer:", "warm 15 minutes before the job")),
-    (390, 10, 250, 310, "#fdf0dc", "Foresail", ()),
+    (20, 331, 260, 76, "#e3f2fd", "An auditor", ("asks what is protected,", "writes a RestoreCheck")),
+    (390, 10, 250, 407, "#fdf0dc", "Foresail", ()),
     (770, 40, 210, 76, "#e8f5e9", "Velero", ("copies objects and volumes", "as cluster administrator")),
     (770, 156, 210, 57, "#eeeaf5", "Bucket", ("the backups",)),
     (770, 234, 210, 76, "#eeeaf5", "Nodes", ("the autoscaler adds them", "before the job is due")),
+    (770, 331, 210, 76, "#eeeaf5", "Sandbox", ("a fenced namespace, where", "the backup is restored")),
 )
 INSIDE = (  # in the box of Foresail
     (74, "self-service", "may this team do it? whose turn is it?"),
     (171, "schedules", "is it due? is the last run finished?"),
     (268, "primers", "which capacity, at which minute?"),
+    (365, "proof", "is it covered? does it restore?"),
 )
 ARROWS = (  # from, to, word
     ((280, 78), (390, 78), "request"),
     ((280, 175), (390, 175), "schedule"),
     ((280, 272), (390, 272), "primer"),
+    ((280, 369), (390, 369), "check"),
+    ((640, 369), (770, 369), "restore"),
     ((640, 68), (770, 68), "Backup, Restore"),
     ((640, 175), (770, 100), "Backup"),
     ((640, 272), (770, 272), "placeholder"),
@@ -39,7 +52,7 @@ def files() -> dict[str, str]:
     """Return the picture, by its path below docs/."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-family="sans-serif">',
-        "<title>Teams, administrators and owners of CronJobs ask Foresail; Foresail asks Velero and the nodes</title>",
+        "<title>Teams, administrators, owners of CronJobs and auditors ask Foresail, and Foresail asks Velero</title>",
         TIP,
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
     ]

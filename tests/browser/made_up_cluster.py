@@ -81,7 +81,13 @@ def _surroundings(at: datetime) -> dict[str, Any]:
     server = {"name": "velero", "image": "velero/velero:v1.18.3", "args": ["server", "--disable-controllers=schedule"]}
     deployment = named("velero", "velero", spec={"replicas": 1, "template": {"spec": {"containers": [server]}}})
     deployment["metadata"] |= {"uid": "uid-of-velero", "generation": 1}
-    deployment["status"] = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
+    deployment["status"] = {
+        "observedGeneration": 1,
+        "replicas": 1,
+        "updatedReplicas": 1,
+        "availableReplicas": 1,
+        "readyReplicas": 1,
+    }
     held = {"holderIdentity": "foresail-0", "renewTime": _ago(at, seconds=1), "leaseDurationSeconds": 9999}
     kinds = [named(f"{each}.velero.io", spec={"versions": []}) for each in ("backups", "schedules", "restores")]
     leases = "/apis/coordination.k8s.io/v1/namespaces/velero/leases"

@@ -238,7 +238,7 @@ async def tenants_walk(viewer: Viewer, cluster: Cluster, tenant: Owner) -> None:
     tenant.kubectl("delete", "configmap", "settings")
     await viewer.page.open(viewer.start)
     await viewer.click(_LINK, f"Namespace {SHOP}")
-    await viewer.click(_LINK, "Restore from a copy")
+    await viewer.click(_LINK, "Restore from a backup")
     await viewer.inspect("Restore wizard")
     await viewer.click(_BUTTON, "Show the plan")
     await viewer.note("Restore plan")
@@ -316,7 +316,7 @@ async def adopted(viewer: Viewer, tenant: Owner) -> bool:
     eventually(lambda: "nonadminbackup.oadp.openshift.io/kept" in tenant.names("nonadminbackup"), _PATIENCE)
     await viewer.page.open(f"{viewer.start}ns/{SHOP}/backup/kept")
     await viewer.shows("Completed")
-    return "Restore this copy" in await viewer.text()
+    return "Restore this backup" in await viewer.text()
 
 
 async def attack(viewer: Viewer) -> None:

@@ -226,7 +226,7 @@ def _offered(site: Site, name: str, own_namespace: OwnNamespace) -> list[Child]:
     if own_namespace.may_back_up:
         offered.append(button(site, site.link("ns", name, "backup"), "Back up now"))
     if own_namespace.may_restore:
-        offered.append(element("p", element("a", "Restore from a copy", href=site.link("ns", name, "restore"))))
+        offered.append(element("p", element("a", "Restore from a backup", href=site.link("ns", name, "restore"))))
     return offered
 
 
@@ -308,7 +308,7 @@ def detail(site: Site, request: TenantRequest, now: datetime, *, may_restore: bo
     restores = site.link("ns", request.key.namespace, "restore", backup=request.key.name)
     place = ("ns", request.key.namespace, request.family.word, request.key.name)
     here = site.link(*place)
-    offered = element("p", element("a", "Restore this copy", href=restores)) if may_restore else None
+    offered = element("p", element("a", "Restore this backup", href=restores)) if may_restore else None
     held = button(site, site.link(*place, CONTENTS), "Show what is in it") if may_download and may_restore else None
     log = element("p", command(f"foresail {request.family.word} logs {request.key.name} -n {request.key.namespace}"))
     created = request.request.metadata.creation_timestamp

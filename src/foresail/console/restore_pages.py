@@ -70,7 +70,7 @@ def _command(request: TenantRequest, verb: str) -> str:
 KEEP, UPDATE = "none", "update"
 """What a restore does with objects that exist, in the words of Velero."""
 
-_POLICIES = ((KEEP, "Keep them as they are"), (UPDATE, "Change them back to the copy"))
+_POLICIES = ((KEEP, "Keep them as they are"), (UPDATE, "Change them back to the backup"))
 _MOST_ITEMS = 1000
 _LONGEST_REASON = 400
 _MOODS = {"create": "good", "unchanged": "", "differs": "warn", "exists": "warn", "refused": "bad"}
@@ -99,7 +99,7 @@ def choose(site: Site, namespace: str, copies: Copies, chosen: str, search: Sear
     same = f"foresail backup get -n {namespace}"
     content = _chooser(site, namespace, copies, chosen, search, now) if copies.found else None
     empty = element("p", "No backup of this namespace can be restored.", class_="empty")
-    return shell(site, "Restore", same, back, section("copies", "Choose a copy", content or empty))
+    return shell(site, "Restore", same, back, section("copies", "Choose a backup", content or empty))
 
 
 def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Search, now: datetime) -> Html:
@@ -118,9 +118,7 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
         for label, number, is_there in (("newer", at, at > 0), ("older", at + 2, at + 1 < pages))
         if is_there
     ]
-    note = element(
-        "p", f"{counted(len(names), 'copy', 'copies')}, page {at + 1} of {pages} ", *links, class_="note paging"
-    )
+    note = element("p", f"{counted(len(names), 'backup')}, page {at + 1} of {pages} ", *links, class_="note paging")
     fields = element("fieldset", element("legend", "Copies, the newest first"), line)
     if copies.problem:
         return joined((element("p", copies.problem, class_="note"), fields, note))
@@ -199,7 +197,7 @@ def planned(site: Site, wish: Wish, plan: RestorePlan, now: datetime) -> Html:
     out = "".join(f"Warning: {cut(warning)}. " for warning in plan.warnings)
     out += f"{len(plan.left_out)} items are left out by the restore itself. " if plan.left_out else ""
     rest = f"{more} more items: use the command line with -o json." if more > 0 else ""
-    table = data_table("Items", ("item", "outcome", "why"), rows, "The copy has no items.")
+    table = data_table("Items", ("item", "outcome", "why"), rows, "The backup has no items.")
     return shell(
         site,
         "Restore plan",
@@ -227,13 +225,13 @@ def _about(site: Site, wish: Wish, now: datetime) -> Html:
     key = wish.copy.key
     place = element("a", key.namespace, href=site.link("ns", key.namespace))
     made = until(wish.copy.velero.start_timestamp, now)
-    return element("p", "Copy ", element("strong", key.name), f" of {made}, into namespace ", place, ".")
+    return element("p", "Backup ", element("strong", key.name), f" of {made}, into namespace ", place, ".")
 
 
 def _confirm(site: Site, wish: Wish, label: str) -> Html:
     key = wish.copy.key
     existing = dict(_POLICIES)[wish.policy]
-    another = element("a", "Choose another copy", href=site.link("ns", key.namespace, "restore", backup=key.name))
+    another = element("a", "Choose another backup", href=site.link("ns", key.namespace, "restore", backup=key.name))
     path = site.link("ns", key.namespace, "restore")
     fields = {"backup": key.name, "uid": wish.copy.request.metadata.uid, "policy": wish.policy}
     told = element("p", f"Objects that exist: {existing.lower()}. ", another, ".")

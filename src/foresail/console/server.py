@@ -366,7 +366,7 @@ class Pages:
         name = fields.get("backup", "")
         policy = fields.get("policy", "")
         if problem_with_name(name) is not None or policy not in (restore_pages.KEEP, restore_pages.UPDATE):
-            raise web.HTTPBadRequest(reason="Choose a copy, and what to do with objects that exist")
+            raise web.HTTPBadRequest(reason="Choose a backup, and what to do with objects that exist")
         return Key(request.match_info["namespace"], name), policy, fields.get("uid", "")
 
     async def _back_up(self, request: web.Request) -> web.Response:

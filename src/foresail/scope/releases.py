@@ -1,5 +1,6 @@
 """The releases of Velero whose rules differ."""
 
+import re
 from enum import IntEnum
 
 
@@ -26,6 +27,17 @@ class Release(IntEnum):
 
 
 LATEST = max(Release)
+
+
+_VERSION = re.compile(r"v?1\.(\d+)(?:\.\d+)?(?:-[\w.]+)?")
+
+
+def unknown_release(version: str) -> str:
+    """Say that the rules of a version are not known; empty if they are, or if the text is no version."""
+    match = _VERSION.fullmatch(version)
+    if match is None or min(Release) <= int(match[1]) <= LATEST:
+        return ""
+    return f"Velero {version} is unknown: Foresail has the rules of 1.{min(Release)} and 1.{LATEST.value}"
 
 
 def release_of(version: str) -> Release:

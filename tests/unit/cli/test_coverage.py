@@ -132,6 +132,21 @@ def test_each_namespace_shows_what_covers_it_and_what_does_not(run: Callable[...
     ]
 
 
+def test_of_a_velero_whose_rules_are_not_known_nothing_is_called_safe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = answers()
+    newer = deployment()
+    newer["spec"]["template"]["spec"]["containers"][0]["image"] = "velero/velero:v1.19.0"
+    cluster["/apis/apps/v1/namespaces/velero/deployments"] = listed(newer)
+    with canned(tmp_path, cluster) as server:
+        main(["coverage", "-A", "-o", "json", "--kubeconfig", str(server.kubeconfig)])
+    found = {each["namespace"]: each for each in json.loads(capsys.readouterr().out)["namespaces"]}
+    assert "Safe" not in {each["verdict"] for each in found.values()}
+    assert found["lab"]["verdict"] == "Unknown"
+    assert "Velero v1.19.0 is unknown: Foresail has the rules of 1.17 and 1.18" in found["lab"]["message"]
+
+
 def test_where_foresail_is_not_installed_the_last_lines_say_what_it_would_add(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

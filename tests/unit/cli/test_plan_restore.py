@@ -214,3 +214,18 @@ def test_options_that_do_not_go_together_are_refused(
 ) -> None:
     assert main(["plan", "nightly", *words]) == 2
     assert f"error: {text}" in capsys.readouterr().err
+
+
+def test_a_velero_whose_rules_are_not_known_is_not_planned_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = {"name": "velero", "image": "velero/velero:v1.19.0", "args": ["server"]}
+    body = {
+        "metadata": {"name": "velero", "namespace": "velero"},
+        "spec": {"template": {"spec": {"containers": [server]}}},
+    }
+    deployments = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [body]}
+    cluster = {**answers(), "/apis/apps/v1/namespaces/velero/deployments": deployments}
+    with canned(tmp_path, cluster) as canned_server:
+        assert main(["plan", "nightly", "--kubeconfig", str(canned_server.kubeconfig)]) == 1
+    assert "Velero v1.19.0 is unknown: Foresail has the rules of 1.17 and 1.18" in capsys.readouterr().err

@@ -279,7 +279,7 @@ def test_the_overview_answers_what_is_protected_and_what_waits(tmp_path: Path) -
         return " ".join(Outline((await browser.get("/")).text).texts)
 
     shown = browse(tmp_path, walk)
-    for each in ("Safe namespaces", "Worst RPO", "NoSchedule", "velero/nightly", "Waiting and running"):
+    for each in ("Safe namespaces", "Oldest last good backup", "NoSchedule", "velero/nightly", "Waiting and running"):
         assert each in shown
 
 
@@ -340,7 +340,7 @@ def test_without_self_service_the_page_says_so_and_offers_no_button_that_is_refu
         await browser.sign_in()
         page = Outline((await browser.get("/ns/shop")).text).texts
         assert "Back up now" not in page
-        assert "Restore from a copy" not in page
+        assert "Restore from a backup" not in page
         assert any("Self-service is not enabled in namespace shop" in text for text in page)
         assert "kubectl label namespace shop foresail.dev/self-service=enabled" in page
         assert "velero backup create NAME --include-namespaces shop" in page

@@ -7,7 +7,7 @@ from foresail.api.specs import BackupSpec
 from foresail.scope.coverage import Namespaces, covered, scope_of
 from foresail.scope.discovery import Discovery, ResourceKind
 from foresail.scope.policies import PolicyError, config_map_of, policies_of
-from foresail.scope.releases import Release, release_of
+from foresail.scope.releases import Release, release_of, unknown_release
 from foresail.scope.world import World, world_of
 
 KINDS = Discovery(
@@ -338,6 +338,16 @@ def test_velero_1_17_takes_excluded_namespaces_without_their_objects() -> None:
 )
 def test_a_version_is_judged_by_the_rules_of_the_nearest_release(version: str, release: int) -> None:
     assert release_of(version) == release
+
+
+@pytest.mark.parametrize("version", ["v1.17.2", "v1.18.0", "1.18.3", "", "main"])
+def test_what_is_no_version_is_not_called_an_unknown_one(version: str) -> None:
+    assert unknown_release(version) == ""
+
+
+@pytest.mark.parametrize("version", ["v1.19.0", "v1.19.0-rc.1", "1.16.1", "v1.30"])
+def test_the_rules_of_a_newer_or_older_release_are_not_guessed(version: str) -> None:
+    assert unknown_release(version) == f"Velero {version} is unknown: Foresail has the rules of 1.17 and 1.18"
 
 
 def test_a_policy_makes_velero_fail_on_pods_whose_claims_have_no_volume() -> None:

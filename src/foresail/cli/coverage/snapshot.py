@@ -42,7 +42,7 @@ from foresail.schedules.policies import rpo_of
 from foresail.schedules.rules import cannot_run, location_problem
 from foresail.scope.discovery import BACKED_UP_VERBS, Discovery, ResourceKind
 from foresail.scope.policies import Policies, PolicyError, config_map_of, merged, policies_of
-from foresail.scope.releases import Release, release_of
+from foresail.scope.releases import Release, release_of, unknown_release
 from foresail.scope.server import ServerFlags, server_flags
 from foresail.scope.world import claims_of
 from foresail.selfservice.access.discovery import CORE
@@ -231,7 +231,7 @@ async def read_view_and_schedules(
     unknown_volumes = list[str]()
     schedule_policies = await read_policies(cluster, unknown if objective is None else None)
     known = await read_namespace(cluster, velero_namespace, argparse.Namespace(), now, schedule_policies)
-    unknown += filter(None, [known.velero.unknown])
+    unknown += filter(None, [known.velero.unknown, unknown_release(known.server.version)])
     evaluated = [evaluate(row_of(schedule), _any.decode(schedule), known, now) for schedule in schedules]
     rows = tuple(map(_namespace_row, namespaces))
     tenants = await _read_tenants(cluster, rows, backups, unknown_volumes, now)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.specs import RestoreSpec
 from foresail.bucket import DownloadError, MissingFileError, download
 from foresail.cli.access.cluster import MANAGER, Cluster, on_cluster
@@ -44,6 +45,8 @@ from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.actions import CHANGE_IMAGE_NAME, CHANGE_STORAGE_CLASS, Settings
 from foresail.proof.restore_plan.archive import MOST_BYTES
 from foresail.proof.restore_plan.modifiers import ModifierError, Modifiers, read_modifiers
+from foresail.schedules.velero_server import deployment_row
+from foresail.scope.releases import unknown_release
 from foresail.selfservice.families import RESTORES
 from foresail.selfservice.requests.outcome import outcome
 from foresail.selfservice.requests.status import TRUE, UNKNOWN, NewCondition
@@ -247,6 +250,9 @@ class _Backup(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
+_deployment = msgspec.json.Decoder(Deployment)
+
+
 def plan(args: argparse.Namespace) -> int:
     """Print what a restore of a Backup would do; with --restore, do it."""
     check_options(args)
@@ -259,6 +265,7 @@ def plan(args: argparse.Namespace) -> int:
 
 async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> int:
     about = Key(args.namespace, args.backup)
+    await _refuse_unknown_release(cluster, args.namespace)
     backup = await cluster.read(velero.BACKUP, about, _Backup)
     fields = spec_fields(args, backup.spec.included_namespaces or [])
     spec = restore_spec_of(fields)
@@ -269,6 +276,20 @@ async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> i
     if is_table(args.output):
         hint("nothing was restored; the same command with --restore does it")
     return code
+
+
+async def _refuse_unknown_release(cluster: Cluster, namespace: str) -> None:
+    """Refuse to plan for a Velero whose rules are not known; a plan would be a guess."""
+    try:
+        deployments = [_deployment.decode(raw) for raw in await cluster.listed_if_known(DEPLOYMENT, namespace)]
+    except UnreachableError:
+        raise
+    except CommandError as error:
+        hint(f"the plan is for Velero 1.17 and 1.18; which one runs is not checked: {error.problem}")
+        return
+    rows = filter(None, map(deployment_row, deployments))
+    if problem := next(filter(None, (unknown_release(row.tag) for row in rows)), ""):
+        raise CommandError(f"{problem}, and a plan would be a guess", "use a RestoreCheck, or a newer Foresail")
 
 
 async def planned(cluster: Cluster, args: argparse.Namespace, spec: RestoreSpec, access: Access) -> RestorePlan:

@@ -74,7 +74,7 @@ def _footer(figures: Figures) -> Html:
 
 
 def summary_tiles(figures: Figures) -> Html:
-    """Return the answers at a glance: what is protected, the worst RPO, gaps, failures, the next run."""
+    """Return the answers at a glance: what is protected, the oldest last good backup, gaps, failures, the next run."""
     counted = len(figures.counted)
     failed = len(figures.failed)
     gaps = sum(len(namespace.all_gaps()) for namespace in figures.namespaces)
@@ -89,7 +89,7 @@ def summary_tiles(figures: Figures) -> Html:
             mood_of(figures.safety.verdict),
         ),
         tile(
-            "Worst RPO",
+            "Oldest last good backup",
             "no backup" if without else short(worst[1]) if worst else "n/a",
             f"{_some(without)} {'has' if len(without) == 1 else 'have'} no good backup"
             if without
@@ -129,7 +129,7 @@ def namespace_tiles(figures: Figures) -> Html:
     age, name = (ago(newest.started, figures.instant), newest.name) if newest else ("none", "no good backup")
     return tiles(
         tile("Verdict", _title(figures.safety.verdict), _cut(figures.safety.message), mood_of(figures.safety.verdict)),
-        tile("Newest good copy", age, name, _mood(newest is None or figures.is_late)),
+        tile("Newest good backup", age, name, _mood(newest is None or figures.is_late)),
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
         _next_tile(figures, following),
