@@ -72,7 +72,7 @@ async def take_console(folder: Path) -> None:
         "BackupResourceList": gzip.compress(_HELD),
     }
     with bucket(**files) as url:
-        async with browsing(folder, made_up_cluster(url)) as browser, chromium() as page:
+        async with browsing(folder, made_up_cluster(url), context="production") as browser, chromium() as page:
             await page.call("Page.navigate", url=browser.console.first_url)
             await page.settled("document.title === 'Overview · Foresail'")
             for name, path in _PAGES.items():

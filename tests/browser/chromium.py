@@ -113,7 +113,7 @@ async def chromium() -> AsyncIterator[Page]:
     assert PROGRAM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run")
-        quiet = ("--disable-background-networking", "--disable-component-update", "--disable-sync")
+        quiet = ("--hide-scrollbars", "--disable-background-networking", "--disable-component-update", "--disable-sync")
         process = await asyncio.create_subprocess_exec(
             PROGRAM,
             *options,

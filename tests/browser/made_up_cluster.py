@@ -20,6 +20,7 @@ OWN = "/apis/foresail.dev/v1alpha1"
 CONTENTS = ("banner", "feature-flags", "prices", "settings", "tax-rates", "texts")
 """The ConfigMaps of the copy that is restored."""
 
+_UID = "0f8fad5b"  # as the names of Backups end, by the UID of their Schedule
 _TEAMS = ("bank", "billing", "games", "lab", "mail", "maps", "photos", "search", "shop", "travel")
 _KIND = {"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup"}
 
@@ -57,7 +58,7 @@ def _velero(at: datetime) -> dict[str, Any]:
             }
             status |= {"completionTimestamp": stamp(started + timedelta(minutes=4)), "progress": {"itemsBackedUp": 214}}
             status |= {"errors": 2} if failed else {}
-            backup = named(f"{team}-nightly-{started:%Y%m%d%H%M%S}", "velero", spec=template, status=status)
+            backup = named(f"{team}-nightly-{started:%Y%m%d%H%M%S}-{_UID}", "velero", spec=template, status=status)
             backup["metadata"]["labels"]["velero.io/schedule-name"] = f"{team}-nightly"
             backups.append(backup)
     claims = [named("data", each, spec={"volumeName": f"pv-{each}"}, status={"phase": "Bound"}) for each in _TEAMS[::2]]
@@ -99,6 +100,7 @@ def _surroundings(at: datetime) -> dict[str, Any]:
         "/api/v1/events": listed(),
         f"{VELERO}/deletebackuprequests": listed(),
         **{f"{leases}/{each}": named(each, "velero", spec=held) for each in ("foresail-schedules", "foresail-primers")},
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews": {"status": {"userInfo": {"username": "kim"}}},
         "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.0"},
     }
 

@@ -222,6 +222,14 @@ def test_other_pages_for_users_name_no_test_and_do_not_lead_to_pages_for_contrib
     assert {name: named.findall(pages[name]) for name in for_users if named.search(pages[name])} == {}
 
 
+def test_every_finding_about_velero_has_the_release_that_ends_it() -> None:
+    lines = (PAGE.parent / "contributing" / "velero-findings.md").read_text().splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    findings = [row for row in rows if row[0] != "what Velero does"]
+    assert len(findings) > 25
+    assert [row[0] for row in findings if not re.fullmatch(r"none known|1\.\d+(\.\d+)?", row[2])] == []
+
+
 def test_every_test_that_the_velero_findings_name_exists() -> None:
     named = set(re.findall(r"`(test_\w+)`", (PAGE.parent / "contributing" / "velero-findings.md").read_text()))
     tests = "".join(file.read_text() for file in (PAGE.parents[1] / "tests").rglob("test_*.py"))
