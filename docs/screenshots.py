@@ -74,7 +74,7 @@ async def take_console(folder: Path) -> None:
     with bucket(**files) as url:
         async with browsing(folder, made_up_cluster(url), context="production") as browser, chromium() as page:
             await page.call("Page.navigate", url=browser.console.first_url)
-            await page.settled("document.title === 'Overview · Foresail'")
+            await page.settled("document.title.startsWith('Overview')")
             for name, path in _PAGES.items():
                 await page.open(_address(browser, path))
                 await _take(page, name)
