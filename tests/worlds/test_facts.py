@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT
+from foresail.api.apps import DAEMON_SET, DEPLOYMENT
 from foresail.plan import Key
 from foresail.proof.facts import FACTS, Facts, decode
 from foresail.proof.facts_watch import PublishedFacts
@@ -26,7 +26,8 @@ SERVER = {
 
 def test_the_facts_follow_the_cluster() -> None:
     async def live() -> list[Facts]:
-        tenancy = Tenancy(also=(Definition(DEPLOYMENT), Definition(velero.VOLUME_SNAPSHOT_LOCATION, status=False)))
+        snapshots = Definition(velero.VOLUME_SNAPSHOT_LOCATION, status=False)
+        tenancy = Tenancy(also=(Definition(DEPLOYMENT), Definition(DAEMON_SET), snapshots))
         visitor = Visitor(tenancy.world, weather=tenancy.weather, role=Role("self-service"))
         published = PublishedFacts(VELERO, timedelta)
         process = Process(visitor, published)
@@ -48,15 +49,21 @@ def test_the_facts_follow_the_cluster() -> None:
         await tell()
         done(tenancy.world.merge(DEPLOYMENT, server, {"status": {"readyReplicas": "one"}}, "kube", "status"))
         await tell()
+        agent = {"metadata": {"name": "a"}, "spec": {"template": {"spec": {"containers": [{"args": ["node-agent"]}]}}}}
+        done(tenancy.world.create(DAEMON_SET, agent, "admin", VELERO))
+        done(tenancy.world.merge(DEPLOYMENT, server, {"status": {"readyReplicas": 1}}, "kube", "status"))
+        await tell()
         assert not tenancy.world.history.present(velero.BACKUP)
         await process.kill()
         return told
 
-    down, up, unread = virtual_time.run(live())
+    down, up, unread, with_agents = virtual_time.run(live())
     assert down.velero_problem == "0 of 1 pods of Velero's Deployment velero are ready"
     assert down.locations == ()
     assert not up.velero_problem
     assert up.is_recognised
     assert [(fact.name, fact.is_default) for fact in up.locations] == [("default", True)]
     assert up.snapshot_providers == ("aws",)
+    assert up.agents_problem == "no DaemonSet runs Velero's node agent"
+    assert with_agents.agents_problem.startswith("0 of 0 pods of Velero's node agent")
     assert unread.stale.startswith("velero/velero cannot be read")

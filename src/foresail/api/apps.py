@@ -213,3 +213,12 @@ class StartedPod(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: PodSpec = PodSpec()
     status: Phase = Phase()
+
+
+NODE_AGENT = "node-agent"
+"""The word in the arguments of Velero's node agent."""
+
+
+def is_node_agent(wire: DaemonSet) -> bool:
+    """Return whether a DaemonSet runs Velero's node agent."""
+    return any(NODE_AGENT in (*container.command, *container.args) for container in wire.spec.template.spec.containers)

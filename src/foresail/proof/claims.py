@@ -61,6 +61,9 @@ class ClaimCoverage:
     is_saved: bool = False
     """Whether a schedule that is in order saves it, within the objective."""
 
+    needs_agents: bool = False
+    """Whether Velero's node agents copy or move it."""
+
     is_wanted: bool = True
     """Whether there is data to save: not if it has the exclusion label, or no volume yet."""
 
@@ -94,15 +97,17 @@ class ClaimJudge:
         created = claim.created or namespace.created
         newest = self._newest(data, backups, created, is_trusting=trusted[0].is_in_tenants_bucket)
         gaps = self._gaps(data, savers, backups, newest, created, objective)
+        method = data.by(savers.first, self._groups)[0]
         return ClaimCoverage(
             claim.name,
-            data.by(savers.first, self._groups)[0],
+            method,
             tuple(row.title for row in saving),
             tuple(_not_repeated(gaps, reported)),
             newest,
             savers.next_run,
             objective,
             is_saved=not gaps,
+            needs_agents=_needs_agents(method, savers.first),
         )
 
     def _gaps(
@@ -121,6 +126,9 @@ class ClaimJudge:
         gaps: list[Gap] = []
         if not savers.healthy:
             gaps += [gap for row in trusted[:SHOWN_REASONS] for gap in self._health[row.title]]
+        elif self._view.agents_down and _needs_agents(data.by(savers.first, self._groups)[0], savers.first):
+            text = f"the data of claim {claim.name} needs Velero's node agents: {self._view.agents_down}"
+            gaps.append(Gap(Reason.AGENT_NOT_READY, text, first))
         if backups and backups[0].row is not newest:
             gaps += self._last_run_without(data, claim, backups, created, trusted)
         if objective is not None and self._now - created > objective:
@@ -200,6 +208,12 @@ class _Savers:
     def next_run(self) -> datetime | None:
         """When the next run of one that is in order starts."""
         return min((row.next_run for row in self.healthy if row.next_run is not None), default=None)
+
+
+def _needs_agents(method: Method, schedule: ScheduleRow) -> bool:
+    """Whether node agents copy the files of a volume, or move its snapshot."""
+    moves = method is Method.SNAPSHOT and bool(schedule.spec.snapshot_move_data)
+    return moves or method is Method.FILE_SYSTEM
 
 
 class _Data:

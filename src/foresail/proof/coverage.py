@@ -234,6 +234,7 @@ class _Judgement:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         judged = tuple(self.claims.judge(claim, row, covering.schedules, good, gaps) for claim in claims)
         wants_data = any(coverage.is_wanted for coverage in judged)
+        agents = (self.view.agents_unknown,) if any(coverage.needs_agents for coverage in judged) else ()
         return NamespaceCoverage(
             row.name,
             covering.titles,
@@ -246,6 +247,7 @@ class _Judgement:
             unknown=(
                 *self.view.unknown,
                 *(self.view.unknown_volumes if wants_data else ()),
+                *filter(None, agents),
                 *self._from_the_future(worst.backup),
             ),
         )

@@ -10,7 +10,8 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import nonadmin, velero
-from foresail.api.apps import Deployment, server_words
+from foresail.api.apps import DaemonSet, Deployment, server_words
+from foresail.proof.node_agents import agents_problem
 from foresail.proof.velero_pods import last_validation, server_pods, validates_every, velero_state
 from foresail.scope.server import ServerFlags, server_flags
 
@@ -42,6 +43,9 @@ class Facts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     velero_unknown: str = ""
     """What is unknown about that, if so."""
 
+    agents_problem: str = ""
+    """Why no node agent works, if so."""
+
     locations: tuple[LocationFact, ...] = ()
     files_by_default: bool = False
     has_csi: bool = msgspec.field(default=True, name="csi")
@@ -60,7 +64,11 @@ _facts = msgspec.json.Decoder(Facts)
 
 
 def facts_of(
-    deployments: Sequence[Deployment], locations: Sequence[velero.Location], providers: Iterable[str], now: datetime
+    deployments: Sequence[Deployment],
+    locations: Sequence[velero.Location],
+    providers: Iterable[str],
+    agents: Iterable[DaemonSet],
+    now: datetime,
 ) -> Facts:
     """Return what is true now; `now` is a time by the API server's clock."""
     validation = last_validation(locations, validates_every(deployments))
@@ -71,6 +79,7 @@ def facts_of(
     return Facts(
         velero_problem=state.problem,
         velero_unknown=state.unknown,
+        agents_problem=agents_problem(agents),
         locations=_published(locations),
         files_by_default=flags.default_volumes_to_fs_backup,
         has_csi=flags.has_csi if words is not None else True,

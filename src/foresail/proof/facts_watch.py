@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment
 from foresail.api.metadata import Metadata
 from foresail.kube.controller import Informer, no_keys
 from foresail.kube.reflector import WatchSpec
@@ -37,17 +37,19 @@ class PublishedFacts:
         self.deployments = Store[Deployment]()
         self.locations = Store[velero.Location]()
         self.providers = Store[str]()
+        self.agents = Store[DaemonSet]()
         self._told: tuple[datetime, str] | None = None
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Deployments and the locations for backups and for snapshots, in Velero's namespace."""
+        """Deployments, DaemonSets and the locations for backups and for snapshots, in Velero's namespace."""
         where = self._namespace
         snapshots = WatchSpec(velero.VOLUME_SNAPSHOT_LOCATION, _SnapshotLocation, _provider, where, optional=True)
         return (
             Informer(WatchSpec(DEPLOYMENT, Deployment, _as_is, where), self.deployments, no_keys),
             Informer(WatchSpec(velero.LOCATION, velero.Location, _location, where), self.locations, no_keys),
             Informer(snapshots, self.providers, no_keys),
+            Informer(WatchSpec(DAEMON_SET, DaemonSet, _daemon_set, where), self.agents, no_keys),
         )
 
     def observe(self, _key: Key, _now: datetime) -> None:
@@ -59,17 +61,24 @@ class PublishedFacts:
 
     def annotations(self, now: datetime, problems: Sequence[str]) -> Mapping[str, str]:
         """Return the annotation of the Lease; `problems` are those for which this replica is not ready."""
-        unread = [f"{key} cannot be read" for store in (self.deployments, self.locations) for key in store.unread]
+        unread = [
+            f"{key} cannot be read" for store in (self.deployments, self.locations, self.agents) for key in store.unread
+        ]
         if problems or unread:
             return {FACTS: encode(Facts(stale=next(iter([*problems, *unread]))))}
         if self._told is None or not timedelta() <= now - self._told[0] < _EVERY:  # there may be many locations
             at = now - (self._skew() or timedelta())
-            facts = facts_of(list(self.deployments.rows()), list(self.locations.rows()), self.providers.rows(), at)
+            known = list(self.deployments.rows()), list(self.locations.rows())
+            facts = facts_of(*known, self.providers.rows(), self.agents.rows(), at)
             self._told = now, encode(facts)
         return {FACTS: self._told[1]}
 
 
 def _as_is(wire: Deployment) -> Deployment:
+    return wire
+
+
+def _daemon_set(wire: DaemonSet) -> DaemonSet:
     return wire
 
 

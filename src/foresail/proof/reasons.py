@@ -48,6 +48,11 @@ class Reason(StrEnum):
     why.
     """
 
+    AGENT_NOT_READY = "NodeAgentNotReady"
+    """The data of the claim is copied or moved by Velero's node agents, and none is ready, so runs partially fail.
+    `foresail doctor` shows why.
+    """
+
     LOCATION_UNAVAILABLE = "LocationUnavailable"
     """The storage location of the schedule, or of the newest good backup, is missing or not Available, so Velero can
     neither back up nor restore there. `velero backup-location get` shows it.

@@ -143,3 +143,9 @@ class CoverageView:
 
     unknown_volumes: tuple[str, ...] = ()
     """The same about namespaces with volumes."""
+
+    agents_down: str = ""
+    """Why no node agent of Velero works, if so."""
+
+    agents_unknown: str = ""
+    """Why that is unknown, if so."""

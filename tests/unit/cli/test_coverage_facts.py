@@ -1,5 +1,6 @@
 """A team's verdict by what the operator publishes: as an administrator's, and Unknown once nobody renews the facts."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -85,16 +86,17 @@ def test_a_team_hears_what_is_wrong_with_the_cluster(
 @pytest.mark.parametrize(
     ("seen", "verdict"),
     [
-        (lease(age=120), "AtRisk"),
-        (lease(holder=""), "AtRisk"),
-        ({"kind": "Status", "reason": "NotFound", "message": "none", "code": 404}, "AtRisk"),
-        (lease(None), "Unknown"),
+        (lambda: lease(age=120), "AtRisk"),
+        (lambda: lease(holder=""), "AtRisk"),
+        (lambda: {"kind": "Status", "reason": "NotFound", "message": "none", "code": 404}, "AtRisk"),
+        (lambda: lease(None), "Unknown"),
     ],
+    ids=["old", "released", "none", "without facts"],
 )
 def test_facts_that_nobody_renews_are_no_facts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], seen: dict[str, Any], verdict: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seen: Callable[[], dict[str, Any]], verdict: str
 ) -> None:
-    found, message = lab(tmp_path, capsys, team() | {SELF_SERVICE_LEASE: seen})
+    found, message = lab(tmp_path, capsys, team() | {SELF_SERVICE_LEASE: seen()})
     assert found == verdict
     is_nobody = message == "lab/mine: no replica of Foresail's operator runs"
     assert is_nobody == (verdict == "AtRisk")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from foresail.api import velero
-from foresail.api.apps import Deployment
+from foresail.api.apps import DaemonSet, Deployment
 from foresail.plan import Key
 from foresail.proof.facts import FACTS, MOST_LOCATIONS, Facts, LocationFact, decode, encode, facts_of
 from foresail.proof.facts_watch import PublishedFacts
@@ -22,6 +22,16 @@ def deployment(*flags: str, ready: int = 1) -> Deployment:
     )
 
 
+def agent(ready: int = 1) -> DaemonSet:
+    pods = {"template": {"spec": {"containers": [{"args": ["node-agent", "server"]}]}}}
+    status = {"desiredNumberScheduled": 3, "numberReady": ready}
+    return msgspec.convert({"metadata": {"name": "node-agent"}, "spec": pods, "status": status}, DaemonSet)
+
+
+AGENTS = [agent()]
+NONE = "no DaemonSet runs Velero's node agent"
+
+
 def location(name: str, phase: str = "Available", **more: object) -> velero.Location:
     body = {"metadata": {"name": name, "annotations": more.pop("annotations", {})}, "spec": more}
     status = {"phase": phase, "message": "s3://secret-bucket refused key AKIA1"}
@@ -35,7 +45,7 @@ def test_the_facts_are_those_that_decide_whether_a_namespace_is_safe() -> None:
         "--global-backup-volume-policies-configmap=rules",
     )
     places = [location("b", accessMode="ReadOnly"), location("a", "Unavailable"), location("z", default=True)]
-    found = facts_of([deployment(*flags)], places, ["gcp", "aws", "aws"], NOW)
+    found = facts_of([deployment(*flags)], places, ["gcp", "aws", "aws"], AGENTS, NOW)
     assert found == Facts(
         locations=(
             LocationFact("z", "Available", is_default=True),
@@ -50,10 +60,13 @@ def test_the_facts_are_those_that_decide_whether_a_namespace_is_safe() -> None:
     )
     assert decode(encode(found)) == found
     assert found.flags.default_volumes_to_fs_backup
-    down = facts_of([deployment(ready=0)], places, [], NOW)
+    down = facts_of([deployment(ready=0)], places, [], AGENTS, NOW)
     assert down.velero_problem == "0 of 1 pods of Velero's Deployment velero are ready"
     assert not down.has_csi
-    unseen = facts_of([], places, [], NOW)
+    dead = facts_of([deployment()], places, [], [agent(ready=0)], NOW)
+    assert dead.agents_problem == "0 of 3 pods of Velero's node agent, DaemonSet node-agent, are ready"
+    assert facts_of([deployment()], places, [], [], NOW).agents_problem == NONE
+    unseen = facts_of([], places, [], AGENTS, NOW)
     assert unseen.velero_unknown.startswith("whether Velero runs")
     assert not unseen.is_recognised
 
@@ -61,7 +74,9 @@ def test_the_facts_are_those_that_decide_whether_a_namespace_is_safe() -> None:
 def test_nothing_is_published_that_only_administrators_should_read() -> None:
     of_tenant = location("nac-shop-1", annotations={"openshift.io/oadp-nabsl-origin-namespace": "shop"})
     text = encode(
-        facts_of([deployment("--backup-sync-period=secret")], [location("a", "Unavailable"), of_tenant], [], NOW)
+        facts_of(
+            [deployment("--backup-sync-period=secret")], [location("a", "Unavailable"), of_tenant], [], AGENTS, NOW
+        )
     )
     assert "secret" not in text
     assert "AKIA1" not in text
@@ -70,7 +85,7 @@ def test_nothing_is_published_that_only_administrators_should_read() -> None:
 
 def test_the_annotation_is_bounded() -> None:
     many = [location(f"{number:0>250}") for number in range(3 * MOST_LOCATIONS)]
-    found = facts_of([deployment()], [*many, location("z", default=True)], [], NOW)
+    found = facts_of([deployment()], [*many, location("z", default=True)], [], AGENTS, NOW)
     assert len(found.locations) == MOST_LOCATIONS
     assert found.locations[0].name == "z"
     assert len(encode(found)) < 20_000  # all annotations of an object together may have 256 KiB
@@ -96,6 +111,7 @@ def test_what_the_lease_tells_follows_the_stores_the_clock_and_the_replica() -> 
         assert found is not None
         return found
 
+    published.agents.put(Key("velero", "node-agent"), agent())
     assert told() == Facts(locations=(LocationFact("a", "Available"),), snapshot_providers=("aws",)), "a skewed clock"
     published.deployments.put(Key("velero", "velero"), deployment(ready=0))
     assert not told(after=2).velero_problem

@@ -242,3 +242,33 @@ def test_a_server_that_is_not_recognised_runs_if_it_validates_locations() -> Non
     assert state([other], NOW - MINUTE) == RUNS
     assert state([], None).unknown.startswith("whether Velero runs")
     assert state([], NOW - 4 * MINUTE).unknown.startswith("whether Velero runs")
+
+
+@pytest.mark.parametrize(
+    ("template", "needs"),
+    [({"snapshotMoveData": True}, True), ({"defaultVolumesToFsBackup": True}, True), ({}, False)],
+)
+def test_data_that_needs_node_agents_is_at_risk_without_one(template: dict[str, Any], needs: bool) -> None:
+    files = schedule("files", **template)
+    pod = {
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "nodeName": "node-1",
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+            "containers": [{"volumeMounts": [{"name": "v"}]}],
+        },
+        "status": {"phase": "Running"},
+    }
+    mounted = replace(claim("shop"), pods=(pod,))
+    view = CoverageView(namespaces("shop"), (mounted,), (files,), (run(files, 3),), DAY)
+
+    def said(view: CoverageView) -> tuple[Verdict, str]:
+        (found,) = judge(view, NOW)
+        return safety_of(found).verdict, safety_of(found).message
+
+    assert said(view)[0] is Verdict.SAFE
+    verdict, message = said(replace(view, agents_down="no DaemonSet runs Velero's node agent"))
+    assert verdict is (Verdict.AT_RISK if needs else Verdict.SAFE)
+    assert ("needs Velero's node agents: no DaemonSet" in message) is needs
+    unknown = said(replace(view, agents_unknown="whether Velero's node agents run: you may not list daemonsets"))
+    assert unknown[0] is (Verdict.UNKNOWN if needs else Verdict.SAFE)

@@ -80,6 +80,7 @@ async def read_own_view(
         server=shared.facts.flags if shared.facts is not None else ServerFlags(),
         is_own=True,
         unknown=(*shared.unknown, *unknown_locations(own, shared), *unread),
+        agents_down=shared.facts.agents_problem if shared.facts is not None else "",
         unknown_volumes=(*unknown_volumes, *_unproven(last, claims, shared.facts)),
     )
 

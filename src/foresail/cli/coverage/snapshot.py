@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api import nonadmin, velero
-from foresail.api.apps import Deployment, server_words
+from foresail.api.apps import DAEMON_SET, DaemonSet, Deployment, server_words
 from foresail.api.authorization import DiscoveredResource
 from foresail.api.core import CLAIM, CONFIG_MAP, NAMESPACE, VOLUME, ConfigMap
 from foresail.api.instants import instant
@@ -34,6 +34,7 @@ from foresail.cli.schedule.snapshot import (
 )
 from foresail.origin import Origin, origin_of
 from foresail.plan import Key
+from foresail.proof.node_agents import agents_problem
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
@@ -247,6 +248,7 @@ async def read_view_and_schedules(
     specs = [each.spec for each in judged]
     policies = await read_resource_policies(cluster, velero_namespace, specs, release, flags.global_policies)
     locations = {location.key.name: location for location in known.locations}
+    agents_down, agents_unknown = await _read_agents(cluster, velero_namespace)
     view = CoverageView(
         rows,
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
@@ -266,8 +268,21 @@ async def read_view_and_schedules(
         flags,
         unknown=tuple(unknown),
         unknown_volumes=tuple(unknown_volumes),
+        agents_down=agents_down,
+        agents_unknown=agents_unknown,
     )
     return view, evaluated
+
+
+async def _read_agents(cluster: Cluster, namespace: str) -> tuple[str, str]:
+    """Return why no node agent works, and why that is unknown."""
+    try:
+        listed = await cluster.listed(DAEMON_SET, namespace)
+    except UnreachableError:
+        raise
+    except CommandError as error:
+        return "", f"whether Velero's node agents run: {error.problem}"
+    return agents_problem(msgspec.json.decode(raw, type=DaemonSet) for raw in listed), ""
 
 
 @dataclass(frozen=True, slots=True)

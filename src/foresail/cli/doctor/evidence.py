@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
-from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment, ObservedDeployment
+from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment, ObservedDeployment, is_node_agent
 from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION, NAMESPACE
 from foresail.api.marks import (
@@ -40,7 +40,6 @@ from foresail.cli.doctor.workloads import (
     SNAPSHOTS,
     VolumeData,
     Workload,
-    is_agent,
     read_agent,
     read_changed_policies,
     read_deployment,
@@ -213,7 +212,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         owners = asked_for or {}
         ownerless = reader.begin_or(Ownerless(), read_ownerless(cluster, namespace, owners), has_owners)
         sets = await agents
-        works = [reader.begin(read_agent(cluster, daemon_set)) for daemon_set in sets if is_agent(daemon_set)]
+        works = [reader.begin(read_agent(cluster, daemon_set)) for daemon_set in sets if is_node_agent(daemon_set)]
         volume_data = reader.begin(read_volume_data(cluster, namespace, deployed.deployments, sets), served.snapshots)
         return Evidence(
             namespace=namespace,

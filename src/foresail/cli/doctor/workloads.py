@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.apps import Container, DaemonSet, Deployment, ObservedDeployment, is_server
+from foresail.api.apps import NODE_AGENT, Container, DaemonSet, Deployment, ObservedDeployment, is_server
 from foresail.api.core import CONFIG_MAP, STORAGE_CLASS
 from foresail.api.pod_problems import ObservedPod, first_problem, restarts
 from foresail.api.pods import POD
@@ -19,9 +19,6 @@ from foresail.plan import Key
 from foresail.scope.policies import PolicyError, policies_of
 from foresail.scope.server import flag_value, server_flags
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
-
-AGENT = "node-agent"
-"""The word in the arguments of a node agent."""
 
 _MOST_PODS = 100  # that are read of one Deployment or DaemonSet
 _STARTS_WITHIN = timedelta(minutes=2)
@@ -94,11 +91,6 @@ def agent_workload(wire: DaemonSet, pods: Iterable[ObservedPod] = ()) -> Workloa
     status = wire.status
     selector = shown_selector(wire.spec.selector)
     return Workload("DaemonSet", key, status.desired_number_scheduled, status.number_ready, listed, selector)
-
-
-def is_agent(wire: DaemonSet) -> bool:
-    """Return whether a DaemonSet runs Velero's node agent."""
-    return any(AGENT in (*container.command, *container.args) for container in wire.spec.template.spec.containers)
 
 
 async def read_deployment(cluster: Cluster, wire: ObservedDeployment) -> Workload:
@@ -210,7 +202,7 @@ async def read_volume_data(
         container for one in deployments if one.metadata.namespace == namespace for container in _containers(one)
     ]
     flags = [server_flags(_words(server)) for server in servers if is_server(server)]
-    agents = [words for one in sets for container in _containers(one) if AGENT in (words := _words(container))]
+    agents = [words for one in sets for container in _containers(one) if NODE_AGENT in (words := _words(container))]
     classes: tuple[str, ...] = ()
     if agents and not await _is_delay_ignored(cluster, Key(namespace, flag_value(agents[0], _CONFIG))):
         found = [msgspec.json.decode(raw, type=_StorageClass) for raw in await cluster.listed(STORAGE_CLASS, "")]
