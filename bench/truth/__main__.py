@@ -19,6 +19,11 @@ ADMINISTRATOR, TEAM = "administrator", "team"
 GREEN, UNKNOWN = "Safe", "Unknown"
 
 
+def name_of(state: str) -> str:
+    """Return the namespace that a state is about."""
+    return state.rpartition(": ")[2]
+
+
 class Score:
     """What was answered, and what of it is false."""
 
@@ -26,7 +31,7 @@ class Score:
         self.counts: Counter[str] = Counter()
 
     def judge(self, state: str, truth: str, who: str, surface: str, word: str) -> None:
-        """Judge one verdict; a team may not know, which is neither green nor red."""
+        """Judge one verdict; a team without a schedule of its own may not know, which is neither green nor red."""
         self.counts["answers"] += 1
         is_green, is_excluded = word == GREEN, word == "Excluded"
         is_right = {SAFE: is_green or word == UNKNOWN, NOT_SAFE: not is_green and bool(word), EXCLUDED: is_excluded}[
@@ -34,7 +39,7 @@ class Score:
         ]
         if who == TEAM and truth == EXCLUDED:
             is_right = not is_green and bool(word)
-        if truth == SAFE and who == ADMINISTRATOR and word == UNKNOWN:
+        if truth == SAFE and (who == ADMINISTRATOR or name_of(state).startswith("t-")) and word == UNKNOWN:
             is_right = False
         if not is_right:
             kind = "false_green" if is_green else "false_red"
@@ -113,11 +118,16 @@ def _truths(states: Sequence[State], teams: Sequence[TeamState]) -> dict[str, st
 
 def judge_fault(score: Score, world: World, fault: Fault, consoles: tuple[Console, Console]) -> None:
     """Ask about the calm namespaces while something is wrong with the whole cluster."""
-    names, admin = ["a-calm", "a-volume", "t-calm"], world.cluster.kubeconfig
+    names, admin = ["a-calm", "a-volume", "a-files", "t-calm"], world.cluster.kubeconfig
     found = Answers()
     ask_all(world, names, found, consoles[0])
     ask_team(world, ["a-calm", "t-calm"], found, consoles[1])
-    truths = {"a-calm": fault.truth, "a-volume": fault.volume or fault.truth, "t-calm": fault.team or fault.truth}
+    truths = {
+        "a-calm": fault.truth,
+        "a-volume": fault.volume or fault.truth,
+        "a-files": fault.files or fault.truth,
+        "t-calm": fault.team or fault.truth,
+    }
     judge_all(score, found, truths, f"{fault.name}: ")
     if fault.is_schedule_fine is not None:
         is_fine = answers.schedules(admin).get("a-calm") == ""
@@ -142,7 +152,9 @@ def main() -> int:
     options.add_argument("--faults", help="only these faults of the whole cluster, separated by commas")
     options.add_argument("--every", type=int, default=1, help="only every so many-th namespace")
     args = options.parse_args()
-    states = [each for number, each in enumerate(STATES) if number % args.every == 0 or each.name == "a-volume"]
+    states = [
+        each for number, each in enumerate(STATES) if number % args.every == 0 or each.name in ("a-volume", "a-files")
+    ]
     teams = TEAMS[:: args.every]
     began, score, faults = time.monotonic(), Score(), list(_chosen(args.faults))
     with (

@@ -18,6 +18,7 @@ _FAR = "2099-01-01T00:00:00Z"
 _OBJECTS: Body = {"snapshotVolumes": False}
 _SKIPPED: Body = {"resourcePolicy": {"kind": "configmap", "name": "skip-all"}}
 _WITHOUT_VOLUMES: Body = {"excludedResources": ["persistentvolumeclaims", "persistentvolumes"]}
+_FILES: Body = {"defaultVolumesToFsBackup": True}
 NFS: Body = {"nfs": {"server": "n.example", "path": "/"}}
 """A volume of which Velero makes no snapshot."""
 
@@ -86,6 +87,7 @@ STATES = (
     State("a-two-volumes", SAFE, claims=(claim("one"), claim("two")), runs=(Run("1", snapshots=2),)),
     State("a-volume-out", SAFE, claims=(claim(labels={"velero.io/exclude-from-backup": "true"}),)),
     State("a-volume-pending", SAFE, claims=(claim(bound=False),)),
+    State("a-files", SAFE, _FILES, claims=(claim(source=NFS, is_mounted=True),)),
     State("a-failed-before", SAFE, runs=(Run("1", 35, "Failed"), Run("2"))),
     State("a-shrunk-for-good", SAFE, runs=(Run("1", 35, items=100), Run("2", 20, items=5), Run("3", items=5))),
     State("a-no-objective", SAFE, objective=""),
@@ -139,6 +141,7 @@ STATES = (
         "e-data-paused", NOT_SAFE, _OBJECTS, second={}, second_schedule={"paused": True},
         claims=(claim(),), runs=(Run("1"), Run("second-1", 35, snapshots=1)),
     ),
+    State("e-files-no-pod", NOT_SAFE, {**_FILES, **_OBJECTS}, claims=(claim(source=NFS),)),
     State("e-volume-objective", NOT_SAFE, _OBJECTS, second={}, claims=(claim(),), runs=(Run("1"),)),
 )  # fmt: skip
 
@@ -164,6 +167,7 @@ class Fault:
     truth: str  # of a-calm, and of t-calm unless `team` says otherwise
     team: str = ""
     volume: str = ""  # of a-volume, if that differs
+    files: str = ""  # of a-files, whose data a node agent copies, if that differs
     is_schedule_fine: bool | None = None  # of a-calm
     doctor: str = ""  # what doctor must not call good, if anything
 
@@ -173,6 +177,7 @@ FAULTS = (
     Fault("pod-of-velero-ready", SAFE, is_schedule_fine=True),
     Fault("velero-controller-on", SAFE, is_schedule_fine=True),
     Fault("snapshot-location-gone", SAFE, volume=NOT_SAFE),
+    Fault("agent-absent", SAFE, files=NOT_SAFE),
     Fault("pods-not-ready", NOT_SAFE, is_schedule_fine=False, doctor="velero"),
     Fault("wrong-image", NOT_SAFE, is_schedule_fine=False, doctor="velero"),
     Fault("scaled-to-0", NOT_SAFE, is_schedule_fine=False, doctor="velero"),
@@ -269,6 +274,37 @@ def claims_of(namespace: str, claims: tuple[Body, ...]) -> list[Body]:
             )
         found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
     return found
+
+
+def pods_of(namespace: str, claims: tuple[Body, ...]) -> list[Body]:
+    """Return a pod for each claim that one mounts."""
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"uses-{each['name']}", "namespace": namespace},
+            "spec": {
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": each["name"]}}],
+                "containers": [
+                    {"name": "app", "image": "example.com/app:1", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}
+                ],
+            },
+        }
+        for each in claims
+        if each.get("is_mounted")
+    ]
+
+
+def node_agent() -> Body:
+    """Return the DaemonSet that copies files, as a fake kubelet runs it."""
+    labels = {"name": "node-agent"}
+    container = {"name": "node-agent", "image": "velero/velero:v1.18.3", "args": ["node-agent", "server"]}
+    spec = {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }
+    metadata = {"name": "node-agent", "namespace": VELERO}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
 
 
 def surroundings(s3: Body) -> list[Body]:

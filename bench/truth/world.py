@@ -16,6 +16,8 @@ from bench.truth.states import (
     backup_of,
     claim,
     claims_of,
+    node_agent,
+    pods_of,
     schedules_of,
     surroundings,
 )
@@ -73,6 +75,8 @@ class World:
         self.self_service.start()
         wanted = [body for state in states for body in (*claims_of(state.name, state.claims), *schedules_of(state))]
         self.cluster.apply(*wanted)
+        self.cluster.apply(node_agent(), *(body for state in states for body in pods_of(state.name, state.claims)))
+        wait(self._has_agent, "a node agent")
         for team in teams:
             self._begin(team)
         uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in self._listed("schedules.velero.io")}
@@ -125,6 +129,10 @@ class World:
     def _listed(self, kind: str, namespace: str = VELERO) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.cluster.get(kind, f"--namespace={namespace}")["items"]
         return rows
+
+    def _has_agent(self) -> bool:
+        found = self.cluster.get("daemonset", "node-agent", f"--namespace={VELERO}")
+        return bool(found.get("status", {}).get("numberReady"))
 
     # What can fail
 
@@ -231,6 +239,14 @@ class World:
         self._revalidate()
 
     @contextmanager
+    def without_agent(self) -> Iterator[None]:
+        """Delete the DaemonSet of the node agents."""
+        self.cluster.kubectl("delete", "daemonset", "node-agent", f"--namespace={VELERO}")
+        yield
+        self.cluster.apply(node_agent())
+        wait(self._has_agent, "a node agent")
+
+    @contextmanager
     def not_recognised(self) -> Iterator[None]:
         """Let the Deployment look like another program's."""
         container = self._server()["spec"]["template"]["spec"]["containers"][0]
@@ -326,6 +342,7 @@ _FAULTS: dict[str, Callable[[World], Any]] = {
     "pod-of-velero-ready": World.with_a_ready_pod,
     "velero-controller-on": World.with_velero_alone,
     "snapshot-location-gone": World.without_snapshot_location,
+    "agent-absent": World.without_agent,
     "pods-not-ready": World.with_pods_that_never_start,
     "wrong-image": lambda world: world.with_pods_that_never_start("velero/velero:v0.0.0-none"),
     "scaled-to-0": World.scaled_to_0,
