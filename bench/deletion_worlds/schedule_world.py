@@ -113,8 +113,9 @@ class ScheduleWorld(ClusterWorld):
         at = self.now + self.offset
         seen = self.view()
         plan = decide(seen, at)
-        if isinstance(plan.verdict, Verdict) and plan.verdict.retained is not None:
-            self._check_silence(plan.verdict.retained)
+        verdict = plan.claim(Verdict)
+        if verdict is not None and verdict.retained is not None:
+            self._check_silence(verdict.retained)
         self.interfere([write.key.name for write in plan.writes if write.kind == velero.BACKUP])
         for write in plan.writes:
             self.survive()

@@ -10,6 +10,7 @@ import msgspec
 
 Query = TypeVar("Query")
 Found = TypeVar("Found")
+OneClaim = TypeVar("OneClaim", bound="Claim")
 
 Body = Mapping[str, object]
 """A JSON object; treat it as immutable."""
@@ -157,6 +158,15 @@ class Note:
     """What is the same each time this happens, if the message is not; Events with the same pattern are repetitions."""
 
 
+class Claim:
+    """What a controller must know of a Plan beside its writes: what it takes of others, or what the rules found.
+
+    Each capability has kinds of its own. The controller remembers them from before the first write.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that a decision wants: nothing else leaves it."""
@@ -168,8 +178,12 @@ class Plan:
     subject: Subject | None = None
     reads: tuple[object, ...] = ()
     """What to read in the background; an answer requeues the key."""
-    verdict: object = None
-    """The result of the rules, for the controller's metrics; the runtime ignores it."""
+    claims: tuple[Claim, ...] = ()
+    """For the controller's memory and metrics; the runtime ignores them."""
+
+    def claim(self, kind: type[OneClaim]) -> OneClaim | None:
+        """Return the claim of a kind; None if there is none."""
+        return next((claim for claim in self.claims if isinstance(claim, kind)), None)
 
     @property
     def writes(self) -> tuple[Action, ...]:

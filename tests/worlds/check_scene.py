@@ -26,7 +26,7 @@ from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
-from tests.worlds.process import CALM, Moment, Process
+from tests.worlds.process import CALM, Moment, Process, Turnover
 from tests.worlds.roles import RESTORE_CHECKS, VELERO, Grant, Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
@@ -139,11 +139,22 @@ class CheckScene:
     # The controller
 
     def start(self, dies: Moment | None = None, workers: int = 1) -> Process:
-        more = IN_SANDBOXES if self.data is not None else frozenset()
-        visitor = Visitor(self.world, weather=self.weather, role=Role(self.capability, more))
-        controller = RestoreChecks(VELERO, self._read, self.never, self._read_pods, self.data)
-        self.process = Process(visitor, controller, dies=dies, workers=workers, timing=CALM)
+        self.process = Process(self._visitor(), self._controller(), dies=dies, workers=workers, timing=CALM)
         return self.process
+
+    def follow(self, leads: Turnover, workers: int = 1) -> Process:
+        """Start a replica that leads from when it is told to."""
+        visitor, controller = self._visitor(), self._controller()
+        return Process(
+            visitor, controller, election=leads, may_write=lambda: leads.is_leader, workers=workers, timing=CALM
+        )
+
+    def _visitor(self) -> Visitor:
+        more = IN_SANDBOXES if self.data is not None else frozenset()
+        return Visitor(self.world, weather=self.weather, role=Role(self.capability, more))
+
+    def _controller(self) -> RestoreChecks:
+        return RestoreChecks(VELERO, self._read, self.never, self._read_pods, self.data)
 
     async def keep_running(self, dies: Sequence[Moment] = (), pause: float = 0.05) -> None:
         """Run the controller until cancelled; each time that it dies, the next one is there after a pause."""

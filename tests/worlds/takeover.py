@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from foresail.api.marks import CHECK, CHECK_NAMESPACE, CHECK_RUN
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.kube.loop import Loop
 from foresail.plan import Key, Plan
 from foresail.primers.controller import Primers
 from foresail.primers.view import PrimerView
+from foresail.proof.checks.controller import RestoreChecks
+from foresail.proof.checks.view import CheckView
 from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import ScheduleView as ScheduleSeen
 from foresail.schedules.rules import Verdict
@@ -40,6 +43,7 @@ from tests.worlds.primer_scene import PrimerScene
 from tests.worlds.process import Moment, Process, Turnover
 from tests.worlds.schedule_scene import ScheduleScene
 from tests.worlds.tenancy import Tenancy
+from tests.worlds.tenant_checks import TenantScene as CheckedScene
 from tests.worlds.tenant_schedules import TenantScene
 from tests.worlds.virtual_time import BEGINNING
 from tests.worlds.world import World
@@ -51,6 +55,7 @@ _FIRST_LOOK = 5.0  # seconds after a takeover
 _PAUSE = 20.0  # seconds without the lead
 _MOMENT = timedelta(seconds=1)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:(?!00Z)\d\d(\.\d+)?Z")  # those of slots are whole minutes
+_UID_OR_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{10}\b")
 _NOT_COMPARED = ("resourceVersion", "creationTimestamp", "generation", "uid", "managedFields")
 Scene = Any  # ScheduleScene, PrimerScene or Tenancy
 
@@ -196,6 +201,37 @@ async def served_on_schedule(scene: TenantScene) -> None:
     work.cancel()
 
 
+async def checked(scene: CheckedScene) -> None:
+    """Pass, fail and keep, wait for a turn, ask again, delete: half an hour of checks of everybody."""
+    own, theirs = Key("red", "own"), Key("blue", "own")
+    scene.make_check(keepFailed="1m")
+    scene.ask(own)
+    scene.back_up("nightly-1")
+    await asyncio.sleep(60)
+    scene.back_up_own("monday", "red")
+    scene.back_up_own("monday", "blue")
+    scene.ask(theirs)
+    await asyncio.sleep(60)
+    scene.lost = {"red/settings"}
+    scene.back_up("nightly-2")
+    await asyncio.sleep(120)
+    scene.lost = set()
+    scene.check_now("again")
+    scene.ask(Key("red", "second"), suspend=True)
+    await asyncio.sleep(60)
+    scene.delete_check(theirs)
+    await asyncio.sleep(1500)
+
+
+def _check_keys(controller: RestoreChecks) -> Iterable[Key]:
+    return controller.state.checks
+
+
+def _why_no_check(seen: CheckView, _: Plan) -> str:
+    ready = next((each for each in seen.check.status.conditions if each.type == "Ready"), None) if seen.check else None
+    return ready.reason if ready is not None else ""
+
+
 def _schedule_keys(controller: Schedules) -> Iterator[Key]:
     yield from controller.schedules
     yield Key("", "velero")
@@ -204,8 +240,8 @@ def _schedule_keys(controller: Schedules) -> Iterator[Key]:
 def _why_no_schedule(seen: ScheduleSeen | VeleroView, plan: Plan) -> str:
     if isinstance(seen, VeleroView):
         return "" if all(row.is_rolled_out for row in seen.servers) else "Velero is being rolled out"
-    verdict = plan.verdict
-    assert isinstance(verdict, Verdict)
+    verdict = plan.claim(Verdict)
+    assert verdict is not None
     because = verdict.refused or verdict.blocked_by
     return "paused" if seen.schedule.paused else because.reason.value if because is not None else ""
 
@@ -246,13 +282,14 @@ def _why_no_tenant_schedule(
 ) -> str:
     if not isinstance(seen, ScheduleView):
         return _why_no_request(seen, plan)
-    verdict = plan.verdict
-    assert isinstance(verdict, TenantVerdict)
+    verdict = plan.claim(TenantVerdict)
+    assert verdict is not None
     because = verdict.refused or verdict.blocked_by
     return "paused" if seen.schedule.paused else because.reason.value if because is not None else ""
 
 
 LIVES = (
+    Life("restore checks", CheckedScene, checked, _check_keys, _why_no_check),
     Life("schedules", lambda: ScheduleScene(image=PINNED), scheduled, _schedule_keys, _why_no_schedule),
     Life("primers", PrimerScene, primed, _primer_keys, _why_no_primer),
     Life("selfservice", lambda: Tenancy(window=2, restore_window=1), served, _request_keys, _why_no_request),
@@ -361,6 +398,12 @@ def _names(happenings: Sequence[Happening]) -> dict[str, str]:
     for one in happenings:
         uid = (one.after or one.gone)["metadata"]["uid"]
         names.setdefault(uid, _named(f"<{one.kind.name} {one.key}>", names))
+        annotations = (one.after or one.gone)["metadata"].get("annotations", {})
+        run = annotations.get(CHECK_RUN)
+        if run is not None and run not in names:  # it follows from the UIDs of the check and of the backup
+            check = f"{annotations.get(CHECK_NAMESPACE, '')}/{annotations[CHECK]}"
+            number = sum(name.endswith(f"of {check}>") for name in names.values())
+            names[run] = f"<run {number} of {check}>"
         if one.kind in (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE):
             velero_name = nacuuid_of(
                 one.key.namespace, one.key.name, uid
@@ -370,7 +413,7 @@ def _names(happenings: Sequence[Happening]) -> dict[str, str]:
 
 
 def _named(text: str, names: dict[str, str]) -> str:
-    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", lambda uid: names.get(uid[0], uid[0]), text)
+    return _UID_OR_RUN.sub(lambda found: names.get(found[0], found[0]), text)
 
 
 # All points

@@ -12,9 +12,11 @@ from tests.worlds import (
     process,
     test_primers,
     test_primers_buffer,
+    test_restore_checks,
     test_schedules,
     test_selfservice_crashes,
     test_selfservice_turns,
+    test_tenant_checks,
 )
 from tests.worlds.process import Moment
 from tests.worlds.purity import Guard
@@ -45,6 +47,14 @@ def test_primers_set_nothing(guard: Guard, figure: Callable[[str], None]) -> Non
     test_primers.life_with_death(test_primers_buffer.one_pod, test_primers.at(22), third, buffers=True)
     test_primers.test_a_refusal_is_shown_word_for_word_and_not_tried_again_before_the_next_fire()
     check(guard, figure, "primers")
+
+
+def test_restore_checks_set_nothing(guard: Guard, figure: Callable[[str], None]) -> None:
+    third = Moment(after=True, write=3)
+    test_restore_checks.lived(test_restore_checks.fails, [third])
+    test_tenant_checks.lived(test_tenant_checks.passes, [third])
+    test_tenant_checks.test_one_check_at_a_time_runs_and_no_tenant_goes_before_another_twice()
+    check(guard, figure, "restore checks")
 
 
 @pytest.mark.parametrize("story", [test_selfservice_crashes.whole, test_selfservice_crashes.crowded])

@@ -37,6 +37,7 @@ def test_a_leader_that_remembers_its_question_alone_is_found_out(monkeypatch: py
         return found if self._version_request is not None else VeleroServer(None)
 
     monkeypatch.setattr(Schedules, "_velero_server", forgetful)
-    life, whole = LIVES[0], live(LIVES[0])
+    life = next(each for each in LIVES if each.name == "schedules")
+    whole = live(life)
     found = [each for point in sample(points(whole)) for each in faults(life, point, whole)]
     assert any("velero/differs waits for" in each for each in found)

@@ -13,8 +13,9 @@ from foresail.api.marks import TARGET_UID
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
-from foresail.plan import Action, Create, Key, Plan
+from foresail.plan import Create, Key, Plan
 from foresail.primers.annotated import has_request_changed, recorded_status
+from foresail.primers.decide import Expects
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.reads import DryRunResult, Volumes, dry_run_result
 from foresail.primers.reasons import Loss
@@ -93,9 +94,9 @@ class ImageVolumes:
             self._refused.pop(namespace, None)  # so it was not for the volumes
         return False
 
-    def learn_creations(self, namespace: str, actions: tuple[Action, ...]) -> None:
+    def learn_creations(self, namespace: str, creates: tuple[Create, ...]) -> None:
         """Take in that everything was accepted."""
-        makes = [action for action in actions if isinstance(action, Create) and action.kind == pods.POD]
+        makes = [create for create in creates if create.kind == pods.POD]
         if namespace in self._refused and makes and not any(map(_has_images, makes)):
             self._certain.add(namespace)
 
@@ -210,7 +211,8 @@ class Bookkeeping:
 
     def expect(self, key: Key, plan: Plan) -> None:
         """Count what a Plan creates before the store shows it, instead of what the Plan before it would create."""
-        creates = [action for action in plan.actions if isinstance(action, Create)]
+        expects = plan.claim(Expects)
+        creates = expects.creates if expects is not None else ()
         keys = {
             create.key for create in creates if create.kind == pods.POD and create.key not in self._state.placeholders
         }
@@ -248,7 +250,8 @@ class Bookkeeping:
         return True
 
     def _learn_done(self, key: Key, view: PrimerView, plan: Plan) -> None:
-        self.image_volumes.learn_creations(key.namespace, plan.actions)
+        expects = plan.claim(Expects)
+        self.image_volumes.learn_creations(key.namespace, expects.creates if expects is not None else ())
         if view.annotated is None:
             return
         if view.is_off_unreported:

@@ -10,7 +10,7 @@ from foresail.api.marks import WARM_UP
 from foresail.api.pods import POD
 from foresail.api.primer import BY_BUFFER, BY_CRON_JOB, PLACEHOLDER, PRIMER, Primed
 from foresail.cron.shift import Shifted
-from foresail.plan import Action, Create, Patch, Plan, Subject
+from foresail.plan import Action, Claim, Create, Patch, Plan, Subject
 from foresail.primers import method_buffer, method_cronjob, method_placeholder
 from foresail.primers.annotated import record_patch
 from foresail.primers.buffer_rows import expected_pods
@@ -46,6 +46,12 @@ _LONGEST_PROBLEM = 200
 _MAX_REQUEUE = timedelta(hours=6)  # the rules of zones change, and clocks are set
 
 
+class Expects(Claim, msgspec.Struct, frozen=True):
+    """What a Plan creates: it counts before the store shows it."""
+
+    creates: tuple[Create, ...]
+
+
 def decide(view: PrimerView, now: datetime) -> Plan:
     """Return what to do for a Primer now, and when to reconcile next.
 
@@ -67,14 +73,16 @@ def decide(view: PrimerView, now: datetime) -> Plan:
     ]
     for steps in (*left, *(steps for _, steps in found)):
         actions += steps.actions
+    creates = tuple(action for action in actions if isinstance(action, Create))
     # With the next reconcile, which the placeholders themselves bring about.
-    is_later = any(isinstance(action, Create) for action in actions) and not _lost(found)
+    is_later = bool(creates) and not _lost(found)
     return Plan(
         actions=tuple(actions),
         status=None if is_later else _status(view, found, now),
         notes=tuple(note(subject, event) for event in new_events(view, found)),
         wake_at=_wake((*left, *(steps for _, steps in found)), now) if found or left[0].wakes else None,
         subject=subject,
+        claims=(Expects(creates),) if creates else (),
     )
 
 

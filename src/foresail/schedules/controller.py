@@ -17,7 +17,7 @@ from foresail.kube.failures import Cause, is_refusal
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
-from foresail.schedules.decide import plan
+from foresail.schedules.decide import Starts, plan
 from foresail.schedules.groups import Groups, limited_group
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import (
@@ -377,9 +377,9 @@ class Schedules:
     def begin(self, key: Key, view: ScheduleView | VeleroView, plan: Plan, now: datetime) -> Iterable[Key]:
         """Reserve the place of a Backup in its group before it is created."""
         if isinstance(view, ScheduleView) and view.group is not None:
-            for action in plan.actions:
-                if isinstance(action, Create) and action.kind == velero.BACKUP and action.key not in self.backups:
-                    self._groups.reserve(key, view.group.name, action.key, now)
+            starts = plan.claim(Starts)
+            if starts is not None and starts.backup not in self.backups:
+                self._groups.reserve(key, view.group.name, starts.backup, now)
         return ()
 
     def settled(
@@ -396,9 +396,8 @@ class Schedules:
             self._unrequested.pop(key, None)
             self._unwritable.discard(key)
         elif isinstance(view, VeleroView):
-            self._version_request = plan.verdict if isinstance(plan.verdict, VersionRequest) else None
-        elif isinstance(plan.verdict, Verdict):
-            verdict = plan.verdict
+            self._version_request = plan.claim(VersionRequest)
+        elif (verdict := plan.claim(Verdict)) is not None:
             self._decided.add(key)
             self.metrics.record(view, verdict)
             self._note_deletions(key, view, verdict, now)
@@ -443,13 +442,12 @@ class Schedules:
 
     def _note_created(self, view: ScheduleView, plan: Plan, result: Result) -> None:
         """Remember the slot of a new Backup until it is in the store: a late watch must not make it a missed one."""
-        slot = plan.verdict.fires if isinstance(plan.verdict, Verdict) else None
-        created = plan.actions[0] if slot is not None and plan.actions else None
-        is_missing = isinstance(created, Create) and created.key not in self.backups
-        if slot is None or created is None or not is_missing:
+        starts = plan.claim(Starts)
+        if starts is None or starts.slot is None or starts.backup in self.backups:
             return
-        if result.outcome is Outcome.DONE or result.action not in (None, created):  # a later write may have failed
-            self._unobserved[view.schedule.uid] = created.key, slot
+        failed = None if result.action is None else result.action.key
+        if result.outcome is Outcome.DONE or failed not in (None, starts.backup):  # a later write may have failed
+            self._unobserved[view.schedule.uid] = starts.backup, starts.slot
 
     def _next_in(self, group: str, settled: Key, now: datetime) -> Iterator[Key]:
         """Return the first Schedule that waits for a place in a group, if the group has one."""

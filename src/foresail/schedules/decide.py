@@ -8,7 +8,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.deletion import Ledger
-from foresail.plan import Action, Create, Level, Note, Patch, Plan, Subject
+from foresail.plan import Action, Claim, Create, Key, Level, Note, Patch, Plan, Subject
 from foresail.reporting import Because, note
 from foresail.schedules.build import create_backup
 from foresail.schedules.groups import RECHECK, RESERVED_FOR
@@ -27,6 +27,13 @@ from foresail.slots.rules import missed_text, skipped_text
 from foresail.slots.timing import NotRun, not_run_text
 
 
+class Starts(Claim, msgspec.Struct, frozen=True):
+    """The Backup that a Plan creates, and its slot; None for a further attempt at one."""
+
+    backup: Key
+    slot: datetime | None
+
+
 def decide(view: ScheduleView, now: datetime) -> Plan:
     """Return what to do about a Schedule now, and when to reconcile next."""
     return plan(view, judge(view, now), now)
@@ -43,7 +50,7 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     schedule = view.schedule
     subject = Subject(velero.SCHEDULE, schedule.key, schedule.uid)
     if schedule.is_terminating:
-        return Plan(subject=subject, verdict=verdict)
+        return Plan(subject=subject, claims=(verdict,))
     if view.server.runs_schedules:
         return _left_to_velero(view, verdict, subject, now)
     runs = _runs(view, verdict)
@@ -59,7 +66,7 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         notes=tuple(_notes(view, verdict, step, subject)),
         wake_at=_wake_at(view, verdict, now),
         subject=subject,
-        verdict=verdict,
+        claims=(verdict, *(Starts(run.key, verdict.fires) for run in runs)),
     )
 
 
@@ -168,7 +175,7 @@ def _left_to_velero(view: ScheduleView, verdict: Verdict, subject: Subject, now:
         notes=notes,
         wake_at=next_reconcile(verdict, now),
         subject=subject,
-        verdict=verdict,
+        claims=(verdict,),
     )
 
 

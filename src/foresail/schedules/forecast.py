@@ -7,6 +7,7 @@ from foresail.kube.controller import Informer
 from foresail.plan import Plan
 from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import ScheduleView
+from foresail.schedules.rules import Verdict
 from foresail.schedules.velero_server import VeleroView
 
 _FOR_RETENTION = (velero.DELETE_REQUEST, velero.RESTORE)
@@ -25,4 +26,7 @@ class Forecast(Schedules):
     def decide(self, view: ScheduleView | VeleroView, now: datetime) -> Plan:
         """Return the decision without its writes and Events: the operator of Schedules makes those."""
         plan = super().decide(view, now)
-        return plan if isinstance(view, VeleroView) else Plan(wake_at=plan.wake_at, verdict=plan.verdict)
+        if isinstance(view, VeleroView):
+            return plan
+        verdict = plan.claim(Verdict)
+        return Plan(wake_at=plan.wake_at, claims=() if verdict is None else (verdict,))

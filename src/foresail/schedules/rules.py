@@ -12,7 +12,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule
-from foresail.plan import Level
+from foresail.plan import Claim, Level
 from foresail.reporting import Because
 from foresail.schedules.build import backup_name, crashing_selector, has_hooks, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
@@ -46,7 +46,7 @@ _LONGEST_SHOWN = 64  # characters of a wrong value in a message
 LONGEST_NAME = 63  # of a label's value: the name of a Schedule is in a label of each of its Backups
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(Claim, msgspec.Struct, frozen=True):
     """The result of the rules for one Schedule at one instant."""
 
     changes: Changes

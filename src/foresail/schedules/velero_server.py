@@ -15,7 +15,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.apps import Container, Deployment, PodSpec, StartedPod, server_words
 from foresail.cron import Dialect
-from foresail.plan import Create, Key, Keyed, Plan
+from foresail.plan import Claim, Create, Key, Keyed, Plan
 from foresail.schedules.observe import VeleroServer
 
 REQUEST_INTERVAL = timedelta(days=1)
@@ -55,7 +55,7 @@ class PodRow(Keyed, frozen=True):
     has_schedule_controller: bool
 
 
-class VersionRequest(msgspec.Struct, frozen=True):
+class VersionRequest(Claim, msgspec.Struct, frozen=True):
     """A request for the version of this state of the Deployment, or of this day."""
 
     about: str
@@ -200,6 +200,6 @@ def decide_version_request(view: VeleroView, now: datetime) -> Plan:
     )  # after now, however old the request is
     name = request_name(request)
     if name in view.requests:
-        return Plan(wake_at=again, verdict=request)
+        return Plan(wake_at=again, claims=(request,))
     create = Create(velero.STATUS_REQUEST, Key(view.namespace, name), {"spec": {}}, {ABOUT: request.about})
-    return Plan((create,), wake_at=again, verdict=request)
+    return Plan((create,), wake_at=again, claims=(request,))

@@ -277,6 +277,6 @@ def test_runs_start_when_a_policy_with_a_smaller_max_leaves_their_group() -> Non
 
 def waiting_note(operator: Operator, name: str) -> list[str]:
     """Return why the run of a Schedule waits."""
-    verdict = operator.plans[name].verdict
+    verdict = operator.plans[name].claim(Verdict)
     assert isinstance(verdict, Verdict)
     return [verdict.blocked_by.message] if verdict.blocked_by is not None else []

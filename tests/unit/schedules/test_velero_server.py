@@ -178,7 +178,7 @@ def test_without_a_deployment_velero_is_asked_each_day() -> None:
 def test_a_request_is_made_once_and_its_name_is_the_same_after_a_restart() -> None:
     unasked = VeleroView("velero", (SERVER,), None, frozenset())
     plan = decide_version_request(unasked, NOON)
-    asked = plan.verdict
+    asked = plan.claim(VersionRequest)
     assert isinstance(asked, VersionRequest)
     (create,) = plan.actions
     assert isinstance(create, Create)

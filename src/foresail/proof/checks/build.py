@@ -5,11 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 
+import msgspec
+
 from foresail.api import core, velero
 from foresail.api.marks import CHECK, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE, POD_VOLUME_TIMEOUT
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import SANDBOX_PREFIX, CheckRun
-from foresail.plan import Action, Create, Delete, Key, Kind
+from foresail.plan import Claim, Create, Delete, Key, Kind
 from foresail.proof.checks import data_build
 from foresail.proof.checks.contents import included_resources, left_out
 from foresail.proof.checks.contents import restored as restored_kinds
@@ -220,19 +222,27 @@ def evidence(check: CheckRow, run: str, record: Mapping[str, object]) -> Create:
     return Create(core.CONFIG_MAP, evidence_key(check, run), body, marks(check, run))
 
 
+class Start(Claim, msgspec.Struct, frozen=True):
+    """The run that a tenant's check starts with."""
+
+    run: str
+
+
 def start(check: CheckRow, run: str) -> Create:
     """Return the ConfigMap by which a start of a tenant's check counts, even if the tenant deletes the check."""
     body = {"metadata": {"labels": own_labels(check)}}
-    return Create(core.CONFIG_MAP, Key(check.velero_namespace, f"check-{run}{START}"), body, marks(check, run))
+    return Create(core.CONFIG_MAP, _start_key(check, run), body, marks(check, run))
 
 
-def started(check: CheckRow, actions: Iterable[Action], now: datetime) -> OwnedObject:
-    """Return the start among the actions of a Plan, as the store will have it."""
-    start = next(action for action in actions if isinstance(action, Create) and action.key.name.endswith(START))
+def started(check: CheckRow, run: str, now: datetime) -> OwnedObject:
+    """Return the start of a run as the store will have it."""
     whose = check.key
-    return OwnedObject(
-        start.key, "", whose.name, check.uid, start.mark[CHECK_RUN], "", now, check_namespace=whose.namespace
-    )
+    key = _start_key(check, run)
+    return OwnedObject(key, "", whose.name, check.uid, run, "", now, check_namespace=whose.namespace)
+
+
+def _start_key(check: CheckRow, run: str) -> Key:
+    return Key(check.velero_namespace, f"check-{run}{START}")
 
 
 def is_start(owned: OwnedObject) -> bool:

@@ -218,9 +218,10 @@ class RestoreChecks:
 
     def begin(self, key: Key, view: CheckView | VolumeRow, plan: Plan, now: datetime) -> Iterable[Key]:
         """Reserve the turn of a tenant's check that starts, and count the start."""
-        if plan.verdict is Turn.TAKES and isinstance(view, CheckView) and view.check is not None:
+        starting = plan.claim(build.Start)
+        if starting is not None and isinstance(view, CheckView) and view.check is not None:
             self.state.turns.take(key)
-            start = build.started(view.check, plan.actions, now)
+            start = build.started(view.check, starting.run, now)
             if start.key not in self.state.config_maps:
                 self.state.starts.add(start, now, now + tenants.interval(view.tenant))
         return ()
@@ -252,10 +253,10 @@ class RestoreChecks:
         """Note that a check waits for its turn; one that does not, or whose writes fail, blocks nobody."""
         if result.outcome is not Outcome.DONE:
             return self._give_way(key)
-        if plan.verdict is Turn.WAITS:
+        if Turn.WAITS in plan.claims:
             self.state.turns.wait(key)
             return ()
-        if plan.verdict is Turn.TAKES:
+        if Turn.TAKES in plan.claims:
             return ()
         if key == self.state.turns.first:
             return self._give_way(key)

@@ -107,11 +107,13 @@ def begin(view: CheckView, check: CheckRow, status: RestoreCheckStatus, backup: 
     if wait is not None:
         held = msgspec.structs.replace(status, next_run=None if wait.turn is not None else wait.until)
         plan = _report(check, held, (True, wait.reason, wait.message), now, wait.until)
-        return replace(plan, verdict=wait.turn)
+        return replace(plan, claims=() if wait.turn is None else (wait.turn,))
     run = CheckRun(run_id, backup.key.name, backup.uid, whole(now), check.spec.depth)
     after = msgspec.structs.replace(status, run=run, handled_request=check.request)
     plan = _report(check, after, (True, Reason.RUNNING, f"Checking Backup {run.backup}"), now)
-    return plan if tenant is None else replace(plan, actions=(build.start(check, run.id),), verdict=Turn.TAKES)
+    if tenant is None:
+        return plan
+    return replace(plan, actions=(build.start(check, run.id),), claims=(Turn.TAKES, build.Start(run.id)))
 
 
 # A check

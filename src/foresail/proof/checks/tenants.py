@@ -12,6 +12,7 @@ import msgspec
 from foresail.api.policy import RestoreChecksPolicy
 from foresail.api.selectors import selects
 from foresail.cron.duration import length_of
+from foresail.plan import Claim
 from foresail.proof.checks.reasons import Reason
 from foresail.proof.checks.rows import LARGEST_SPEC, MOST_VALUES, CheckRow, RequestRow
 from foresail.proof.checks.view import CheckView, Tenant
@@ -25,7 +26,7 @@ MOST_EVIDENCE = 3
 _NO_POLICY = RestoreChecksPolicy()
 
 
-class Turn(Enum):
+class Turn(Claim, Enum):
     """What a decision about a tenant's check says about its turn."""
 
     TAKES = auto()

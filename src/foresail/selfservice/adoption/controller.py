@@ -114,8 +114,9 @@ class Adoption:
         """Remember what is offered, and that a namespace is announced."""
         if plan.notes and view.namespace is not None:
             self._announced.add(view.namespace.uid)
-        if isinstance(plan.verdict, Offer) and not plan.actions:
-            self.offers[view.backup.key.name] = plan.verdict
+        offer = plan.claim(Offer)
+        if offer is not None and not plan.actions:
+            self.offers[view.backup.key.name] = offer
         else:
             self.offers.pop(view.backup.key.name, None)
         return ()

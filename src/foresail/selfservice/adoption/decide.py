@@ -75,10 +75,10 @@ def decide(view: AdoptionView, now: datetime) -> Plan:
     if offer is None or view.namespace is None:
         return Plan()
     if not offer.is_permitted or offer.is_name_taken:
-        return Plan(notes=announcement(view, view.namespace, offer, now), verdict=offer)
+        return Plan(notes=announcement(view, view.namespace, offer, now), claims=(offer,))
     row = view.backup
     subject = Subject(BACKUPS.velero, row.key, row.uid)
-    return Plan(_writes(view, view.namespace), subject=subject, verdict=offer)
+    return Plan(_writes(view, view.namespace), subject=subject, claims=(offer,))
 
 
 def _writes(view: AdoptionView, namespace: NamespaceRow) -> tuple[Action, ...]:

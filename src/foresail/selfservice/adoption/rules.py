@@ -8,6 +8,7 @@ from datetime import datetime
 
 import msgspec
 
+from foresail.plan import Claim
 from foresail.selfservice.adoption.view import AdoptionView
 from foresail.selfservice.records import Record, verify
 from foresail.selfservice.rows.requests import RequestRow
@@ -18,7 +19,7 @@ from foresail.tenancy.records import is_owned
 AUTOMATIC, NEVER = "Automatic", "Never"
 
 
-class Offer(msgspec.Struct, frozen=True):
+class Offer(Claim, msgspec.Struct, frozen=True):
     """A Velero Backup that can be adopted."""
 
     is_verified: bool  # its record is signed

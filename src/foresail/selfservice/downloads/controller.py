@@ -9,9 +9,9 @@ from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
-from foresail.plan import Create, Key, PartKey, Plan
+from foresail.plan import Key, PartKey, Plan
 from foresail.selfservice.downloads.decide import MOST_UNANSWERED, PROCESSED, decide, family_of, is_over
-from foresail.selfservice.downloads.view import DownloadRow, DownloadView
+from foresail.selfservice.downloads.view import Asks, DownloadRow, DownloadView
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import UNSEEN
@@ -78,10 +78,10 @@ class Downloads:
 
     def begin(self, _: PartKey, view: DownloadView, plan: Plan, now: datetime) -> Iterable[Key]:
         """Count a file as asked for before the request is written."""
-        made = {action.key: now + UNSEEN for action in plan.actions if isinstance(action, Create)}
-        if view.request is not None and made:
+        asked = plan.claim(Asks)
+        if view.request is not None and asked is not None:
             namespace = view.request.key.namespace
-            self._asked[namespace] = {**self._unseen(namespace, now), **made}
+            self._asked[namespace] = {**self._unseen(namespace, now), asked.key: now + UNSEEN}
         return ()
 
     def settled(
@@ -103,13 +103,10 @@ class Downloads:
 
     def _release(self, view: DownloadView, plan: Plan) -> Iterator[Key]:
         """Forget a file that was not asked for after all; return who may ask instead."""
-        if view.request is None:
-            return
-        namespace = view.request.key.namespace
-        made = [action.key for action in plan.actions if isinstance(action, Create)]
-        for key in made:
-            self._asked.get(namespace, {}).pop(key, None)
-        if made:
+        asked = plan.claim(Asks)
+        if view.request is not None and asked is not None:
+            namespace = view.request.key.namespace
+            self._asked.get(namespace, {}).pop(asked.key, None)
             yield from (self.key(download.key) for download in self.requests.by("queued in", namespace)[:1])
 
     def _unanswered(self, namespace: str, now: datetime) -> int:

@@ -4,6 +4,7 @@ Whose a file is, is read from the record on Velero's object, never from what a t
 file lies, Velero knows from its own Backup: nothing of a tenant's spec leads there.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from foresail.reporting import Because, merge_patch, note
 from foresail.selfservice.access.rules import is_system_account
 from foresail.selfservice.access.view import SecretsCheck
 from foresail.selfservice.downloads.targets import TARGETS, Rule, is_contents, rule_of
-from foresail.selfservice.downloads.view import NACUUID_LABEL, DownloadRow, DownloadView
+from foresail.selfservice.downloads.view import NACUUID_LABEL, Asks, DownloadRow, DownloadView
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.quotas import no_policy
 from foresail.selfservice.reasons import Reason
@@ -277,9 +278,10 @@ def ask_velero(view: DownloadView, request: DownloadRow, namespace: NamespaceRow
         NAMESPACE_UID: namespace.uid,
     }
     create = ask(Key(view.velero_namespace, name), wanted, record, {NACUUID_LABEL: name})
-    return _plan(
+    plan = _plan(
         request, _with_condition(request, NEW, _waits("Waiting for Velero to provide the download URL"), now), (create,)
     )
+    return replace(plan, claims=(Asks(create.key),))
 
 
 def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime) -> Plan:

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import nonadmin, velero
-from foresail.plan import Key, Keyed, ReadResult
+from foresail.plan import Claim, Key, Keyed, ReadResult
 from foresail.selfservice.access.view import SecretsCheck, SecretsChecked
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status, requester_of
 from foresail.selfservice.rows.velero import LONGEST_NAME, DownloadRequestRow, File, VeleroRow, up_to
@@ -15,6 +15,12 @@ from foresail.tenancy.namespaces import NamespaceRow
 NACUUID_LABEL = "openshift.io/oadp-nadr-origin-nacuuid"
 
 _glimpse = msgspec.json.Decoder(velero.DownloadStatus)
+
+
+class Asks(Claim, msgspec.Struct, frozen=True):
+    """The DownloadRequest by which Velero is asked for a file."""
+
+    key: Key
 
 
 class DownloadRow(Keyed, frozen=True):

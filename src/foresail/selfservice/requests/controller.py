@@ -20,10 +20,9 @@ from foresail.selfservice.requests import outcome, protection, rules
 from foresail.selfservice.requests.decide import decide
 from foresail.selfservice.requests.memory import Memory
 from foresail.selfservice.requests.observe import Access, observe
-from foresail.selfservice.requests.plan_effects import creates
 from foresail.selfservice.requests.state import ClusterState, FamilyState, lacks_quota
 from foresail.selfservice.requests.status import BACKING_OFF, CREATED, DELETING
-from foresail.selfservice.requests.view import RequestView
+from foresail.selfservice.requests.view import RequestView, Takes
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, MovementRow, VeleroRow
@@ -184,7 +183,7 @@ class HandOvers:
 
 def _needs_no_read(view: RequestView, plan: Plan) -> bool:
     """Whether what was read in the background is of no use any more."""
-    return creates(plan, view) or view.access is None or not rules.has_nacuuid(view.request)
+    return Takes.HAND_OVER in plan.claims or view.access is None or not rules.has_nacuuid(view.request)
 
 
 def _restorability(backup: RequestRow) -> tuple[str, bool]:

@@ -37,7 +37,7 @@ from foresail.selfservice.requests.status import (
     remove_condition,
 )
 from foresail.selfservice.requests.update import remove_from_history, update_from_velero, velero_object_deleted
-from foresail.selfservice.requests.view import RequestView
+from foresail.selfservice.requests.view import RequestView, Takes
 from foresail.selfservice.rows.requests import Copy, Status
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import nacuuid
@@ -163,12 +163,14 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, now: dateti
         return wait_for_absence(view, now) or refuse_hand_over(view, checked, now)
     status = _authorized_status(view, checked, now)
     if checked.reason is not None and status != view.request.status:
-        return status_plan(view, status)  # first, so that a crash after the creation loses nothing
+        recorded = status_plan(view, status)  # first, so that a crash after the creation loses nothing
+        return replace(recorded, claims=(*recorded.claims, Takes.NEXT_TURN))
     view = _with_status(view, status)
     shown = msgspec.json.encode(checked.spec).decode() if view.family is BACKUPS else "{}"
     after = created_status(view, "{}", shown, now)
     actions = (build.add_finalizer(view), build.create_velero_object(view, namespace, checked.spec))
-    return status_plan(view, after, actions, is_versioned=False, before=before)
+    plan = status_plan(view, after, actions, is_versioned=False, before=before)
+    return replace(plan, claims=(*plan.claims, Takes.HAND_OVER))
 
 
 def check_access(view: RequestView, waiting: Waiting, now: datetime) -> Plan:

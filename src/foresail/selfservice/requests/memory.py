@@ -15,10 +15,9 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key, Plan
 from foresail.selfservice.policy.quota_ledger import incoming
 from foresail.selfservice.requests import authorization, rules
-from foresail.selfservice.requests.plan_effects import authorizes, creates, reserves_quota
 from foresail.selfservice.requests.state import ClusterState, FamilyState, lacks_quota
 from foresail.selfservice.requests.status import CREATED, DELETING
-from foresail.selfservice.requests.view import RequestView
+from foresail.selfservice.requests.view import RequestView, Takes
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.tenancy.records import nacuuid
@@ -160,7 +159,7 @@ class Memory:
             self._cluster.unobserved.setdefault(name, view.unobserved_since)
         woken = self._reserve_turn(family, name, view, plan, now)
         woken += self._reserve_quota(family, name, view, plan)
-        if creates(plan, view):
+        if Takes.HAND_OVER in plan.claims:
             family.velero_queue.enter(name)
             if view.target is not None:  # not before: until then nobody has asked what its requester may do there
                 family.ledger.reserve(view.target.name, incoming(name))
@@ -173,7 +172,7 @@ class Memory:
         namespace = view.request.key.namespace
         if rules.has_nacuuid(view.request):
             return []
-        if reserves_quota(plan, view):
+        if Takes.QUOTA in plan.claims:
             family.ledger.reserve(namespace, name)
             return []
         return list(family.keys_short_of_quota(namespace)) if family.ledger.release(namespace, name) else []
@@ -185,14 +184,14 @@ class Memory:
         is_free = window.expire(now)
         if view.turn.is_blocked and rules.has_nacuuid(request):
             window.rejoin(name)
-        if creates(plan, view):
+        if Takes.HAND_OVER in plan.claims:
             window.hand_over(name, request.key.namespace, now)
             return [family.window_key] if window.is_bounded else []
         if any(map(authorization.is_quick, plan.reads)):
             return []  # the answer comes in a moment, and the order stays fair
-        if authorizes(plan, view):
+        if Takes.NEXT_TURN in plan.claims:
             return []  # it uses its turn with the next reconcile
-        if reserves_quota(plan, view):
+        if Takes.QUOTA in plan.claims:
             window.reserve(name, request.key, request.created)
             self.update_weight(request.key.namespace)
         elif name in window.queue and not view.turn.is_blocked:

@@ -28,7 +28,7 @@ from foresail.selfservice.requests.status import (
     remove_condition,
     set_condition,
 )
-from foresail.selfservice.requests.view import RequestView
+from foresail.selfservice.requests.view import RequestView, Takes
 from foresail.selfservice.rows.requests import Copy, Status
 from foresail.tenancy.records import nacuuid
 
@@ -68,7 +68,13 @@ def status_plan(
         and (condition.type, condition.status) not in _WITHOUT_EVENT
         and not _is_older(view, before, condition)
     )
-    return Plan(actions, status, notes, wake_at, subject_of(view))
+    return Plan(actions, status, notes, wake_at, subject_of(view), claims=_quota_of(view, before, after))
+
+
+def _quota_of(view: RequestView, before: Status, after: Status) -> tuple[Takes, ...]:
+    """Return the quota that a status takes that records a nacuuid."""
+    is_recorded = after.velero != before.velero and bool(after.velero.nacuuid)
+    return (Takes.QUOTA,) if is_recorded and not rules.has_nacuuid(view.request) else ()
 
 
 def _is_older(view: RequestView, before: Status, condition: Condition) -> bool:

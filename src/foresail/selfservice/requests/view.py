@@ -1,9 +1,11 @@
 """What a decision about a tenant's request depends on: rows of it, of Velero's object, the namespace and the policy."""
 
 from datetime import datetime
+from enum import Enum
 
 import msgspec
 
+from foresail.plan import Claim
 from foresail.selfservice.access.view import AccessView
 from foresail.selfservice.families import Family
 from foresail.selfservice.queue.window import Position, Turn
@@ -31,6 +33,14 @@ class Target(msgspec.Struct, frozen=True):
     missing_label: str = ""
     stored: int = 0  # restores of that namespace and into it, without this one
     active: int = 0
+
+
+class Takes(Claim, Enum):
+    """What a Plan takes that others may want."""
+
+    QUOTA = "the request is accepted: its backup or restore counts from now on"
+    HAND_OVER = "its Velero object is created, and is in Velero's queue then"
+    NEXT_TURN = "the check of access is recorded: the next Plan creates the Velero object"
 
 
 class RequestView(msgspec.Struct, frozen=True):

@@ -235,11 +235,11 @@ class TenantSchedules:
         self, key: PartKey, _view: ScheduleView | None, plan: Plan, _result: Result, _now: datetime
     ) -> Iterable[Key]:
         """Count a schedule by what it waits for; one that is deleted no longer counts."""
-        verdict = plan.verdict
+        verdict = plan.claim(Verdict)
         before = self._states.pop(key, None)
         if before is not None:
             self.counts[before] -= 1
-        if isinstance(verdict, Verdict):
+        if verdict is not None:
             self._states[key] = state = _state(verdict)
             self.counts[state] += 1
         return ()

@@ -102,7 +102,7 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         notes=tuple(note(subject, report) for report in _news(view, verdict, after)),
         wake_at=next_reconcile(verdict, old.later, now),
         subject=subject,
-        verdict=verdict,
+        claims=(verdict,),
     )
 
 

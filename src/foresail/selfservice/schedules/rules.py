@@ -15,6 +15,7 @@ from foresail.api.instants import stamp, whole
 from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
 from foresail.cron.zone_names import is_zone
+from foresail.plan import Claim
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import missing
 from foresail.selfservice.policy.quotas import no_policy
@@ -48,7 +49,7 @@ WAITS = (Reason.NO_POLICY, Reason.TOO_MANY_SCHEDULES, Reason.RESTORED_FROM_BACKU
 """Reasons that do not make a schedule invalid: it starts automatically when the reason is gone."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(Claim, msgspec.Struct, frozen=True):
     """The result of the rules for one NonAdminSchedule at one instant; slots include the policy's jitter."""
 
     found: Evaluation

@@ -98,8 +98,8 @@ def test_a_check_that_leaves_lets_the_next_one_go() -> None:
 def test_a_check_whose_start_cannot_be_written_lets_the_next_one_go(outcome: Outcome) -> None:
     controller = RestoreChecks("velero", FileReader(None).run, never=())
     for each in (RED, BLUE):
-        controller.settled(each, None, Plan(verdict=Turn.WAITS), Result(Outcome.DONE), NOON)
-    taking = Plan(verdict=Turn.TAKES)
+        controller.settled(each, None, Plan(claims=(Turn.WAITS,)), Result(Outcome.DONE), NOON)
+    taking = Plan(claims=(Turn.TAKES,))
     controller.begin(RED, CheckView(RED, None), taking, NOON)
     assert not controller.state.turns.is_free(BLUE, is_busy=False)
     assert list(controller.settled(RED, None, taking, Result(outcome), NOON)) == [BLUE]
@@ -108,8 +108,8 @@ def test_a_check_whose_start_cannot_be_written_lets_the_next_one_go(outcome: Out
 
 def test_a_check_whose_reconcile_raises_lets_the_next_one_go() -> None:
     controller = RestoreChecks("velero", FileReader(None).run, never=())
-    controller.settled(BLUE, None, Plan(verdict=Turn.WAITS), Result(Outcome.DONE), NOON)
-    controller.begin(RED, CheckView(RED, None), Plan(verdict=Turn.TAKES), NOON)
+    controller.settled(BLUE, None, Plan(claims=(Turn.WAITS,)), Result(Outcome.DONE), NOON)
+    controller.begin(RED, CheckView(RED, None), Plan(claims=(Turn.TAKES,)), NOON)
     assert list(controller.crashed(RED)) == [BLUE]
 
 
