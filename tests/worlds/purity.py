@@ -16,7 +16,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from foresail.kube.controller import Controller, Informer
 from foresail.kube.store import Store
 
-_MEMOS = {("FairQueue", "_steps"), ("FairQueue", "_typical"), ("Telling", "_beyond")}
+_MEMOS = {("FairQueue", "_steps"), ("FairQueue", "_typical"), ("Turns", "_first"), ("Telling", "_beyond")}
 _PLAIN = (str, int, float, bool, bytes, datetime, type(None))
 
 
