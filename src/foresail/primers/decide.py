@@ -73,17 +73,21 @@ def decide(view: PrimerView, now: datetime) -> Plan:
     ]
     for steps in (*left, *(steps for _, steps in found)):
         actions += steps.actions
-    creates = tuple(action for action in actions if isinstance(action, Create))
+    expects = _expects(actions)
     # With the next reconcile, which the placeholders themselves bring about.
-    is_later = bool(creates) and not _lost(found)
+    is_later = bool(expects.creates) and not _lost(found)
     return Plan(
         actions=tuple(actions),
         status=None if is_later else _status(view, found, now),
         notes=tuple(note(subject, event) for event in new_events(view, found)),
         wake_at=_wake((*left, *(steps for _, steps in found)), now) if found or left[0].wakes else None,
         subject=subject,
-        claims=(Expects(creates),) if creates else (),
+        claims=(expects,),
     )
+
+
+def _expects(actions: Sequence[Action]) -> Expects:
+    return Expects(tuple(action for action in actions if isinstance(action, Create)))
 
 
 def _released_beyond(view: PrimerView, now: datetime) -> list[Steps]:
