@@ -1,30 +1,13 @@
 """The entry point of the `foresail` command: one parser, one exit code."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from foresail import TAGLINE, __version__
-from foresail.cli.check.arguments import add_check
-from foresail.cli.completion import add_completion
-from foresail.cli.console import add_console, add_report
-from foresail.cli.coverage.arguments import add_coverage
-from foresail.cli.cron.arguments import add_cron
-from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import INTERRUPTED, CommandError
-from foresail.cli.in_pods import add_canary, add_hold
-from foresail.cli.install.arguments import add_install
-from foresail.cli.location.arguments import add_location
-from foresail.cli.operator import add_operator
 from foresail.cli.options.parser import CommandParser, examples
 from foresail.cli.output.messages import guard_streams
-from foresail.cli.policy.arguments import add_policy
-from foresail.cli.primer.arguments import add_primer
-from foresail.cli.recovery_key.arguments import add_recovery_key
-from foresail.cli.restore_plan.arguments import add_plan
-from foresail.cli.schedule.arguments import add_schedule
-from foresail.cli.tenant.arguments import add_tenant
-from foresail.cli.version import add_version
 
 _EXAMPLES = (
     "foresail doctor",
@@ -40,8 +23,35 @@ _EXIT_CODES = """exit codes:
   130  interrupted with Ctrl-C"""
 
 
-def parser() -> CommandParser:
-    """Return the parser of the whole command line."""
+_COMMANDS = (
+    "cron",
+    "schedule",
+    "policy",
+    "backup",
+    "plan",
+    "recovery-key",
+    "location",
+    "coverage",
+    "report",
+    "check",
+    "console",
+    "doctor",
+    "primer",
+    "install",
+    "operator",
+    "version",
+    "completion",
+    "hold",
+    "canary",
+)
+"""The commands in the order of the help."""
+
+_ADDED_WITH = {"restore": "backup", "uninstall": "install"}
+"""The commands whose words are those of another one too."""
+
+
+def parser(only: str = "") -> CommandParser:
+    """Return the parser of the whole command line, or of one command: to import the words of all costs time."""
     top = CommandParser(
         prog="foresail",
         description=TAGLINE,
@@ -50,33 +60,75 @@ def parser() -> CommandParser:
     top.add_argument("--version", action="version", version=f"foresail {__version__}")
     top.set_defaults(run=None)
     commands: Any = top.add_subparsers(metavar="COMMAND")
-    add_cron(commands)
-    add_schedule(commands)
-    add_policy(commands)
-    add_tenant(commands)
-    add_plan(commands)
-    add_recovery_key(commands)
-    add_location(commands)
-    add_coverage(commands)
-    add_report(commands)
-    add_check(commands)
-    add_console(commands)
-    add_doctor(commands)
-    add_primer(commands)
-    add_install(commands)
-    add_operator(commands)
-    add_version(commands)
-    add_completion(commands)
-    add_hold(commands)
-    add_canary(commands)
+    for command in _COMMANDS:
+        if only in ("", command):
+            _add(command, commands)
     return top
+
+
+def _add(command: str, commands: Any) -> None:  # noqa: ANN401 - argparse's own is private
+    add: Callable[[Any], None]
+    match command:
+        case "cron":
+            from foresail.cli.cron.arguments import add_cron as add
+        case "schedule":
+            from foresail.cli.schedule.arguments import add_schedule as add
+        case "policy":
+            from foresail.cli.policy.arguments import add_policy as add
+        case "backup":
+            from foresail.cli.tenant.arguments import add_tenant as add
+        case "plan":
+            from foresail.cli.restore_plan.arguments import add_plan as add
+        case "recovery-key":
+            from foresail.cli.recovery_key.arguments import add_recovery_key as add
+        case "location":
+            from foresail.cli.location.arguments import add_location as add
+        case "coverage":
+            from foresail.cli.coverage.arguments import add_coverage as add
+        case "report":
+            from foresail.cli.console import add_report as add
+        case "check":
+            from foresail.cli.check.arguments import add_check as add
+        case "primer":
+            from foresail.cli.primer.arguments import add_primer as add
+        case _:
+            _add_own(command, commands)
+            return
+    add(commands)
+
+
+def _add_own(command: str, commands: Any) -> None:  # noqa: ANN401
+    """Add a command about Foresail itself."""
+    add: Callable[[Any], None]
+    match command:
+        case "console":
+            from foresail.cli.console import add_console as add
+        case "doctor":
+            from foresail.cli.doctor.arguments import add_doctor as add
+        case "install":
+            from foresail.cli.install.arguments import add_install as add
+        case "operator":
+            from foresail.cli.operator import add_operator as add
+        case "version":
+            from foresail.cli.version import add_version as add
+        case "completion":
+            from foresail.cli.completion import add_completion as add
+        case "hold":
+            from foresail.cli.in_pods import add_hold as add
+        case "canary":
+            from foresail.cli.in_pods import add_canary as add
+        case _:
+            raise NotImplementedError(command)
+    add(commands)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     guard_streams()
-    top = parser()
-    args = top.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    command = _ADDED_WITH.get(words[0], words[0]) if words else ""
+    top = parser(command if command in _COMMANDS else "")
+    args = top.parse_args(words)
     if args.run is None:
         top.print_help()
         return 0

@@ -1,8 +1,7 @@
 """`foresail version`: of this command, of the operator and of Velero in a cluster."""
 
 import argparse
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from foresail import __version__
 from foresail.api.marks import LEASES, RETIRED_LEASE
@@ -18,8 +17,7 @@ _NAME = "app.kubernetes.io/name"
 _UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """A program that a Deployment runs."""
 
     deployment: str

@@ -153,11 +153,11 @@ def _add_output(one: argparse.ArgumentParser) -> None:
 def _run(verb: str, args: argparse.Namespace) -> int:
     match verb:
         case "next":
-            from foresail.cli.cron.explain import following as command
+            from foresail.cli.cron.fires import following as command
         case "previous":
-            from foresail.cli.cron.explain import preceding as command
+            from foresail.cli.cron.fires import preceding as command
         case "between":
-            from foresail.cli.cron.explain import between as command
+            from foresail.cli.cron.fires import between as command
         case "shift":
             from foresail.cli.cron.shifted import shift_earlier as command
         case "explain":

@@ -1,6 +1,7 @@
 """The parser of every command: exact options, a suggestion for a misspelt word, options filled in late."""
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -105,6 +106,7 @@ _NUMBER = re.compile(r"invalid int value: ('.*')")
 _OF_OPTION = re.compile(r"argument ([^:]+): ")
 _SHORT_INDENT = "\n    "
 _VALUE_ON_NEXT_LINE = re.compile(r" (--[\w-]+)\n( +)(?=[A-Z])")  # so Python 3.11 and 3.12 break a required option
+_USUAL_COLUMNS = 80
 _MARGIN = 2  # columns of the terminal that argparse leaves free
 
 
@@ -113,6 +115,9 @@ _Verbs = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public nam
 
 class HelpFormatter(argparse.HelpFormatter):
     """Wraps paragraphs and leaves lines alone that are written as lines; the layout is that of Python 3.13."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 - argparse's
+        super().__init__(*arguments, **{"width": _columns() - _MARGIN, **settings})
 
     def add_argument(self, action: argparse.Action) -> None:
         """Add an argument; older versions forget the indent of commands, and break lines after long names."""
@@ -139,6 +144,17 @@ class HelpFormatter(argparse.HelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
 
+def _columns() -> int:
+    """Return the width of the terminal as shutil does, which imports bz2 and lzma; argparse asks for each option."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(1).columns or _USUAL_COLUMNS
+    except OSError:
+        return _USUAL_COLUMNS
+
+
 def examples(*commands: str) -> str:
     """Return the end of a help text: one example on each line."""
     return "examples:\n" + "\n".join(f"  {command}" for command in commands)
@@ -153,6 +169,10 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 - argparse's
         defaults = {"allow_abbrev": False, "formatter_class": HelpFormatter}
         super().__init__(*arguments, **{**defaults, **settings})
+
+    def add_subparsers(self, **settings: Any) -> Any:  # noqa: ANN401 - argparse's
+        """Add verbs under this name; argparse would format a usage to know it, which imports bz2 and lzma."""
+        return super().add_subparsers(**{"prog": self.prog, **settings})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - argparse's
         """Parse as usual, with all options in place; refuse unknown options under the usage of this command."""

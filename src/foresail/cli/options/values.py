@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from foresail.cli.errors import CommandError, UsageError
@@ -80,6 +79,8 @@ def deadline(text: str | None) -> datetime | None:
 
 def documents(file: str) -> list[Any]:
     """Return the documents of a file, decoded; `-` is standard input."""
+    from pathlib import Path  # noqa: PLC0415 - with urllib it costs more than the rest of the options
+
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
     except (OSError, UnicodeDecodeError) as error:

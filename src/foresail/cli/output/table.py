@@ -1,6 +1,5 @@
 """Aligned columns: tables of ours, and lines with tabs as Go's tabwriter aligns them for Velero."""
 
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
@@ -47,7 +46,11 @@ def shortened(
 
 def terminal_width(stream: TextIO) -> int | None:
     """Return the columns of a terminal; None for a file or a pipe, where nothing is shortened."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+    if not stream.isatty():
+        return None
+    from shutil import get_terminal_size  # noqa: PLC0415 - it imports bz2 and lzma
+
+    return get_terminal_size().columns
 
 
 def aligned(lines: Sequence[str]) -> str:
