@@ -131,9 +131,9 @@ class SelfServiceMetrics(Collector):
             self._count("failed_deletions", (namespace,))
 
     def _count(self, name: str, labels: Labels) -> None:
-        found = labels[: len(_MEANING[name][1])]
-        self._counts[name][found] += 1
-        self._labels.setdefault(labels[0], set()).add((name, found))
+        counted_labels = labels[: len(_MEANING[name][1])]
+        self._counts[name][counted_labels] += 1
+        self._labels.setdefault(labels[0], set()).add((name, counted_labels))
 
     def waited(self, family: Family, change: Change[VeleroRow]) -> None:
         """Keep who waits for Velero, and measure how long one waited that Velero has just begun with."""
@@ -198,9 +198,9 @@ class SelfServiceMetrics(Collector):
     def _fullness(self) -> Iterable[Iterable[Metric]]:
         fullness: list[_Fullness] = []
         for number, key in enumerate(tuple(self._namespaces), start=1):
-            each = self._fullness_of(key)
-            if each is not None:
-                fullness.append(each)
+            namespace_fullness = self._fullness_of(key)
+            if namespace_fullness is not None:
+                fullness.append(namespace_fullness)
             if number % _TURN == 0:
                 yield ()
         yield _fullness_families(fullness)
@@ -247,7 +247,7 @@ def _states_family(name: str, meaning: str, counts: Mapping[str, int]) -> Metric
     return family
 
 
-def _fullness_families(found: Iterable[_Fullness]) -> Iterable[Metric]:
+def _fullness_families(rows: Iterable[_Fullness]) -> Iterable[Metric]:
     used = GaugeMetricFamily(
         "foresail_selfservice_backups",
         "Backups of a namespace that count against its quota.",
@@ -256,7 +256,7 @@ def _fullness_families(found: Iterable[_Fullness]) -> Iterable[Metric]:
     limit = GaugeMetricFamily(
         "foresail_selfservice_quota", "Quota of backups of a namespace.", labels=("namespace", "which")
     )
-    for fullness in found:
+    for fullness in rows:
         used.add_metric((fullness.namespace, "stored"), fullness.stored)
         used.add_metric((fullness.namespace, "active"), fullness.active)
         if fullness.most_stored is not None:

@@ -35,7 +35,7 @@ class Keyring(msgspec.Struct, frozen=True):
 
     def key(self, identifier: str) -> bytes | None:
         """Return a key by its ID."""
-        return next((key for each, key in self.keys if each == identifier), None)
+        return next((key for name, key in self.keys if name == identifier), None)
 
     @property
     def signing_key(self) -> bytes | None:
@@ -44,7 +44,7 @@ class Keyring(msgspec.Struct, frozen=True):
 
     def with_key(self, key: bytes, *, signs: bool) -> "Keyring":
         """Return the keyring with one more key."""
-        others = tuple(each for each in self.keys if each[0] != key_id(key))
+        others = tuple(other for other in self.keys if other[0] != key_id(key))
         return Keyring((*others, (key_id(key), key)), key_id(key) if signs else self.signing)
 
 

@@ -49,15 +49,15 @@ def due_and_upcoming(cron: Schedule, base: datetime, now: datetime) -> tuple[dat
     A library that finds no fire within five years of the base gives up. Searching again from a later instant finds
     the rare day that is within five years by now.
     """
-    found = outlook(cron, base, now)
-    due = found.due
-    last = found.due or base
-    while found.upcoming is None and last < now:
+    fires = outlook(cron, base, now)
+    due = fires.due
+    last = fires.due or base
+    while fires.upcoming is None and last < now:
         last = min(last + _SEARCH_SPAN, now)
-        found = outlook(cron, last, now)
-        due = found.due or due
-        last = found.due or last
-    return due, found.upcoming
+        fires = outlook(cron, last, now)
+        due = fires.due or due
+        last = fires.due or last
+    return due, fires.upcoming
 
 
 def missed_before(cron: Schedule, base: datetime, due: datetime) -> int:

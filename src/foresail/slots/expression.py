@@ -21,8 +21,8 @@ class Unusable(msgspec.Struct, frozen=True):
 
 def read_expression(text: str, zone: str, dialect: Dialect) -> Schedule | Unusable:
     """Return the schedule that an expression means in a dialect, or why it has no slots."""
-    found = too_long(text) or parse_in(text, zone, dialect)
-    return found if isinstance(found, Unusable) else never_fires(text, found) or found
+    parsed = too_long(text) or parse_in(text, zone, dialect)
+    return parsed if isinstance(parsed, Unusable) else never_fires(text, parsed) or parsed
 
 
 def too_long(text: str) -> Unusable | None:

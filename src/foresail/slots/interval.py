@@ -36,7 +36,9 @@ def longest_run_gap(cron: Schedule, slot: datetime, timing: Timing | None) -> ti
     gap = longest_gap(cron, slot)
     if timing is None or timing.windows is None:
         return gap
-    return max((each for each in (gap, _longest_between_runs(cron, slot, timing)) if each is not None), default=None)
+    return max(
+        (length for length in (gap, _longest_between_runs(cron, slot, timing)) if length is not None), default=None
+    )
 
 
 _FEWEST_FIRES = 24
@@ -71,7 +73,7 @@ def _gaps_of_days(cron: Schedule, start: datetime) -> Iterator[timedelta]:
 
 @lru_cache(20_000)
 def _longest_between_runs(cron: Schedule, slot: datetime, timing: Timing) -> timedelta | None:
-    found = list[timedelta]()
+    gaps = list[timedelta]()
     first = slot
     for _ in range(_MOST_RUNS):
         placed = place(cron, slot, slot + timing.offset, timing)
@@ -79,14 +81,14 @@ def _longest_between_runs(cron: Schedule, slot: datetime, timing: Timing) -> tim
             break
         # Of the slots that wait for an opening, the newest runs.
         following = max(placed.upcoming, outlook(cron, slot, placed.starts - timing.offset).due or slot)
-        found.append(following - slot)
+        gaps.append(following - slot)
         slot = following
-    return max(found, default=None)
+    return max(gaps, default=None)
 
 
 @lru_cache(20_000)
 def _shortest_gap(cron: Schedule, start: datetime) -> timedelta | None:
-    ahead = takewhile(lambda each: each - start <= COMPARED_AHEAD, fires_after(cron, start))
+    ahead = takewhile(lambda fire: fire - start <= COMPARED_AHEAD, fires_after(cron, start))
     fires = islice(ahead, COMPARED_FIRES)
     return min((later - earlier for earlier, later in pairwise(fires)), default=None)
 

@@ -74,4 +74,4 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     @property
     def read_by(self) -> Dialect | None:
         """The dialect in which the expression was read."""
-        return next((each for each in Dialect if each.value == self.dialect), None)
+        return next((dialect for dialect in Dialect if dialect.value == self.dialect), None)

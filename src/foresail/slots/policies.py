@@ -94,13 +94,13 @@ def _windows(wire: ScheduleWindows, zone: str) -> Windows | str:
         return "spec.windows has no window: set allowed or excluded, or leave windows out"
     parts: dict[str, tuple[Window, ...]] = {}
     for field, windows in (("allowed", wire.allowed or ()), ("excluded", wire.excluded or ())):
-        found = []
-        for number, each in enumerate(windows):
-            window = _window(each, zone)
+        parsed = []
+        for number, written in enumerate(windows):
+            window = _window(written, zone)
             if isinstance(window, str):
                 return f"spec.windows.{field}[{number}]: {window}"
-            found.append(window)
-        parts[field] = tuple(found)
+            parsed.append(window)
+        parts[field] = tuple(parsed)
     return Windows(parts["allowed"], parts["excluded"], skips=wire.outside == "Skip")
 
 

@@ -51,7 +51,9 @@ def evaluate(
     skipped = is_skipped(schedule, previous, default=skips)
     edited = is_edited(schedule, previous) or (previous is not None and previous.zone != zone)
     future = times_in_future(schedule, previous, now)
-    since = now - offset if edited and not future else now if future else None
+    since = now if future else None
+    if edited and not future:
+        since = now - offset
     observed = _observed(schedule, previous, now, since, skipped=skipped, future=future)
     base = base_of(schedule, observed, last, now)
     observed = msgspec.structs.replace(observed, zone=zone)
@@ -139,7 +141,10 @@ def _observed(
     skipped: bool,
     future: dict[str, datetime],
 ) -> Observed:
-    paused = (previous.paused if previous and previous.paused else stamp(now)) if schedule.paused else ""
+    before = previous.since if previous else ""
+    paused = ""
+    if schedule.paused:
+        paused = previous.paused if previous and previous.paused else stamp(now)
     if is_in_future(instant(paused), now):
         paused = stamp(now)
     consumed = not schedule.paused and (
@@ -149,7 +154,7 @@ def _observed(
         stored_text(schedule.text),
         paused,
         consumed,
-        since=stamp(since) if since is not None else previous.since if previous else "",
+        since=stamp(since) if since is not None else before,
         ignored=is_ignored(schedule, skipped=skipped),
         ahead=_ahead(schedule, previous, future),
     )
@@ -158,7 +163,7 @@ def _observed(
 def _ahead(schedule: Recurring, previous: Observed | None, future: dict[str, datetime]) -> str:
     """Return the latest time that was cleared, until a later run is recorded."""
     before = instant(previous.ahead) if previous else None
-    times = [each for field, each in future.items() if field != "creationTimestamp"]
+    times = [time for field, time in future.items() if field != "creationTimestamp"]
     latest = max((moment for moment in (before, *times) if moment is not None), default=None)
     run = schedule.last_backup if "lastBackup" not in future else None
     return "" if latest is None or (run is not None and run >= latest) else stamp(latest)

@@ -223,7 +223,7 @@ def _not_run(
             return None
         last = before
     run = NotRun(last)
-    for slot in islice(takewhile(lambda each: each <= last, fires_after(cron, base)), _MOST_COUNTED):
+    for slot in islice(takewhile(lambda fire: fire <= last, fires_after(cron, base)), _MOST_COUNTED):
         field = _why(slot, timing, now)
         run = msgspec.structs.replace(run, **{field: getattr(run, field) + 1})
     return run if run.outside or run.expired else None
@@ -271,7 +271,7 @@ def starts_between(
         # Slots before the span may have been moved into it.
         inside = timing.last_open(start - SECOND, start - AHEAD)
         before = base if inside is None else outlook(cron, base, inside - offset).due or base
-    for slot in takewhile(lambda each: each + offset < end, fires_after(cron, before)):
+    for slot in takewhile(lambda fire: fire + offset < end, fires_after(cron, before)):
         at = timing.starts(slot)
         if at is not None and start <= at < end and at != last:
             last = at

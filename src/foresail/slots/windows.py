@@ -109,29 +109,29 @@ def is_open_since(windows: Windows, since: datetime, until: datetime) -> bool:
 @lru_cache(5_000)
 def _open_minutes(windows: Windows, day: int) -> int:
     """Return the minutes of a day at which runs may start."""
-    found = 0 if windows.allowed else _WHOLE_DAY
+    minutes = 0 if windows.allowed else _WHOLE_DAY
     for window in windows.allowed:
-        if found == _WHOLE_DAY:
+        if minutes == _WHOLE_DAY:
             break
-        found |= _covered(window, day)
+        minutes |= _covered(window, day)
     for window in windows.excluded:
-        if not found:
+        if not minutes:
             break
-        found &= ~_covered(window, day)
-    return found
+        minutes &= ~_covered(window, day)
+    return minutes
 
 
 @lru_cache(20_000)
 def _covered(window: Window, day: int) -> int:
     """Return the minutes of a day that are in a window."""
     length = window.length // MINUTE
-    found = _extended(_fires(window, day), length)
+    minutes = _extended(_fires(window, day), length)
     for back in range(1, (length - 1) // _MINUTES + 2):
         fires = _fires(window, day - back)
         if fires:  # of the earlier fires, the last one reaches furthest
             end = fires.bit_length() - 1 + length - back * _MINUTES
-            return found | (1 << min(max(end, 0), _MINUTES)) - 1
-    return found
+            return minutes | (1 << min(max(end, 0), _MINUTES)) - 1
+    return minutes
 
 
 @lru_cache(20_000)

@@ -23,8 +23,8 @@ class Reach(msgspec.Struct, frozen=True):
 
     def __contains__(self, namespace: object) -> bool:
         name = str(namespace)
-        is_included = not self.included or any(_fits(name, each) for each in self.included)
-        return not is_included or any(_fits(name, each) for each in self.excluded)
+        is_included = not self.included or any(_fits(name, pattern) for pattern in self.included)
+        return not is_included or any(_fits(name, pattern) for pattern in self.excluded)
 
 
 def _fits(name: str, pattern: str) -> bool:

@@ -52,7 +52,7 @@ class Contents(msgspec.Struct, frozen=True):
     @property
     def characters(self) -> int:
         """How much memory they need, about, counted in characters."""
-        kinds = sum(len(each.group) + len(each.kind) + _PER_NAME for each in (*self.kinds, *self.cluster_kinds))
+        kinds = sum(len(kind.group) + len(kind.kind) + _PER_NAME for kind in (*self.kinds, *self.cluster_kinds))
         copied = sum(len(claim) + _PER_NAME for claim in self.copied)
         return kinds + copied + sum(len(volume.name) + len(volume.claim) + _PER_NAME for volume in self.volumes)
 

@@ -68,12 +68,12 @@ BUILT_IN = tuple(
 )
 """Other kinds of a usual namespace, which are the same in every cluster too: a backup of them needs no discovery."""
 
-_CORE_NAMES = frozenset(name for each in CORE for name in (each.plural, each.kind.lower(), *each.aliases))
+_CORE_NAMES = frozenset(name for kind in CORE for name in (kind.plural, kind.kind.lower(), *kind.aliases))
 
 
 def api_resources(discovery: Discovery) -> tuple[ApiResource, ...]:
     """Return the resources of all groups, each once."""
-    found: dict[tuple[str, str, str], ApiResource] = {}
+    resources: dict[tuple[str, str, str], ApiResource] = {}
     for group in discovery.items or ():
         for version in group.versions or ():
             for resource in version.resources or ():
@@ -81,8 +81,8 @@ def api_resources(discovery: Discovery) -> tuple[ApiResource, ...]:
                 kind = resource.response_kind.kind if resource.response_kind is not None else ""
                 names = tuple(filter(None, (resource.singular_resource, *(resource.short_names or ()))))
                 row = ApiResource(name, resource.resource, kind, resource.scope == "Namespaced", names)
-                found.setdefault((name, resource.resource, kind), row)
-    return tuple(found.values())
+                resources.setdefault((name, resource.resource, kind), row)
+    return tuple(resources.values())
 
 
 def is_name_of(name: str, resource: ApiResource) -> bool:
@@ -107,7 +107,7 @@ def cluster_scoped_names(names: Iterable[str], served: Iterable[ApiResource]) ->
     by_word = _by_word(served)
     meant = {name: _meant(name, by_word) for name in names if "*" not in name}
     return tuple(
-        name for name, found in meant.items() if found and not any(resource.is_namespaced for resource in found)
+        name for name, those in meant.items() if those and not any(resource.is_namespaced for resource in those)
     )
 
 
@@ -133,11 +133,11 @@ def closest(name: str, served: Collection[ApiResource]) -> str:
         if resource.is_namespaced and resource.group.startswith(group)
         for word in (*resource.aliases, resource.kind.lower(), resource.plural)
     }
-    found = get_close_matches(first, by_name, n=1, cutoff=0.75)
-    return by_name[found[0]] if found else ""
+    matches = get_close_matches(first, by_name, n=1, cutoff=0.75)
+    return by_name[matches[0]] if matches else ""
 
 
 def not_served(names: Collection[str], served: Collection[ApiResource]) -> str:
     """Return in words which names mean nothing, each with what it probably means."""
-    meant = ((each, closest(each, served)) for each in names)
-    return ", ".join(f"{each} (did you mean {other}?)" if other else each for each, other in meant)
+    meant = ((name, closest(name, served)) for name in names)
+    return ", ".join(f"{name} (did you mean {other}?)" if other else name for name, other in meant)

@@ -107,7 +107,7 @@ def requester_problem(user: str, reserved: Iterable[str]) -> Refused | None:
 def is_system_account(user: str, reserved: Iterable[str]) -> bool:
     """Whether a user is an account of the control plane or of a namespace that no policy reaches."""
     is_kubernetes = user.startswith(f"{_SERVICE_ACCOUNT}kube-") or user == "system:kube-controller-manager"
-    return is_kubernetes or any(user.startswith(f"{_SERVICE_ACCOUNT}{each}:") for each in reserved)
+    return is_kubernetes or any(user.startswith(f"{_SERVICE_ACCOUNT}{namespace}:") for namespace in reserved)
 
 
 # Which kinds
@@ -120,14 +120,14 @@ def candidates(
     by_kind: dict[ContentKind, list[ApiResource]] = {}
     for resource in (*CORE, *served):
         by_kind.setdefault(ContentKind(resource.group, resource.kind), []).append(resource)
-    found: dict[str, ApiResource] = {}
+    resources: dict[str, ApiResource] = {}
     unserved: list[str] = []
     for kind in contents.kinds:
         meant = [resource for resource in by_kind.get(kind, ()) if resource.is_namespaced]
         if not meant:
             unserved.append(str(kind))
-        found |= {resource.name: resource for resource in meant if _is_asked_for(resource, options)}
-    return [found[name] for name in sorted(found)], unserved
+        resources |= {resource.name: resource for resource in meant if _is_asked_for(resource, options)}
+    return [resources[name] for name in sorted(resources)], unserved
 
 
 def needs_discovery(contents: Contents) -> bool:
@@ -152,12 +152,12 @@ def questions(resource: ApiResource, options: Options) -> list[Question]:
         verbs += CHANGE
     elif resource.name == _ACCOUNTS:  # Velero merges into ServiceAccounts that exist
         verbs.append("update")
-    found = [Question(verb, group, plural, namespace) for verb in verbs]
+    needed = [Question(verb, group, plural, namespace) for verb in verbs]
     if group == _RBAC and plural == "roles":
-        found.append(Question("escalate", _RBAC, "roles", namespace))
+        needed.append(Question("escalate", _RBAC, "roles", namespace))
     if group == _RBAC and plural == "rolebindings":
-        found += [Question("bind", _RBAC, each, namespace) for each in ("roles", "clusterroles")]
-    return [*found, *_reading(resource, options)] if options.target else found
+        needed += [Question("bind", _RBAC, plural_of_roles, namespace) for plural_of_roles in ("roles", "clusterroles")]
+    return [*needed, *_reading(resource, options)] if options.target else needed
 
 
 def _reading(resource: ApiResource, options: Options) -> list[Question]:
@@ -166,10 +166,10 @@ def _reading(resource: ApiResource, options: Options) -> list[Question]:
     Who may create pods reads the claims of a namespace; who may run commands in pods reads their other volumes.
     """
     source = options.namespace
-    found = [Question("get", resource.group, resource.plural, source)]
+    needed = [Question("get", resource.group, resource.plural, source)]
     if resource.name in (CLAIMS, PODS, _SNAPSHOTS):
-        found += [Question("create", "", PODS, source), Question("create", "", PODS, source, "exec")]
-    return found
+        needed += [Question("create", "", PODS, source), Question("create", "", PODS, source, "exec")]
+    return needed
 
 
 def brought_along(
@@ -178,11 +178,11 @@ def brought_along(
     """Return for each resource what else it may bring back from this backup."""
     held = {*contents.kinds, *contents.cluster_kinds}
     known = {api_resource.name: api_resource for api_resource in (*CORE, *served)}
-    found: dict[str, tuple[ApiResource, ...]] = {}
+    along: dict[str, tuple[ApiResource, ...]] = {}
     for resource in asked:
         rest = [known[name] for name in BRINGS.get(resource.name, ()) if name in known]
-        found[resource.name] = tuple(one for one in rest if ContentKind(one.group, one.kind) in held)
-    return found
+        along[resource.name] = tuple(other for other in rest if ContentKind(other.group, other.kind) in held)
+    return along
 
 
 def allowed_resources(
@@ -193,7 +193,7 @@ def allowed_resources(
     denied: list[str] = []
     with_claims = {_SNAPSHOTS} if any(resource.name == CLAIMS and may.get(CLAIMS) for resource in asked) else set()
     for resource in asked:
-        rest = all(may.get(one.name, False) for one in along.get(resource.name, ()))
+        rest = all(may.get(owned.name, False) for owned in along.get(resource.name, ()))
         is_allowed = (may.get(resource.name, False) and rest) or resource.name in with_claims
         (allowed if is_allowed else denied).append(resource.name)
     return allowed, denied
@@ -252,7 +252,7 @@ def authorized_spec(spec: dict[str, Any], verdict: Verdict, options: Options) ->
         return _nothing_left(verdict, options)
     names = verdict.allowed
     if CLAIMS in names:
-        comes = (each for each in COME_WITH_CLAIMS if not any(fnmatchcase(each, one) for one in options.excluded))
+        comes = (kind for kind in COME_WITH_CLAIMS if not any(fnmatchcase(kind, glob) for glob in options.excluded))
         names = tuple(dict.fromkeys((*names, *comes)))
     made = {**spec, "includedResources": list(names)}
     if not left_out:

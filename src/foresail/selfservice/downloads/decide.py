@@ -313,7 +313,7 @@ _WAITING = (Reason.WAITING, Reason.WAITING_FOR_TURN, Reason.NO_POLICY, Reason.CH
 
 def _with_condition(request: DownloadRow, phase: str, condition: NewCondition, now: datetime) -> Status:
     before = request.status
-    alone = tuple(each for each in before.conditions if each.type == condition.type)
+    alone = tuple(other for other in before.conditions if other.type == condition.type)
     status = msgspec.structs.replace(before, phase=forward(before.phase, phase), conditions=alone)
     return set_condition(status, condition, request.generation, now)
 
@@ -338,7 +338,7 @@ def _level(condition: nonadmin.Condition) -> Level:
 
 
 _WARNED = tuple(
-    each.value for each in (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.CONTENTS_DENIED, Reason.VELERO_SILENT)
+    reason.value for reason in (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.CONTENTS_DENIED, Reason.VELERO_SILENT)
 )
 
 

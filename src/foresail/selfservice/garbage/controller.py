@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from typing import TypeVar
 
 from foresail.api import velero
 from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
@@ -20,6 +21,8 @@ from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, VeleroRow, location_of
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import nacuuid, nacuuid_of
+
+Row = TypeVar("Row")
 
 
 class Garbage:
@@ -85,7 +88,7 @@ class Garbage:
 
     def keys_for_download_request(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
         """Return a DownloadRequest about a Backup that is new to us or deleted."""
-        row = change.new if change.old is None else change.old if change.new is None else None
+        row = _come_or_gone(change)
         if row is not None and row.backup_uid:
             yield _key("", _FILES, row.key.name)
 
@@ -98,7 +101,7 @@ class Garbage:
 
     def keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
         """Return a Velero location of a tenant that is new to us or deleted; then its request for approval too."""
-        row = change.new if change.old is None else change.old if change.new is None else None
+        row = _come_or_gone(change)
         if row is not None and row.owner is not None:
             yield _key("", _LOCATIONS, row.name)
             if change.new is None:
@@ -106,7 +109,7 @@ class Garbage:
 
     def keys_for_approval(self, change: Change[ApprovalRow]) -> Iterator[Key]:
         """Return a request for approval that is new to us or deleted."""
-        row = change.new if change.old is None else change.old if change.new is None else None
+        row = _come_or_gone(change)
         if row is not None and row.owner is not None:
             yield _key("", _APPROVALS, row.key.name)
 
@@ -171,6 +174,13 @@ class Garbage:
         if about in backups.unread or (backup is not None and backup.uid == row.backup_uid):
             return None
         return garbage.file_view(row, prefix)
+
+
+def _come_or_gone(change: Change[Row]) -> Row | None:
+    """Return the object of a change that is new to us or deleted; None for one that only differs."""
+    if change.old is None:
+        return change.new
+    return change.old if change.new is None else None
 
 
 def _is_absent(family: FamilyState, row: VeleroRow | DeletionRow) -> bool:

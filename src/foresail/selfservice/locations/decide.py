@@ -49,14 +49,14 @@ def create_or_update(view: LocationView, namespace: NamespaceRow, now: datetime)
     revoked = revoke(view, now)
     if revoked is not None:
         return revoked
-    found = rules.credentials(view, spec, now)
-    if isinstance(found, ReadAgain):
-        return Plan(reads=(found.query,), subject=subject_of(view))
-    if isinstance(found, SecretProblem):
-        return report_secret(view, found, now)
+    credentials = rules.credentials(view, spec, now)
+    if isinstance(credentials, ReadAgain):
+        return Plan(reads=(credentials.query,), subject=subject_of(view))
+    if isinstance(credentials, SecretProblem):
+        return report_secret(view, credentials, now)
     if not rules.has_nacuuid(view.location):
         return accept(view, now)
-    return approve_and_open(view, namespace, found, now)
+    return approve_and_open(view, namespace, credentials, now)
 
 
 def refuse(view: LocationView, refused: Refused, now: datetime) -> Plan:

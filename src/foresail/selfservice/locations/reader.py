@@ -42,20 +42,20 @@ class SecretReader:
             return CredentialsChecked(
                 problem=f"{query.user} may not read {where}; create the location as a user who may"
             )
-        found = await self._server.get(SECRET, Key(query.namespace, query.name), Secret)
-        if isinstance(found, Failure):
-            return _unanswered(where, found)
-        return _credentials(where, query.key, found)
+        secret = await self._server.get(SECRET, Key(query.namespace, query.name), Secret)
+        if isinstance(secret, Failure):
+            return _unanswered(where, secret)
+        return _credentials(where, query.key, secret)
 
 
 def _credentials(where: str, key: str, secret: Secret) -> CredentialsChecked:
     content = (secret.data or {}).get(key)
     if content is None:
         return CredentialsChecked(problem=f"{where} has no key {key}; correct the Secret or the location")
-    found = credentials_of(content)
-    if isinstance(found, str):
-        return CredentialsChecked(problem=f"Key {key} of {where} cannot be used: {found}")
-    return CredentialsChecked(found)
+    credentials = credentials_of(content)
+    if isinstance(credentials, str):
+        return CredentialsChecked(problem=f"Key {key} of {where} cannot be used: {credentials}")
+    return CredentialsChecked(credentials)
 
 
 def _unanswered(where: str, failure: Failure) -> CredentialsChecked:

@@ -22,7 +22,7 @@ from foresail.tenancy.records import nacuuid_of
 REREAD = timedelta(hours=1)
 """After which the Secret is read again, if nothing asks for it before."""
 
-_PAUSES = tuple(timedelta(seconds=each) for each in (5, 15, 30, 60, 120, 300, 600))
+_PAUSES = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 30, 60, 120, 300, 600))
 """How long a problem with the Secret stands before it is read again; the last pause repeats."""
 
 APPROVED, PENDING, REJECTED = "Approved", "Pending", "Rejected"
@@ -75,10 +75,10 @@ def wanted_spec(view: LocationView) -> BackupStorageLocationSpec | Refused:
     rules = policy.spec.locations
     if not rules.allowed:
         return not_allowed(policy)
-    found = _name_taken(view, policy) or _valid_spec(location, policy)
-    if isinstance(found, Refused):
-        return found
-    return _too_many(view, rules.maximum, policy.name) or _requester_problem(view) or found
+    spec = _name_taken(view, policy) or _valid_spec(location, policy)
+    if isinstance(spec, Refused):
+        return spec
+    return _too_many(view, rules.maximum, policy.name) or _requester_problem(view) or spec
 
 
 def _name_taken(view: LocationView, policy: PolicyRow) -> Refused | None:
@@ -109,11 +109,11 @@ def _too_many(view: LocationView, most: int, policy: str) -> Refused | None:
 
 
 def _requester_problem(view: LocationView) -> Refused | None:
-    found = requester_problem(view.location.requester, view.reserved)
-    if found is None:
+    problem = requester_problem(view.location.requester, view.reserved)
+    if problem is None:
         return None
     text = "The location has no requester whose permissions count; create it again as yourself"
-    return Refused(found.reason, f"{text} with foresail location create")
+    return Refused(problem.reason, f"{text} with foresail location create")
 
 
 def _brought_back(location: TenantLocationRow) -> Refused:
@@ -160,13 +160,13 @@ def credentials(
     result = view.read_result
     if result is None or result.query != query or not isinstance(result.found, CredentialsChecked):
         return ReadAgain(query)
-    found = result.found
-    if found.credentials is not None:
+    checked = result.found
+    if checked.credentials is not None:
         at = result.started + REREAD
-        wanted = Wanted(spec, found.credentials, request_hash(view, spec, found.credentials), at)
+        wanted = Wanted(spec, checked.credentials, request_hash(view, spec, checked.credentials), at)
         return wanted if now < at else ReadAgain(query)
     at = result.started + _PAUSES[min(result.attempts, len(_PAUSES)) - 1]
-    return SecretProblem(found.problem, at) if now < at else ReadAgain(query)
+    return SecretProblem(checked.problem, at) if now < at else ReadAgain(query)
 
 
 def secret_check(view: LocationView, spec: BackupStorageLocationSpec) -> CredentialsCheck:
@@ -188,10 +188,10 @@ def secret_check(view: LocationView, spec: BackupStorageLocationSpec) -> Credent
 # The approval
 
 
-def request_hash(view: LocationView, spec: BackupStorageLocationSpec, found: Credentials) -> str:
+def request_hash(view: LocationView, spec: BackupStorageLocationSpec, credentials: Credentials) -> str:
     """Return what an approval is bound to: the namespace, the location, its spec and its credentials."""
     uid = view.namespace.uid if view.namespace is not None else ""
-    parts = [uid, view.location.uid, as_json(spec), found.digest]
+    parts = [uid, view.location.uid, as_json(spec), credentials.digest]
     return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 

@@ -41,9 +41,9 @@ def status_plan(
     body = merge_patch(_wire(before), _wire(after)) if before != after else {}
     patch = Patch(NON_ADMIN_LOCATION, location.key, {"status": body}, location.version, "status") if body else None
     notes = tuple(
-        Note(NON_ADMIN_LOCATION, location.key, location.uid, each.reason, each.message, _level(each.status))
-        for each in changed(before, after)
-        if each.status == FALSE or each.reason not in _QUIET
+        Note(NON_ADMIN_LOCATION, location.key, location.uid, change.reason, change.message, _level(change.status))
+        for change in changed(before, after)
+        if change.status == FALSE or change.reason not in _QUIET
     )
     return Plan(actions, patch, notes, wake_at, subject_of(view))
 

@@ -102,8 +102,8 @@ def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting |
     policy = view.acting_policy
     if policy is None or view.family is BACKUPS or (view.access is not None and view.access.has_contents):
         return None
-    found = _authorize_restore(view, policy, spec, now)
-    return found if isinstance(found, Waiting) and (found.writes or found.read is not None) else None
+    checked = _authorize_restore(view, policy, spec, now)
+    return checked if isinstance(checked, Waiting) and (checked.writes or checked.read is not None) else None
 
 
 def is_quick(read: object) -> bool:
@@ -173,14 +173,14 @@ def _checked_pods(known: AccessView, check: PodCheck, now: datetime) -> PodsChec
     return result.found if isinstance(result.found, PodsChecked) else None
 
 
-def _refused_pods(check: PodCheck, found: PodsChecked, policy: PolicyRow) -> Refused | None:
+def _refused_pods(check: PodCheck, checked: PodsChecked, policy: PolicyRow) -> Refused | None:
     """Return why Velero must not back the pods of the namespace up; None if it may."""
-    if found.is_too_large:
+    if checked.is_too_large:
         return annotations.too_many_pods(check.namespace, policy)
-    if found.pod:
-        return annotations.refused_pod(found.pod, found.annotation, policy)
-    if found.volume_policies and check.volume_policies is not None:
-        return file_system.chosen_by_volume_policy(check.volume_policies.name, found.volume_policies, policy)
+    if checked.pod:
+        return annotations.refused_pod(checked.pod, checked.annotation, policy)
+    if checked.volume_policies and check.volume_policies is not None:
+        return file_system.chosen_by_volume_policy(check.volume_policies.name, checked.volume_policies, policy)
     return None
 
 
@@ -191,14 +191,14 @@ def _administrators_volume_policies(view: RequestView, spec: dict[str, Any]) -> 
 
 
 def _checked_backup(
-    view: RequestView, spec: dict[str, Any], check: PodCheck, found: PodsChecked
+    view: RequestView, spec: dict[str, Any], check: PodCheck, checked: PodsChecked
 ) -> Authorized | Refused:
     """Return what a backup comes to when its kinds are known, and who may read Secrets."""
-    denied = next((secret for secret in check.secrets if not _may_read_secrets(view, secret, found)), None)
+    denied = next((secret for secret in check.secrets if not _may_read_secrets(view, secret, checked)), None)
     who = _in_words(view, spec, denied) if denied is not None else ""
     kinds = [kind for kind in check.kinds if denied is None or not access.is_secrets(kind)]
-    cluster_scoped = [each for each in found.cluster_scoped if each in kinds]
-    unserved = [each for each in found.unserved if each in kinds]
+    cluster_scoped = [word for word in checked.cluster_scoped if word in kinds]
+    unserved = [word for word in checked.unserved if word in kinds]
     if cluster_scoped and {*cluster_scoped, *unserved}.issuperset(kinds):
         return access.no_kind_of_a_namespace(cluster_scoped, who)
     if denied is not None:
@@ -221,9 +221,9 @@ def _secrets_checks(view: RequestView, spec: dict[str, Any]) -> tuple[SecretsChe
     return tuple(dict.fromkeys((SecretsCheck(namespace, request.requester, request.requester_groups), of_location)))
 
 
-def _may_read_secrets(view: RequestView, check: SecretsCheck, found: PodsChecked) -> bool:
+def _may_read_secrets(view: RequestView, check: SecretsCheck, checked: PodsChecked) -> bool:
     reserved = view.access.reserved if view.access is not None else frozenset()
-    return check in found.secrets_readers and access.requester_problem(check.user, reserved) is None
+    return check in checked.secrets_readers and access.requester_problem(check.user, reserved) is None
 
 
 def _in_words(view: RequestView, spec: dict[str, Any], denied: SecretsCheck) -> str:

@@ -143,8 +143,8 @@ class ForceDeletedBackups:
     def _shorten(self) -> None:
         """Drop the instants of backups that are forgotten, once they are the most."""
         if len(self._collecting) > _MOST_STALE + 2 * len(self._known):
-            found = ((self._collected(name), name) for name in self._known)
-            self._collecting = [(at, name) for at, name in found if at is not None]
+            collected = ((self._collected(name), name) for name in self._known)
+            self._collecting = [(at, name) for at, name in collected if at is not None]
             heapify(self._collecting)
 
     def forget_if_lost(self, name: str, locations: Iterable[LocationRow]) -> Key | None:
@@ -158,8 +158,8 @@ class ForceDeletedBackups:
     def forget_lost(self, locations: Iterable[LocationRow]) -> Iterable[Key]:
         """Forget what Velero has lost, and return the requests that it was of."""
         rows = tuple(locations)
-        found = (self.forget_if_lost(name, rows) for name in list(self._known))
-        return [key for key in found if key is not None]
+        keys = (self.forget_if_lost(name, rows) for name in list(self._known))
+        return [key for key in keys if key is not None]
 
 
 def _timed(status: Status) -> Status:

@@ -93,7 +93,7 @@ def nothing_backed_up(mirror: str, spec: str) -> NewCondition | None:
 def _holds_namespace(spec: str) -> bool:
     """Whether Velero includes the Namespace itself."""
     left_out = msgspec.json.decode(spec, type=_LeftOut).excluded_cluster_scoped_resources or ()
-    return not any(fnmatchcase(name, each) for each in left_out for name in _NAMESPACES)
+    return not any(fnmatchcase(name, pattern) for pattern in left_out for name in _NAMESPACES)
 
 
 def has_ended(request: RequestRow) -> bool:

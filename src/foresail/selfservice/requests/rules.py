@@ -165,14 +165,14 @@ def _backup_spec(
     named = tenant.get("storageLocation")
     own = _own_location(view, named, policy) if isinstance(named, str) and named else None
     absent = missing(named, policy) if isinstance(named, str) and own is None else None
-    found = absent or backup_spec(tenant, request.key.namespace, policy, own.name if own is not None else "")
-    if isinstance(found, Refused):
-        return found
-    shut = closed(found.get("storageLocation", ""), view.locations)
+    spec = absent or backup_spec(tenant, request.key.namespace, policy, own.name if own is not None else "")
+    if isinstance(spec, Refused):
+        return spec
+    shut = closed(spec.get("storageLocation", ""), view.locations)
     if has_nacuuid(request):  # it already uses quota, but an own location may have been revoked since
-        return shut if shut is not None and own is not None else found
+        return shut if shut is not None and own is not None else spec
     expired = sum(expiration <= now for expiration in view.expirations)
-    return over_quota(policy, view.stored, view.active, expired) or shut or found
+    return over_quota(policy, view.stored, view.active, expired) or shut or spec
 
 
 def _own_location(view: RequestView, name: str, policy: PolicyRow) -> LocationRow | None:

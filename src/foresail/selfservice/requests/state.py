@@ -65,7 +65,8 @@ class FamilyState:
         )
         kinds = _MOVEMENTS[family.word]
         self.movements = {kind: Store[MovementRow]({"of": lambda row: [row.of]}) for kind in kinds}
-        self.velero_queue, self.reports = VeleroQueue(), PositionReports()
+        self.velero_queue = VeleroQueue()
+        self.reports = PositionReports()
         self.window_key = PartKey("", family.kind.plural, WINDOW)
         self._velero_namespace = velero_namespace
 
@@ -264,8 +265,8 @@ class ClusterState:
 
     def owners(self, locations: Iterable[LocationRow]) -> tuple[TenantLocationRow, ...]:
         """Return the tenants' locations that have the names in the records of Velero locations."""
-        found = (self.tenant_locations.get(row.owner) for row in locations if row.owner is not None)
-        return tuple(each for each in found if each is not None)
+        rows = (self.tenant_locations.get(row.owner) for row in locations if row.owner is not None)
+        return tuple(owner for owner in rows if owner is not None)
 
     @property
     def keyring(self) -> Keyring:

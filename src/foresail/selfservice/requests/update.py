@@ -101,8 +101,12 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
         return status_plan(view, _withdrawn_status(view, expired.reason, expired.message, now))
     text = rules.why_deleted(view)
     before = request.status
-    transfers, volumes = without_bytes(before.transfers), without_bytes(before.volumes)
-    after = msgspec.structs.replace(before, position=0, transfers=transfers, volumes=volumes)
+    after = msgspec.structs.replace(
+        before,
+        position=0,
+        transfers=without_bytes(before.transfers),
+        volumes=without_bytes(before.volumes),
+    )
     after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, family.not_found, text), now)
     if not outcome.has_ended(request):
         after = with_condition(view, after, NewCondition(SUCCEEDED, FALSE, family.not_found, text), now)
@@ -164,7 +168,8 @@ def _refused_before(view: RequestView) -> Refused | None:
 
 def _by_access(view: RequestView, query: Recheck, row: VeleroRow, now: datetime) -> _StillAllowed | Refused:
     result = view.access.read_result if view.access is not None else None
-    checked, asked_at = None, row.created  # the hand-over has asked too
+    checked = None
+    asked_at = row.created  # the hand-over has asked too
     if result is not None and result.query == query and isinstance(result.found, Rechecked):
         checked = result.found
         asked_at = result.started

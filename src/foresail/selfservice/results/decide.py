@@ -45,7 +45,7 @@ def reported_cause(lines: Lines, condition: NewCondition, family: Family, key: K
     """Return the cause from Velero's results, and the command that shows more."""
     begin = "Velero reports: "
     end = _where_more(lines, family, key)
-    room = MOST_MESSAGE_BYTES - sum(len(each.encode()) for each in (beginning(condition), begin, end))
+    room = MOST_MESSAGE_BYTES - sum(len(text.encode()) for text in (beginning(condition), begin, end))
     shown = cut("; ".join(lines.own), room)
     return f"{begin}{shown}{end}" if shown else end.removeprefix("; ")
 
@@ -233,23 +233,23 @@ def after_reading(view: ResultsView, request: RequestRow, expected: NewCondition
     query = query_of(view)
     if read_result is None or query is None or not _is_same(read_result.query, query):
         return None
-    found = read_result.found
-    if not tells(expected, found):
-        cause = unreadable(found.problem, family, key)
+    results = read_result.found
+    if not tells(expected, results):
+        cause = unreadable(results.problem, family, key)
         given_up = read_result.attempts > len(PAUSES)
         return _explained(request, explained(expected, cause), now) if given_up else None
-    status = msgspec.structs.replace(request.status, restored=found.restored)
-    told = expected if found.restored is None else told_first(expected, summary(found.restored))
+    status = msgspec.structs.replace(request.status, restored=results.restored)
+    told = expected if results.restored is None else told_first(expected, summary(results.restored))
     cause = ""
-    if expected.status == FALSE and found.lines is not None:
-        cause = reported_cause(found.lines, told, family, key)
+    if expected.status == FALSE and results.lines is not None:
+        cause = reported_cause(results.lines, told, family, key)
     return set_condition(status, explained(told, cause), request.generation, now)
 
 
-def tells(expected: NewCondition | None, found: Found) -> bool:
+def tells(expected: NewCondition | None, results: Found) -> bool:
     """Whether what was read explains the outcome: a failure needs its lines, a complete restore its objects."""
-    has_cause = expected is not None and expected.status == FALSE and found.lines is not None
-    return has_cause or found.restored is not None
+    has_cause = expected is not None and expected.status == FALSE and results.lines is not None
+    return has_cause or results.restored is not None
 
 
 def _explained(request: RequestRow, condition: NewCondition, now: datetime) -> Status:

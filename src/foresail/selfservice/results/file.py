@@ -50,13 +50,13 @@ _results = msgspec.json.Decoder(Results)
 
 def lines_about(namespace: str, results: bytes) -> Lines | None:
     """Return what the results say about a namespace; None if they are not of Velero's shape."""
-    found = parts(results)
-    if found is None:
+    sections = parts(results)
+    if sections is None:
         return None
-    errors = found.errors or Part()
-    warnings = found.warnings or Part()
+    errors = sections.errors or Part()
+    warnings = sections.warnings or Part()
     velero = (errors.velero or [])[:_MOST_OF_VELERO]
-    own = [*_of(errors, namespace), *(each for each in velero if is_about(namespace, each))]
+    own = [*_of(errors, namespace), *(line for line in velero if is_about(namespace, line))]
     others = _count(errors) - len(own)
     own += _of(warnings, namespace)
     return Lines(tuple(filter(None, map(tidy, own[:MOST_LINES]))), max(len(own) - MOST_LINES, 0), others)
@@ -87,7 +87,7 @@ def tidy(line: str) -> str:
     if fields is not None:
         about = " ".join(filter(None, (fields["resource"], fields["name"])))
         line = ": ".join(filter(None, (about, fields["message"], fields["error"])))
-    return " ".join("".join(each if each.isprintable() else " " for each in line).split())
+    return " ".join("".join(character if character.isprintable() else " " for character in line).split())
 
 
 def _of(part: Part, namespace: str) -> list[str]:

@@ -75,24 +75,26 @@ def restored_everywhere(listed: bytes, results: bytes = b"{}") -> RestoredItems 
     def merged(group: Callable[[RestoredItems], RestoredGroup]) -> RestoredGroup:
         named = [
             f"{name} in {place}" if place and are_named else name
-            for place, each in items.items()
-            for name in group(each).names
+            for place, restored_there in items.items()
+            for name in group(restored_there).names
         ]
-        return RestoredGroup(sum(group(each).count for each in items.values()), tuple(named[:MOST_NAMES]))
+        return RestoredGroup(
+            sum(group(restored_there).count for restored_there in items.values()), tuple(named[:MOST_NAMES])
+        )
 
     return RestoredItems(
-        created=merged(lambda each: each.created),
-        changed_back=merged(lambda each: each.changed_back),
-        left=merged(lambda each: each.left),
-        failed=merged(lambda each: each.failed),
-        unchanged=sum(each.unchanged for each in items.values()),
-        following=sum(each.following for each in items.values()),
+        created=merged(lambda restored: restored.created),
+        changed_back=merged(lambda restored: restored.changed_back),
+        left=merged(lambda restored: restored.left),
+        failed=merged(lambda restored: restored.failed),
+        unchanged=sum(restored.unchanged for restored in items.values()),
+        following=sum(restored.following for restored in items.values()),
     )
 
 
-def _items(found: Iterable[Entry], existing: Container[tuple[str, str]]) -> RestoredItems:
+def _items(restored: Iterable[Entry], existing: Container[tuple[str, str]]) -> RestoredItems:
     """Return what happened to the objects of one namespace; `existing` exist and differ."""
-    entries = sorted(found, key=str)
+    entries = sorted(restored, key=str)
     own = _own(entries)
     rest = [entry for entry in own if entry.action not in (_CREATED, _UPDATED, _SKIPPED)]
     return RestoredItems(

@@ -68,7 +68,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of a type."""
-        return next((each for each in self.conditions if each.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 class RequestRow(Keyed, frozen=True, gc=False):
@@ -181,7 +181,7 @@ def requester_of(annotations: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
 
 
 def _groups(lines: str) -> tuple[str, ...]:
-    return tuple(sys.intern(each) for each in lines.split("\n") if each)
+    return tuple(sys.intern(group) for group in lines.split("\n") if group)
 
 
 def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
@@ -236,5 +236,5 @@ def copy_of(wire: nonadmin.Reference | None) -> Copy:
     return Copy(nacuuid, name, namespace, interned(wire.status), interned(wire.spec))
 
 
-def _counts(found: dict[str, int] | None) -> Counts:
-    return tuple(sorted((sys.intern(name), number) for name, number in (found or {}).items() if number))
+def _counts(counts: dict[str, int] | None) -> Counts:
+    return tuple(sorted((sys.intern(name), number) for name, number in (counts or {}).items() if number))

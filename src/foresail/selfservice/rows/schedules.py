@@ -56,7 +56,7 @@ class ScheduleStatus(msgspec.Struct, frozen=True):
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of a type."""
-        return next((each for each in self.conditions if each.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 class ScheduleRow(Keyed, frozen=True):
@@ -93,7 +93,8 @@ def schedule_row(wire: nonadmin.Schedule) -> ScheduleRow:
     status = wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    asked, (requester, groups) = spec.template.backup_spec, requester_of(meta.annotations or {})
+    asked = spec.template.backup_spec
+    requester, groups = requester_of(meta.annotations or {})
     is_oversized = memoryview(asked).nbytes > LARGEST_SPEC
     return ScheduleRow(
         key=Key(sys.intern(meta.namespace), meta.name),

@@ -288,7 +288,7 @@ def movements(rows: list[MovementRow], *, with_bytes: bool) -> Counts:
 
 def without_bytes(counts: Counts) -> Counts:
     """Return how many volumes are how far, without what changes all the time while they move."""
-    return tuple(each for each in counts if each[0] not in BYTES)
+    return tuple(count for count in counts if count[0] not in BYTES)
 
 
 BYTES = ("bytesDone", "totalBytes")

@@ -126,8 +126,8 @@ class TenantSchedules:
         if view is None or not view.is_full:
             return view
         others = map(self._observe, (Key(key.namespace, name) for _, name in self._by_age[key.namespace]))
-        in_turn = sorted((each for each in others if each is not None), key=lambda each: not each.is_waiting)
-        names = [each.schedule.key.name for each in in_turn]
+        in_turn = sorted((other for other in others if other is not None), key=lambda other: not other.is_waiting)
+        names = [other.schedule.key.name for other in in_turn]
         first = in_turn[: names.index(key.name)] if key.name in names else []
         return msgspec.structs.replace(view, first=tuple(first))
 

@@ -110,7 +110,7 @@ def _outdated(view: ScheduleView, verdict: Verdict, now: datetime) -> Outdated:
     """Return what becomes of old runs; for one run that waits, one schedule of the namespace makes room."""
     if verdict.refused is not None:
         return held(view.schedule.status.observed)
-    if any(_makes_room(each, now) for each in view.first):
+    if any(_makes_room(other, now) for other in view.first):
         view = msgspec.structs.replace(view, is_full=False)
     return outdated(view, now)
 
@@ -147,6 +147,10 @@ def is_to_be_cleared(schedule: ScheduleRow) -> bool:
     return schedule.skip is True and schedule.status.clearing == schedule.generation
 
 
+def _recorded(at: datetime | None, before: str) -> str:
+    return before if at is None else stamp(at)
+
+
 def next_status(view: ScheduleView, verdict: Verdict, old: Outdated, now: datetime) -> ScheduleStatus:
     """Return the status that says what the rules found."""
     schedule = view.schedule
@@ -154,13 +158,14 @@ def next_status(view: ScheduleView, verdict: Verdict, old: Outdated, now: dateti
     before = view.schedule.status
     last = verdict.fires or verdict.last
     future = evaluation.future
-    skipped = whole(now) if evaluation.skipped else verdict.not_run.last if verdict.not_run is not None else None
+    not_run = verdict.not_run.last if verdict.not_run is not None else None
+    skipped = whole(now) if evaluation.skipped else not_run
     status = ScheduleStatus(
         phase=forward(before.phase, _phase(verdict)),
         conditions=before.conditions,
         next_run=stamp(verdict.upcoming) if verdict.upcoming is not None else "",
-        last_backup=stamp(last) if last is not None else "" if "lastBackup" in future else before.last_backup,
-        last_skipped=stamp(skipped) if skipped is not None else "" if "lastSkipped" in future else before.last_skipped,
+        last_backup=_recorded(last, "" if "lastBackup" in future else before.last_backup),
+        last_skipped=_recorded(skipped, "" if "lastSkipped" in future else before.last_skipped),
         recent=recent_backups(view.backups),
         observed=msgspec.structs.replace(
             evaluation.observed,

@@ -213,7 +213,8 @@ def stored_runs(view: ScheduleView, now: datetime) -> Iterator[Stored]:
         if row.key.name in made:
             backup = made[row.key.name]
             quality = qualities.get(backup.name, Quality.UNFINISHED)
-            started, is_run = row.slot or row.created, row.slot is not None
+            started = row.slot or row.created
+            is_run = row.slot is not None
             yield Stored(row.key.name, row.uid, started, quality, is_run, row.delete_after, backup.expires)
 
 

@@ -295,11 +295,11 @@ def template_problem(schedule: ScheduleRow, policy: PolicyRow) -> Refused | None
         return Refused(Reason.INVALID_SCHEDULE_SPEC, f"{where} is nested too deeply; flatten it")
     named = tenant.get("storageLocation")
     own = named if isinstance(named, str) and missing(named, policy) is not None else ""  # each run checks it
-    found = backup_spec(tenant, schedule.key.namespace, policy, own)
-    if not isinstance(found, Refused):
+    spec = backup_spec(tenant, schedule.key.namespace, policy, own)
+    if not isinstance(spec, Refused):
         return None
-    is_invalid = found.reason is Reason.INVALID_BACKUP_SPEC
-    return Refused(Reason.INVALID_SCHEDULE_SPEC if is_invalid else found.reason, f"spec.template: {found.message}")
+    is_invalid = spec.reason is Reason.INVALID_BACKUP_SPEC
+    return Refused(Reason.INVALID_SCHEDULE_SPEC if is_invalid else spec.reason, f"spec.template: {spec.message}")
 
 
 def invalid_schedule(message: str) -> Refused:

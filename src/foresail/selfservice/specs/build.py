@@ -62,8 +62,8 @@ class Field(NamedTuple):
 
     def allowed(self, names: str) -> tuple[str, ...]:
         """Return a list of the policy."""
-        found: tuple[str, ...] = getattr(self.rules.allowed, names)
-        return found
+        values: tuple[str, ...] = getattr(self.rules.allowed, names)
+        return values
 
     def settle(self, check: Callable[[Any], None], *, is_empty_unset: bool = False) -> Any:  # noqa: ANN401 - as above
         """Return the value; `check` is for what the tenant wrote."""
@@ -107,7 +107,7 @@ def all_of(names: str, violation: str) -> Settle:
 
     def settle(field: Field) -> Any:  # noqa: ANN401 - of the field's type
         def check(wrote: tuple[str, ...]) -> None:
-            if any(each not in field.allowed(names) for each in wrote):
+            if any(value not in field.allowed(names) for value in wrote):
                 raise Violation(violation)
 
         return field.settle(check, is_empty_unset=True)
@@ -375,7 +375,7 @@ def _restore(spec: RestoreSpec, namespace: str, velero_backup: str, policy: Poli
 
 
 def _backup_restrictions(spec: BackupSpec, namespace: str) -> None:
-    if any(each != namespace for each in spec.included_namespaces or ()):
+    if any(included != namespace for included in spec.included_namespaces or ()):
         text = "includedNamespaces is restricted, can not contain namespaces other than"
         raise Refusal(f"NonAdminBackup {_BACKUP}.{text}: {namespace}")
     if spec.excluded_namespaces:
@@ -393,7 +393,7 @@ def _backup_restrictions(spec: BackupSpec, namespace: str) -> None:
 def _restore_restrictions(spec: RestoreSpec, namespace: str, mapping: Mapping[str, str] | None) -> None:
     restricted = {
         "scheduleName": bool(spec.schedule_name),
-        "includedNamespaces": any(each != namespace for each in spec.included_namespaces or ()),
+        "includedNamespaces": any(included != namespace for included in spec.included_namespaces or ()),
         "excludedNamespaces": bool(spec.excluded_namespaces),
         "namespaceMapping": bool(spec.namespace_mapping) and spec.namespace_mapping != mapping,
     }
@@ -429,10 +429,10 @@ def _ordered(ordered: Mapping[str, str] | None, namespace: str) -> dict[str, str
     if "*" in (ordered or {}):
         raise Refusal(f"{path} contains *, which is not a kind; list each kind by name")
     for kind, objects in (ordered or {}).items():
-        for each in objects.split(","):
-            if not each.startswith(f"{namespace}/") or each.count("/") != 1:
+        for place in objects.split(","):
+            if not place.startswith(f"{namespace}/") or place.count("/") != 1:
                 raise Refusal(
-                    f"{path} {kind} contains {shown(each)}; write objects as {namespace}/NAME, separated by commas"
+                    f"{path} {kind} contains {shown(place)}; write objects as {namespace}/NAME, separated by commas"
                 )
     return dict(ordered) if ordered else None
 

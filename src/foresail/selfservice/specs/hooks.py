@@ -73,7 +73,7 @@ def _allowed(path: str, rules: Hooks, policy: str) -> None:
 
 
 def _only(path: str, rule: BackupHookRule | RestoreHookRule, namespace: str) -> Names:
-    if rule.excluded_namespaces or any(each != namespace for each in rule.included_namespaces or ()):
+    if rule.excluded_namespaces or any(included != namespace for included in rule.included_namespaces or ()):
         raise Violation(f"{path} is restricted, can not contain namespaces other than: {namespace}")
     return (namespace,)
 

@@ -101,7 +101,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?")
 
 def without_trust(included: Collection[str]) -> list[str]:
     """Return the kinds of a list that come back from a bucket that its tenant can rewrite."""
-    return [each for each in included if each.lower() not in _NEED_TRUST_BY_ALL_NAMES]
+    return [kind for kind in included if kind.lower() not in _NEED_TRUST_BY_ALL_NAMES]
 
 
 class BackedUp(msgspec.Struct, frozen=True):
@@ -137,9 +137,9 @@ def backed_up(spec: BackupSpec, path: str) -> BackedUp:
         # Of each list Velero leaves out what has the other scope, and only Velero knows which kind has which.
         cluster_scoped = (EVERYTHING,) if spec.include_cluster_resources is False else excluded
     _contradiction(path, included, excluded)
-    for each in included:
-        if _is_among(each, NEVER_BACKED_UP):
-            raise Violation(f"{where} contains {each}, which self-service never backs up; remove it")
+    for kind in included:
+        if _is_among(kind, NEVER_BACKED_UP):
+            raise Violation(f"{where} contains {kind}, which self-service never backs up; remove it")
     everything = EVERYTHING in cluster_scoped
     return BackedUp(
         included=included or None,
@@ -158,41 +158,41 @@ def restored(
     _contradiction(path, asked, unwanted)
     kinds = RestoredKinds(_of_policy(kinds.allowed, policy), _of_policy(kinds.refused, policy))
     never = _with(NEVER_RESTORED, _refused(kinds))
-    for each in asked:
-        if _is_among(each, never):
+    for kind in asked:
+        if _is_among(kind, never):
             raise Violation(
-                f"{where} contains {each}, which SelfServicePolicy {policy} does not allow to restore; remove it"
+                f"{where} contains {kind}, which SelfServicePolicy {policy} does not allow to restore; remove it"
             )
     if kinds.allowed is not None:
         asked = _of_the_allowed(
-            asked, tuple(each for each in kinds.allowed if not _is_among(each, never)), path, policy
+            asked, tuple(kind for kind in kinds.allowed if not _is_among(kind, never)), path, policy
         )
-        asked = tuple(each for each in asked if each not in unwanted)
+        asked = tuple(kind for kind in asked if kind not in unwanted)
         if not asked:
             raise Refusal(f"nothing is left to restore; change {path}.excludedResources")
     left_out = _with(unwanted, never)
-    if any(each in _CLAIMS for each in asked):
-        asked = _with(asked, tuple(each for each in COME_WITH_CLAIMS if not _is_among(each, left_out)))
+    if any(kind in _CLAIMS for kind in asked):
+        asked = _with(asked, tuple(kind for kind in COME_WITH_CLAIMS if not _is_among(kind, left_out)))
     return asked or None, left_out
 
 
 def names(path: str, entries: Names | None) -> Names:
     """Return the names of kinds in lower case, each once; a star is the only one, and only where it means something."""
     few_enough(path, entries)
-    found = tuple(
+    kinds_named = tuple(
         dict.fromkeys(entry.lower() for entry in entries or () if _NAME.fullmatch(entry) or entry == EVERYTHING)
     )
     for entry in entries or ():
         if entry != EVERYTHING and not _NAME.fullmatch(entry):
             text = f"{path} contains {shown(entry)}, which is not a resource name"
             raise Refusal(f"{text}; write names such as deployments.apps, without wildcards")
-    if EVERYTHING not in found:
-        return found
-    if len(found) > 1:
+    if EVERYTHING not in kinds_named:
+        return kinds_named
+    if len(kinds_named) > 1:
         raise Refusal(f"{path} contains * and names; remove the * or the names")
     if "excluded" in path and "ClusterScoped" not in path:
         raise Refusal(f"{path} excludes everything; list the kinds to exclude")
-    return found
+    return kinds_named
 
 
 def _of_policy(entries: Names | None, policy: str) -> Names | None:
@@ -207,8 +207,8 @@ def _of_policy(entries: Names | None, policy: str) -> Names | None:
 def _refused(kinds: RestoredKinds) -> Names:
     """Return the refused kinds; the other names of the same rights stay refused whatever list the policy has."""
     wanted = kinds.allowed or ()
-    chosen = tuple(each for each in REFUSED_KINDS if each not in wanted) if kinds.refused is None else kinds.refused
-    return _with(chosen, tuple(each for each in REFUSED_BY_OTHER_NAMES if each not in wanted))
+    chosen = tuple(kind for kind in REFUSED_KINDS if kind not in wanted) if kinds.refused is None else kinds.refused
+    return _with(chosen, tuple(kind for kind in REFUSED_BY_OTHER_NAMES if kind not in wanted))
 
 
 def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Names:
@@ -218,33 +218,35 @@ def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Nam
         )
     if not asked or EVERYTHING in asked:
         return allowed
-    found: list[str] = []
-    for each in asked:
-        meant = [one for one in allowed if each in (one, one.partition(".")[0])]
+    named: list[str] = []
+    for kind in asked:
+        meant = [allowed_kind for allowed_kind in allowed if kind in (allowed_kind, allowed_kind.partition(".")[0])]
         if not meant:
             text = (
-                f"{path}.includedResources contains {each}, which SelfServicePolicy {policy} does not allow to restore"
+                f"{path}.includedResources contains {kind}, which SelfServicePolicy {policy} does not allow to restore"
             )
             raise Violation(f"{text}; choose from {shown(', '.join(allowed))}")
-        found += meant
-    return tuple(dict.fromkeys(found))
+        named += meant
+    return tuple(dict.fromkeys(named))
 
 
 def _without_what_comes_along(path: str, included: Names) -> Names:
-    left = tuple(each for each in included if each not in COME_ALONG)
+    left = tuple(kind for kind in included if kind not in COME_ALONG)
     if included and not left:
         raise Refusal(f"{path} includes no namespaced kind; add one (volumes are included with their claims)")
     return left
 
 
 def _contradiction(path: str, included: Names, excluded: Names) -> None:
-    both = [each for each in included if each in excluded]
+    both = [kind for kind in included if kind in excluded]
     if both:
         raise Refusal(f"{path} both includes and excludes {both[0]}; remove one")
 
 
 def _is_among(name: str, those: Collection[str]) -> bool:
-    return name != EVERYTHING and any(fnmatchcase(name, each) or name == each.partition(".")[0] for each in those)
+    return name != EVERYTHING and any(
+        fnmatchcase(name, pattern) or name == pattern.partition(".")[0] for pattern in those
+    )
 
 
 def _with(some: Names, more: Names) -> Names:

@@ -59,19 +59,19 @@ def credentials_of(content: bytes) -> Credentials | str:
         lines = content.decode("ascii").splitlines()
     except UnicodeDecodeError:
         return "it is not plain text"
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     section = ""
     for line in lines:
         text = line.strip()
         if not text or text[0] in "#;":
             continue
-        problem = _section_problem(text, section) if text[0] == "[" else _line_problem(line, section, found)
+        problem = _section_problem(text, section) if text[0] == "[" else _line_problem(line, section, settings)
         if problem:
             return problem
         section = "default" if text[0] == "[" else section
-    if _ACCESS not in found or _SECRET not in found:
+    if _ACCESS not in settings or _SECRET not in settings:
         return f"it lacks {_ACCESS} or {_SECRET} in section [default]"
-    rows = (f"{key}={found[key]}" for key in (_ACCESS, _SECRET, _TOKEN) if key in found)
+    rows = (f"{key}={settings[key]}" for key in (_ACCESS, _SECRET, _TOKEN) if key in settings)
     return Credentials("\n".join(("[default]", *rows, "")))
 
 
@@ -79,18 +79,18 @@ def _section_problem(text: str, before: str) -> str:
     return "" if text == "[default]" and not before else "it has a section beside [default]; remove it"
 
 
-def _line_problem(line: str, section: str, found: dict[str, str]) -> str:
+def _line_problem(line: str, section: str, settings: dict[str, str]) -> str:
     """Take in `key = value`; return what is wrong with it."""
-    key, is_pair, value = (each.strip() for each in line.partition("="))
+    key, is_pair, value = (part.strip() for part in line.partition("="))
     if not section or line[0].isspace() or not is_pair:
         return "it has a line that is not key=value below [default]"
     if key not in _VALUES:
         return "it has a setting beside aws_access_key_id, aws_secret_access_key and aws_session_token; remove it"
-    if key in found:
+    if key in settings:
         return f"{key} is there twice"
     if not _VALUES[key].fullmatch(value):
         return f"the value of {key} is not valid"
-    found[key] = value
+    settings[key] = value
     return ""
 
 
@@ -127,7 +127,7 @@ def endpoint(text: str) -> str | None:
 def is_allowed(text: str, allowed: Iterable[str]) -> bool:
     """Whether an endpoint is in a policy's list; an entry without a scheme means https."""
     wanted = endpoint(text)
-    return wanted is not None and wanted in {endpoint(_with_scheme(each)) for each in allowed}
+    return wanted is not None and wanted in {endpoint(_with_scheme(entry)) for entry in allowed}
 
 
 def _with_scheme(entry: str) -> str:
@@ -226,7 +226,7 @@ def _bucket(bucket: str, rules: LocationPolicy, policy: str) -> str:
     path = f"{_SPEC}.objectStorage.bucket"
     if not _BUCKET.fullmatch(bucket) or ".." in bucket:
         raise Refusal(f"{path} {shown(bucket)} is not the name of a bucket; correct it")
-    if rules.buckets is not None and not any(fnmatchcase(bucket, each) for each in rules.buckets):
+    if rules.buckets is not None and not any(fnmatchcase(bucket, pattern) for pattern in rules.buckets):
         choice = f"choose one of {shown(', '.join(rules.buckets))}" if rules.buckets else "ask a cluster administrator"
         raise Violation(f"{path} {shown(bucket)} is not allowed by SelfServicePolicy {policy}; {choice}")
     return bucket

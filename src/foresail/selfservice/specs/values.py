@@ -38,7 +38,7 @@ class Violation(Refusal):
 def shown(value: object, most: int = 80) -> str:
     """Return a value as it appears in a message: never longer than a line, whatever a tenant wrote."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = "".join(each if each.isprintable() else "?" for each in text[: most + 1])
+    text = "".join(character if character.isprintable() else "?" for character in text[: most + 1])
     return text if len(text) <= most else f"{text[:most]}..."
 
 
@@ -124,10 +124,10 @@ def config_map(path: str, allowed: Collection[str], policy: str) -> Callable[[Lo
 
 def length(path: str, duration: str) -> int:
     """Return the nanoseconds of a duration."""
-    found = nanoseconds(duration)
-    if found is None or found < 0:
+    parsed = nanoseconds(duration)
+    if parsed is None or parsed < 0:
         raise Refusal(f"{path} {shown(duration)} is not a duration; write 90m or 720h")
-    return found
+    return parsed
 
 
 def duration(
@@ -207,7 +207,7 @@ def own_labels(path: str, labels: Mapping[str, str] | None) -> dict[str, str] | 
     for key, text in (labels or {}).items():
         _label(path, key, text)
         domain = key.rpartition("/")[0]
-        if any(domain == each or domain.endswith(f".{each}") for each in RESERVED_DOMAINS):
+        if any(domain == reserved or domain.endswith(f".{reserved}") for reserved in RESERVED_DOMAINS):
             raise Violation(f"{path} {shown(key)} is reserved; choose a label without {domain}")
     return dict(labels) if labels else None
 
