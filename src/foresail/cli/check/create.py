@@ -1,9 +1,7 @@
 """`foresail check create`: a RestoreCheck that will be served, or the reason why it would not be."""
 
 import argparse
-import asyncio
 import sys
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -12,11 +10,9 @@ from foresail.api.restore_check import RESTORE_CHECK, CheckMetadata, RestoreChec
 from foresail.cli.access.cluster import Cluster, may, on_cluster
 from foresail.cli.check.checks import BLOCKED, condition, read_check, read_checks
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.options.parser import CLIENT
-from foresail.cli.options.shared import is_table
-from foresail.cli.output.objects import as_text
 from foresail.cli.policy.usage import own_policy
 from foresail.cli.tenant.new_request import advice_for_name, problem_with_name
+from foresail.cli.verbs import answer, is_printed, print_name, print_object
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.proof.checks.reasons import Reason
@@ -27,7 +23,6 @@ from foresail.proof.checks.view import Tenant
 from foresail.slots.expression import Unusable
 from foresail.tenancy.namespaces import NamespaceRow
 
-_PATIENCE, _PAUSE = timedelta(seconds=5), 0.25
 _REFUSED = (Reason.NOT_ALLOWED, Reason.QUOTA_EXCEEDED, Reason.INVALID_SCHEDULE)
 """Reasons for which no wait helps."""
 
@@ -44,8 +39,8 @@ def create(args: argparse.Namespace) -> int:
             f"--schedule: {cron.message}", "correct it; foresail cron explain shows what an expression means"
         )
     body = check_object(args)
-    if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
-        print(as_text([body], "yaml" if is_table(args.output) else args.output))
+    if is_printed(args):
+        print_object(args, body)
         return 0
     return on_cluster(args, lambda cluster: _create(cluster, args, body))
 
@@ -74,8 +69,7 @@ async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
     if args.dry_run:
         print(f"{RESTORE_CHECK.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0
-    if args.output == "name":
-        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], "name"), flush=True)
+    print_name(args, made)
     print(f"{RESTORE_CHECK.name} {key} created.{await _answer(cluster, key)}", file=sys.stderr)
     return 0
 
@@ -111,16 +105,14 @@ def _hint(args: argparse.Namespace, reason: Reason) -> str:
 
 async def _answer(cluster: Cluster, key: Key) -> str:
     """Return what the operator answers to a new check; raise its refusal."""
-    until = now() + _PATIENCE
-    while now() < until:
+
+    async def ask() -> str:
         ready = condition(await read_check(cluster, key), "Ready")
         reason = ready.get("reason")
         if reason in _REFUSED:
             problem = f"{RESTORE_CHECK.name} {key} was created, but does not run: {reason}: {ready.get('message')}"
             raise CommandError(problem, BLOCKED[Reason(reason)])
-        if ready:
-            return f" {ready.get('message')}."
-        await asyncio.sleep(_PAUSE)
-    return (
-        f" The operator has not answered yet. See its status with foresail check explain {key.name} -n {key.namespace}"
-    )
+        return f" {ready.get('message')}." if ready else ""
+
+    command = f"foresail check explain {key.name} -n {key.namespace}"
+    return await answer(ask, f" The operator has not answered yet. See its status with {command}")

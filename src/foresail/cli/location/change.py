@@ -6,18 +6,16 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from foresail.api.nonadmin import Location
 from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.location.get import location_spec
 from foresail.cli.options.parser import CLIENT
-from foresail.cli.options.shared import is_table
-from foresail.cli.output.messages import confirm_deletion, hint
-from foresail.cli.output.objects import Request, as_text, shown
+from foresail.cli.output.messages import hint
+from foresail.cli.output.objects import Request, shown
 from foresail.cli.tenant.new_request import stamped
+from foresail.cli.verbs import confirm, is_printed, print_name, print_object
 from foresail.plan import Key, Kind
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -64,8 +62,8 @@ async def grant_access(cluster: Cluster, key: Key, secret: str, operator: str) -
 def create(args: argparse.Namespace) -> int:
     """Create the object, or print the manifest, which needs no cluster."""
     body = location_object(args)
-    if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
-        print(as_text([body], "yaml" if is_table(args.output) else args.output))
+    if is_printed(args):
+        print_object(args, body)
         return 0
     settle_namespace(args)
     return on_cluster(args, lambda cluster: _create(cluster, args, body))
@@ -78,8 +76,7 @@ async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
     if args.dry_run:
         print(f"{NON_ADMIN_LOCATION.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0
-    if args.output == "name":
-        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], "name"), flush=True)
+    print_name(args, made)
     print(f"{NON_ADMIN_LOCATION.name} {key} created.", file=sys.stderr)
     secret = body["spec"]["backupStorageLocationSpec"]["credential"]["name"]
     try:
@@ -144,8 +141,7 @@ async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
     if args.dry_run == CLIENT:
         print(shown([Request("DELETE", kind, key)], "table"))
         return 0
-    if not (args.confirm or args.dry_run):
-        confirm_deletion((f"{kind.name} {key} with its backups",))
+    confirm(args, [f"{kind.name} {key} with its backups"])
     await cluster.delete(kind, key, location.metadata.uid, dry_run=bool(args.dry_run))
     if args.dry_run:
         print(f"{kind.name} {key} would be deleted (server dry run).", file=sys.stderr)

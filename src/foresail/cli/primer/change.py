@@ -13,13 +13,13 @@ from foresail.api.primer import PRIMER, Primer
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.cron.words import minutes_of
 from foresail.cli.errors import CommandError, UnreachableError, UsageError
-from foresail.cli.options.parser import CLIENT, SERVER
+from foresail.cli.options.parser import SERVER
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.options.shared import is_table
-from foresail.cli.output.messages import confirm_deletion
-from foresail.cli.output.objects import Request, as_text, shown
+from foresail.cli.output.objects import Request, as_text
 from foresail.cli.primer.selection import as_document, check_selection, in_namespace, key_of, selected_primers
 from foresail.cli.primer.snapshot import read_snapshot
+from foresail.cli.verbs import are_shown, confirm, outcome, print_object
 from foresail.kube.clock import now
 from foresail.kube.failures import Failure
 from foresail.plan import Key
@@ -46,11 +46,9 @@ def resume(args: argparse.Namespace) -> int:
 async def _set(cluster: Cluster, args: argparse.Namespace, *, suspended: bool) -> int:
     items = await selected_primers(cluster, args)
     body = {"spec": {"suspend": suspended}}
-    if args.dry_run == CLIENT:
-        print(shown([Request("PATCH", PRIMER, key_of(item), body) for item in items], args.output))
+    if are_shown(args, [Request("PATCH", PRIMER, key_of(item), body) for item in items]):
         return 0
-    word = "suspended" if suspended else "resumed"
-    done = f"would be {word} (server dry run)" if args.dry_run else word
+    done = outcome(args, "suspended" if suspended else "resumed")
     changed = []
     for item in items:
         key = key_of(item)
@@ -69,14 +67,12 @@ def delete(args: argparse.Namespace) -> int:
 
 async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
     items = await selected_primers(cluster, args)
-    if args.dry_run == CLIENT:
-        print(shown([Request("DELETE", PRIMER, key_of(item)) for item in items], args.output))
+    if are_shown(args, [Request("DELETE", PRIMER, key_of(item)) for item in items]):
         return 0
-    if items and not (args.confirm or args.dry_run):
-        confirm_deletion(f"Primer {key_of(item)}" for item in items)
+    confirm(args, (f"Primer {key_of(item)}" for item in items))
+    done = outcome(args, "deleted", "deleted; its capacity is released")
     for item in items:
         await cluster.delete(PRIMER, key_of(item), item["metadata"]["uid"], dry_run=bool(args.dry_run))
-        done = "would be deleted (server dry run)" if args.dry_run else "deleted; its capacity is released"
         print(f"Primer {key_of(item)} {done}", file=sys.stderr)
     if items and not is_table(args.output):
         print(as_text(items, args.output))
@@ -177,7 +173,7 @@ def create(args: argparse.Namespace) -> int:
     if args.cron_job and args.selector:
         raise UsageError("--cron-job and -l cannot be combined", "specify one of them")
     if args.dry_run != SERVER and (args.dry_run or args.output not in ("table", "wide", "name")):
-        print(as_text([body_of(args)], "yaml" if is_table(args.output) else args.output))
+        print_object(args, body_of(args))
         return 0
     return in_namespace(args, lambda cluster: _create(cluster, args))
 

@@ -5,17 +5,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from foresail.api import velero
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.parser import CLIENT
-from foresail.cli.options.shared import is_table
-from foresail.cli.output.messages import confirm_deletion, hint
-from foresail.cli.output.objects import Request, as_text, shown
+from foresail.cli.output.messages import hint
+from foresail.cli.output.objects import Request
 from foresail.cli.schedule.hints import hint_who_manages, who_fires
 from foresail.cli.schedule.snapshot import read_controllers, row_of, selected_schedules
+from foresail.cli.verbs import are_shown, check_selected, confirm, outcome, report
 from foresail.kube.clock import now
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.status import pause_annotation
@@ -54,13 +51,12 @@ async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: boo
             print(f"Schedule {schedule.key.name} is already {word}, skip{kept}", file=sys.stderr)
     requests = [_request(row, paused=paused, skip=args.skip_immediately) for row in changed]
     hint_who_manages(changed)
-    if args.dry_run == CLIENT:
-        print(shown(requests, args.output))
+    if are_shown(args, requests):
         return 0
-    done = f"would be {word} (server dry run)" if args.dry_run else f"{word} successfully"
+    done = outcome(args, word, f"{word} successfully")
     for request in requests:
         made = await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
-        _report(args, made, f"Schedule {request.key.name} {done}")
+        report(args, made, f"Schedule {request.key.name} {done}")
     if not paused and not args.dry_run:
         await _hint_who_fires(cluster, args, changed)
     return 0
@@ -90,34 +86,23 @@ async def _hint_who_fires(cluster: Cluster, args: argparse.Namespace, schedules:
 async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
     schedules = await _selected_rows(cluster, args)
     hint_who_manages(schedules)
-    if args.dry_run == CLIENT:
-        print(shown([Request("DELETE", velero.SCHEDULE, schedule.key) for schedule in schedules], args.output))
+    if are_shown(args, [Request("DELETE", velero.SCHEDULE, schedule.key) for schedule in schedules]):
         return 0
-    if schedules and not (args.confirm or args.dry_run):
-        confirm_deletion(f"Schedule {schedule.key}" for schedule in schedules)
+    confirm(args, (f"Schedule {schedule.key}" for schedule in schedules))
     for schedule in schedules:
         await cluster.delete(velero.SCHEDULE, schedule.key, schedule.uid, dry_run=bool(args.dry_run))
         kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
         gone = {**kind, "metadata": {"name": schedule.key.name, "namespace": schedule.key.namespace}}
         tried = f"Schedule {schedule.key.name} would be deleted (server dry run)"
-        _report(args, gone, tried if args.dry_run else f"Schedule deleted: {schedule.key.name}")
+        report(args, gone, tried if args.dry_run else f"Schedule deleted: {schedule.key.name}")
         if schedule.owns_backups and not args.dry_run:
             hint(f"useOwnerReferencesInBackup: the Backups of {schedule.key.name} are deleted with it")
     return 0
 
 
 async def _selected_rows(cluster: Cluster, args: argparse.Namespace) -> list[ScheduleRow]:
-    if not (args.names or args.selector or args.all):
-        raise CommandError("no Schedule is specified", "specify names, -l SELECTOR or --all")
+    check_selected(args, "Schedule")
     schedules = [row_of(schedule) for schedule in await selected_schedules(cluster, args)]
     if not schedules:
         print("No schedules found", file=sys.stderr)
     return schedules
-
-
-def _report(args: argparse.Namespace, made: msgspec.Raw | dict[str, Any], text: str) -> None:
-    if is_table(args.output):
-        print(text, file=sys.stderr)
-        return
-    content = made if isinstance(made, dict) else msgspec.json.decode(made, type=dict[str, Any])
-    print(as_text([content], args.output))

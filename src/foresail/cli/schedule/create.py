@@ -11,12 +11,9 @@ from foresail.api import velero
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.cron.words import explain_hint, pointed_out
 from foresail.cli.errors import CommandError
-from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.selectors import read_selector
-from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import read_list, read_ordered, read_pairs, spelled
 from foresail.cli.output.messages import hint
-from foresail.cli.output.objects import as_text
 from foresail.cli.output.words import go_duration, moment
 from foresail.cli.schedule.arguments import DURATIONS, LISTS, SWITCHES
 from foresail.cli.schedule.hints import who_fires
@@ -29,6 +26,7 @@ from foresail.cli.schedule.snapshot import (
     row_of,
     settings_of,
 )
+from foresail.cli.verbs import is_printed, print_name, print_object
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.cron.duration import nanoseconds
 from foresail.kube.clock import now
@@ -121,9 +119,9 @@ def _duration(text: str, option: str) -> str:
 def create(args: argparse.Namespace) -> int:
     """Create a Schedule, or print the manifest, which needs no cluster."""
     body = schedule_object(args)
-    if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
+    if is_printed(args):
         _check_offline(args)
-        print(as_text([body], "yaml" if is_table(args.output) else args.output))
+        print_object(args, body)
         return 0
     return on_cluster(args, lambda cluster: _create(cluster, args, body))
 
@@ -148,11 +146,10 @@ async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
     key = Key(args.namespace, args.name)
     made = await cluster.create(velero.SCHEDULE, key, body, dry_run=bool(args.dry_run))
     if args.dry_run:
-        print(as_text([msgspec.json.decode(made, type=dict)], "yaml" if is_table(args.output) else args.output))
+        print_object(args, made)
         print(f'Schedule "{args.name}" would be created (server dry run).', file=sys.stderr)
         return 0
-    if args.output == "name":
-        print(as_text([msgspec.json.decode(made, type=dict)], "name"))
+    print_name(args, made)
     evaluated = evaluate(row_of(made), msgspec.json.decode(made, type=dict[str, Any]), known, instant)
     print(f'Schedule "{args.name}" created successfully.{first_run(evaluated, instant)}', file=sys.stderr)
     text = who_fires(

@@ -10,11 +10,11 @@ from foresail.api.instants import stamp
 from foresail.api.marks import KEPT, RETENTION_APPROVED
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.parser import CLIENT
 from foresail.cli.output.messages import hint
-from foresail.cli.output.objects import Request, document, shown
+from foresail.cli.output.objects import Request, document
 from foresail.cli.output.table import table
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
+from foresail.cli.verbs import are_shown, outcome
 from foresail.deletion import MOST_APPROVED, approval
 from foresail.reporting import Because
 from foresail.retention import Rule
@@ -149,12 +149,11 @@ async def _extend(cluster: Cluster, args: argparse.Namespace, evaluated: list[Ev
         requests = [
             Request("PATCH", velero.BACKUP, row.key, {"status": {"expiration": stamp(until)}}) for row, until in late
         ]
-        if args.dry_run == CLIENT:
-            print(shown(requests, args.output))
+        if are_shown(args, requests):
             continue
         for request in requests:
             await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
-        done = "would be extended (server dry run)" if args.dry_run else "extended"
+        done = outcome(args, "extended")
         print(f"Schedule {schedule.schedule.key.name}: expiration of {len(late)} Backups {done}", file=sys.stderr)
     return 0
 
@@ -171,11 +170,10 @@ async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[E
             raise CommandError(problem, f"look at the new one: foresail schedule retention {key.name}")
         listed = asked_for(schedule.view.backups, retained)
         body = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, retained.digest)}}}
-        if args.dry_run == CLIENT:
-            print(shown([Request("PATCH", velero.SCHEDULE, key, body)], args.output))
+        if are_shown(args, [Request("PATCH", velero.SCHEDULE, key, body)]):
             continue
         await cluster.merge(velero.SCHEDULE, key, body, dry_run=bool(args.dry_run))
-        done = "would be approved (server dry run)" if args.dry_run else "approved"
+        done = outcome(args, "approved")
         print(f"Schedule {key.name}: deletion of {min(len(listed), MOST_APPROVED)} Backups {done}", file=sys.stderr)
         if not schedule.operator and not args.dry_run:
             hint("Foresail's operator does not run, so nothing is deleted")
@@ -184,8 +182,7 @@ async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[E
 
 async def _undo(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
     requests = undoing(evaluated)
-    if args.dry_run == CLIENT:
-        print(shown(requests, args.output))
+    if are_shown(args, requests):
         return 0
     for request in requests:
         await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))

@@ -10,14 +10,14 @@ import msgspec
 from foresail.api import mirrored, velero
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import read_pairs
 from foresail.cli.output.messages import hint, interruptible
-from foresail.cli.output.objects import Request, as_text, shown
+from foresail.cli.output.objects import Request, as_text
 from foresail.cli.output.progress import Bar, Status, ended
 from foresail.cli.output.words import Transfer, transfer_of
 from foresail.cli.schedule.snapshot import row_of
+from foresail.cli.verbs import are_shown, print_object
 from foresail.kube.clock import now
 from foresail.plan import Key, Kind
 from foresail.schedules.build import backup_body, backup_name
@@ -95,14 +95,12 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
     instant = now()
     body = backup_object(schedule, args, instant)
     backup = Key(args.namespace, body["metadata"]["name"])
-    if args.dry_run == CLIENT:
-        print(shown([Request("POST", velero.BACKUP, backup, body)], args.output))
+    if are_shown(args, [Request("POST", velero.BACKUP, backup, body)]):
         return 0
     await _hint_if_busy(cluster, schedule, instant)
     made = await cluster.create(velero.BACKUP, backup, body, dry_run=bool(args.dry_run))
     if args.dry_run:
-        form = "yaml" if is_table(args.output) else args.output
-        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], form), flush=True)
+        print_object(args, made)
         print(f"Backup {backup} would be created (server dry run).", file=sys.stderr)
         return 0
     print(f'Backup request "{backup.name}" submitted successfully.', file=sys.stderr)

@@ -11,16 +11,15 @@ from foresail.api.instants import stamp
 from foresail.cli.access.cluster import Cluster, settle_namespace
 from foresail.cli.access.self_service import require
 from foresail.cli.errors import CommandError
-from foresail.cli.options.parser import CLIENT
-from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
-from foresail.cli.output.objects import Request, as_text, shown
+from foresail.cli.output.objects import Request
 from foresail.cli.tenant.new_request import check_kinds, settle_name, stamped
 from foresail.cli.tenant.selection import family_of, in_namespace, read_request
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.cli.tenant.wait import wait_for
+from foresail.cli.verbs import are_shown, is_printed, outcome, print_name, print_object, report
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
@@ -65,10 +64,10 @@ def create(args: argparse.Namespace) -> int:
         check_options(args)
     settle_name(family, args, now())
     until = deadline(args.timeout)
-    if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
+    if is_printed(args):
         _settle_namespace_if_known(args)
         body = request_object(family, args)
-        print(as_text([body], "yaml" if is_table(args.output) else args.output))
+        print_object(args, body)
         return 0
     return interruptible(lambda: in_namespace(args, lambda cluster, family: _create(cluster, family, args, until)))
 
@@ -96,12 +95,10 @@ async def _create(cluster: Cluster, family: Family, args: argparse.Namespace, un
     key = Key(args.namespace, args.name)
     made = await cluster.create(family.kind, key, await stamped(cluster, body), dry_run=bool(args.dry_run))
     if args.dry_run:
-        form = "yaml" if is_table(args.output) else args.output
-        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], form), flush=True)
+        print_object(args, made)
         print(f"{family.kind.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0
-    if args.output == "name":
-        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], "name"), flush=True)
+    print_name(args, made)
     print(f"{family.kind.name} {key} created.", file=sys.stderr)
     if args.wait:
         return await wait_for(cluster, family, key, until, args.fail_on)
@@ -122,8 +119,7 @@ async def _retry(cluster: Cluster, family: Family, args: argparse.Namespace, unt
     for restore in tenant_requests:  # all can be retried, or none is changed
         check_retry(restore)
     requests = [Request("PATCH", family.kind, restore.key, retry_body(restore, now())) for restore in tenant_requests]
-    if args.dry_run == CLIENT:
-        print(shown(requests, args.output))
+    if are_shown(args, requests):
         return 0
     for restore, request in zip(tenant_requests, requests, strict=True):
         body = await stamped(cluster, request.body or {})
@@ -132,11 +128,7 @@ async def _retry(cluster: Cluster, family: Family, args: argparse.Namespace, unt
         if changed.request.metadata.generation == restore.request.metadata.generation:
             problem = f"{family.kind.name} {restore.key} has not changed: the API server does not know spec.retriedAt"
             raise CommandError(problem, "ask a cluster administrator to update Foresail's CRDs")
-        done = "would be retried (server dry run)" if args.dry_run else "retried"
-        if is_table(args.output):
-            print(f"{family.kind.name} {restore.key} {done}.", file=sys.stderr)
-        else:
-            print(as_text([changed.content], args.output), flush=True)
+        report(args, changed.content, f"{family.kind.name} {restore.key} {outcome(args, 'retried')}.")
     if not args.wait or args.dry_run:
         return 0
     for restore in tenant_requests:

@@ -11,16 +11,14 @@ from typing import Any
 
 from foresail.api.marks import PINNED
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import CommandError
-from foresail.cli.options.parser import CLIENT
-from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline
-from foresail.cli.output.messages import confirm_deletion, interruptible
-from foresail.cli.output.objects import Request, as_text, shown
+from foresail.cli.output.messages import interruptible
+from foresail.cli.output.objects import Request
 from foresail.cli.tenant.new_request import stamped
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.cli.tenant.wait import wait_until_deleted
+from foresail.cli.verbs import are_shown, check_selected, confirm, outcome, report
 from foresail.selfservice.families import BACKUPS, Family
 
 WARNING = (
@@ -35,17 +33,14 @@ def delete(args: argparse.Namespace) -> int:
 
 
 async def _delete(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
-    if not (args.names or args.selector or args.all):
-        raise CommandError(f"no {family.kind.name} is specified", "specify names, -l SELECTOR or --all")
+    check_selected(args, family.kind.name)
     until = deadline(args.timeout)
     requests = await selected_requests(cluster, family, args)
     if requests and args.force:
         print(WARNING, file=sys.stderr)
-    if args.dry_run == CLIENT:
-        print(shown([request_for(request, force=args.force) for request in requests], args.output))
+    if are_shown(args, [request_for(request, force=args.force) for request in requests]):
         return 0
-    if requests and not (args.confirm or args.dry_run):
-        confirm_deletion(f"{family.kind.name} {request.key}" for request in requests)
+    confirm(args, (f"{family.kind.name} {request.key}" for request in requests))
     for request in requests:
         await _send(cluster, request_for(request, force=args.force), request, dry_run=bool(args.dry_run))
         _report(request, args)
@@ -80,14 +75,8 @@ async def _send(cluster: Cluster, request: Request, tenant_request: TenantReques
 
 
 def _report(request: TenantRequest, args: argparse.Namespace) -> None:
-    if not is_table(args.output):
-        print(as_text([request.content], args.output), flush=True)
-        return
-    if args.dry_run:
-        text = "would be deleted (server dry run)"
-    else:
-        text = f"deletion started{what_happens(request, force=args.force)}"
-    print(f"{request.family.kind.name} {request.key}: {text}", file=sys.stderr)
+    text = outcome(args, "deleted", f"deletion started{what_happens(request, force=args.force)}")
+    report(args, request.content, f"{request.family.kind.name} {request.key}: {text}")
 
 
 def what_happens(request: TenantRequest, *, force: bool) -> str:

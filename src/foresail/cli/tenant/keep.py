@@ -3,16 +3,13 @@
 import argparse
 import sys
 
-import msgspec
-
 from foresail.api import velero
 from foresail.api.marks import KEPT, PINNED
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.options.parser import CLIENT
-from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import hint
-from foresail.cli.output.objects import Request, as_text, shown
+from foresail.cli.output.objects import Request
 from foresail.cli.tenant.selection import in_namespace, read_request
+from foresail.cli.verbs import are_shown, outcome, report
 from foresail.plan import Key
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
@@ -37,17 +34,13 @@ async def _keep(cluster: Cluster, family: Family, args: argparse.Namespace) -> i
             hint(f"{family.kind.name} {key.name} is being deleted already; this does not stop it")
         body = {"metadata": {"uid": backup.request.metadata.uid, "annotations": annotations}}
         requests.append(Request("PATCH", family.kind, key, body))
-    if args.dry_run == CLIENT:
-        print(shown(requests, args.output))
+    if are_shown(args, requests):
         return 0
     word = "no longer kept from keepLast" if args.undo else "kept"
-    done = f"would be {word} (server dry run)" if args.dry_run else word
+    done = outcome(args, word)
     for request in requests:
         made = await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
-        if is_table(args.output):
-            print(f"{family.kind.name} {request.key.name} {done}", file=sys.stderr)
-        else:
-            print(as_text([msgspec.json.decode(made, type=dict[str, object])], args.output))
+        report(args, made, f"{family.kind.name} {request.key.name} {done}")
     return 0
 
 
@@ -77,14 +70,10 @@ async def _set_pinned(cluster: Cluster, args: argparse.Namespace, value: str | N
         requests.append(Request("PATCH", velero.BACKUP, key, {"metadata": {"annotations": annotations}}))
         if value is not None and backup.status.phase == velero.DELETING:
             hint(f"Velero is deleting Backup {key.name} already; pinning it does not stop that")
-    if args.dry_run == CLIENT:
-        print(shown(requests, args.output))
+    if are_shown(args, requests):
         return 0
-    done = f"would be {word} (server dry run)" if args.dry_run else word
+    done = outcome(args, word)
     for request in requests:
         made = await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
-        if is_table(args.output):
-            print(f"Backup {request.key.name} {done}", file=sys.stderr)
-        else:
-            print(as_text([msgspec.json.decode(made, type=dict[str, object])], args.output))
+        report(args, made, f"Backup {request.key.name} {done}")
     return 0

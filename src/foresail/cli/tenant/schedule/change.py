@@ -1,9 +1,7 @@
 """`foresail backup schedule pause`, `unpause` and `delete`: small changes of schedules that exist."""
 
 import argparse
-import asyncio
 import sys
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -13,17 +11,25 @@ from foresail.cli.access.cluster import Cluster, settle_namespace
 from foresail.cli.access.self_service import require
 from foresail.cli.cron.words import explain_hint, pointed_out
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.options.parser import CLIENT
-from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import read_pairs
-from foresail.cli.output.messages import confirm_deletion
-from foresail.cli.output.objects import Request, as_text, shown
+from foresail.cli.output.objects import Request
 from foresail.cli.output.words import moment
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.tenant.advice import advice_for, next_step
 from foresail.cli.tenant.new_request import advice_for_name, check_kinds, problem_with_name, stamped
 from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, decode, in_namespace, selected_schedules
 from foresail.cli.tenant.spec import backup_spec
+from foresail.cli.verbs import (
+    answer,
+    are_shown,
+    check_selected,
+    confirm,
+    is_printed,
+    outcome,
+    print_name,
+    print_object,
+    report,
+)
 from foresail.cron import CronError, Schedule, parse
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -57,14 +63,13 @@ async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: boo
         if schedule.row.paused is paused:
             print(f"{_KIND.name} {schedule.key} is already {word}, skip", file=sys.stderr)
     requests = [Request("PATCH", _KIND, schedule.key, _body(schedule, args, paused=paused)) for schedule in changed]
-    if args.dry_run == CLIENT:
-        print(shown(requests, args.output))
+    if are_shown(args, requests):
         return 0
-    done = f"would be {word} (server dry run)" if args.dry_run else word
+    done = outcome(args, word)
     for request in requests:
         body = await stamped(cluster, request.body or {})
         made = await cluster.merge(request.kind, request.key, body, dry_run=bool(args.dry_run))
-        _report(args, msgspec.json.decode(made, type=dict[str, Any]), f"{_KIND.name} {request.key} {done}")
+        report(args, made, f"{_KIND.name} {request.key} {done}")
     return 0
 
 
@@ -74,32 +79,19 @@ def _body(schedule: TenantSchedule, args: argparse.Namespace, *, paused: bool) -
 
 async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
     schedules = await _selected(cluster, args)
-    if args.dry_run == CLIENT:
-        print(shown([Request("DELETE", _KIND, schedule.key) for schedule in schedules], args.output))
+    if are_shown(args, [Request("DELETE", _KIND, schedule.key) for schedule in schedules]):
         return 0
-    if schedules and not (args.confirm or args.dry_run):
-        confirm_deletion(f"{_KIND.name} {schedule.key}" for schedule in schedules)
+    confirm(args, (f"{_KIND.name} {schedule.key}" for schedule in schedules))
+    done = outcome(args, "deleted", "deleted; its backups stay until they expire")
     for schedule in schedules:
         await cluster.delete(_KIND, schedule.key, schedule.row.uid, dry_run=bool(args.dry_run))
-        done = "would be deleted (server dry run)" if args.dry_run else "deleted; its backups stay until they expire"
-        _report(args, schedule.content, f"{_KIND.name} {schedule.key} {done}")
+        report(args, schedule.content, f"{_KIND.name} {schedule.key} {done}")
     return 0
 
 
 async def _selected(cluster: Cluster, args: argparse.Namespace) -> list[TenantSchedule]:
-    if not (args.names or args.selector or args.all):
-        raise CommandError(f"no {_KIND.name} is specified", "specify names, -l SELECTOR or --all")
+    check_selected(args, _KIND.name)
     return await selected_schedules(cluster, args)
-
-
-def _report(args: argparse.Namespace, content: dict[str, Any], text: str) -> None:
-    if is_table(args.output):
-        print(text, file=sys.stderr)
-    else:
-        print(as_text([content], args.output))
-
-
-_PATIENCE, _PAUSE = timedelta(seconds=5), 0.25
 
 
 def create(args: argparse.Namespace) -> int:
@@ -108,12 +100,12 @@ def create(args: argparse.Namespace) -> int:
     if problem is not None:
         raise UsageError(f"{NON_ADMIN_SCHEDULE.name} {args.name}: {problem}", advice_for_name(args.name))
     checked(args.schedule)
-    if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
+    if is_printed(args):
         try:
             settle_namespace(args)
         except CommandError:
             args.namespace = None  # a manifest without one goes where it is applied
-        print(as_text([schedule_object(args)], "yaml" if is_table(args.output) else args.output))
+        print_object(args, schedule_object(args))
         return 0
     return in_namespace(args, lambda cluster: _create(cluster, args))
 
@@ -155,21 +147,19 @@ async def _create(cluster: Cluster, args: argparse.Namespace) -> int:
     await check_kinds(cluster, BACKUPS, {"spec": body["spec"]["template"]})
     key = Key(args.namespace, args.name)
     made = await cluster.create(NON_ADMIN_SCHEDULE, key, await stamped(cluster, body), dry_run=bool(args.dry_run))
-    content = msgspec.json.decode(made, type=dict[str, Any])
     if args.dry_run:
-        print(as_text([content], "yaml" if is_table(args.output) else args.output), flush=True)
+        print_object(args, made)
         print(f"{NON_ADMIN_SCHEDULE.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0
-    if args.output == "name":
-        print(as_text([content], "name"), flush=True)
+    print_name(args, made)
     print(f"{NON_ADMIN_SCHEDULE.name} {key} created.{await _answer(cluster, key)}", file=sys.stderr)
     return 0
 
 
 async def _answer(cluster: Cluster, key: Key) -> str:
     """Return what the operator answers to a new schedule; raise its refusal."""
-    until = now() + _PATIENCE
-    while now() < until:
+
+    async def ask() -> str:
         schedule = decode(await cluster.read(NON_ADMIN_SCHEDULE, key, msgspec.Raw))
         accepted = schedule.row.status.condition(ACCEPTED)
         if accepted is not None and accepted.status == FALSE:
@@ -177,8 +167,7 @@ async def _answer(cluster: Cluster, key: Key) -> str:
             raise CommandError(problem, next_step(advice_for(accepted.reason), SCHEDULES, key))
         if schedule.row.paused:
             return " It is paused."
-        if schedule.next_run is not None:
-            return f" It runs first at {moment(schedule.next_run, now())}."
-        await asyncio.sleep(_PAUSE)
+        return f" It runs first at {moment(schedule.next_run, now())}." if schedule.next_run is not None else ""
+
     command = f"foresail backup schedule explain {key.name} -n {key.namespace}"
-    return f" The operator has not answered yet. See when it runs with {command}"
+    return await answer(ask, f" The operator has not answered yet. See when it runs with {command}")

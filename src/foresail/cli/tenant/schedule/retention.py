@@ -11,11 +11,11 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.backups import Quality
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.options.parser import CLIENT
-from foresail.cli.output.objects import Request, document, shown
+from foresail.cli.output.objects import Request, document
 from foresail.cli.output.table import table
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, in_namespace, selected_schedules
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.cli.verbs import are_shown, outcome
 from foresail.deletion import MOST_APPROVED, Stored, approval, list_digest
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.schedules.status import RETAINING
@@ -132,10 +132,9 @@ async def _approve(
         raise CommandError(f"NonAdminSchedule {key.name} does not wait for an approval now", "look at it again")
     annotations = {RETENTION_APPROVED: approval(asked, observed.asks)}
     body = {"metadata": {"uid": schedule.row.uid, "annotations": annotations}}
-    if args.dry_run == CLIENT:
-        print(shown([Request("PATCH", NON_ADMIN_SCHEDULE, key, body)], args.output))
+    if are_shown(args, [Request("PATCH", NON_ADMIN_SCHEDULE, key, body)]):
         return
     await cluster.merge(NON_ADMIN_SCHEDULE, key, body, dry_run=bool(args.dry_run))
-    done = "would be approved (server dry run)" if args.dry_run else "approved"
+    done = outcome(args, "approved")
     count = min(len(asked), MOST_APPROVED)
     print(f"NonAdminSchedule {key.name}: deletion of {count} backups {done}", file=sys.stderr)
