@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from foresail.api.velero import RESTORABLE
 from foresail.cli.access.self_service import enabling_command, instead, not_enabled
 from foresail.cli.check.checks import CheckCells, facts, problems
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.visit import summary as findings_summary
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, YES
-from foresail.cli.output.words import Transfer, short, transfer_text
+from foresail.cli.output.words import Transfer, moment, short, transfer_text
 from foresail.cli.policy.usage import Usage, in_order
 from foresail.cli.tenant.advice import capital
 from foresail.cli.tenant.explain import advised, steps_of, summary
@@ -205,10 +206,39 @@ def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime)
             "Schedules",
             own_schedules(site, own_namespace.schedules, now, may_pause=own_namespace.may_pause),
         ),
+        velero_section(name, own_namespace.figures) if own_namespace.figures.velero else None,
         section("backups", "Backups", requests_table(site, "Backups", own_namespace.backups, now), earlier),
         section("restores", "Restores", requests_table(site, "Restores", own_namespace.restores, now)),
         checks_section(site, own_namespace.figures) if own_namespace.figures.checks is not None else None,
         live=site.link("live", "ns", name, seen=digest((*own_namespace.backups, *own_namespace.restores))),
+    )
+
+
+def velero_section(name: str, figures: Figures) -> Html:
+    """Return what administrators have of a namespace: its Schedules, and Backups with the command that restores one."""
+    titles = [title for coverage in figures.namespaces for title in coverage.schedules if "/" not in title]
+    upcoming = {run.schedule: run.at for run in reversed(figures.upcoming)}
+    at = {title: upcoming.get(str(Key(figures.velero_namespace, title))) for title in titles}
+    schedules = [
+        (cut(title), moment(next_run, figures.instant) if next_run else "n/a") for title, next_run in at.items()
+    ]
+    backups = [
+        (
+            cut(backup.name),
+            badge(cut(backup.phase or "New"), _MOODS.get(backup.phase, "")),
+            moment(backup.started, figures.instant) if backup.started else "n/a",
+            command(f"foresail plan {backup.name} --include-namespaces {name} --restore")
+            if backup.phase in RESTORABLE
+            else None,
+        )
+        for backup in figures.velero
+    ]
+    header = ("name", "status", "started", "plan and restore")
+    return section(
+        "velero",
+        "Velero: Schedules and Backups of administrators",
+        data_table("Velero Schedules", ("schedule", "next run"), schedules, "No Schedule covers it."),
+        data_table("Velero Backups", header, backups, ""),
     )
 
 

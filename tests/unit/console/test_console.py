@@ -344,6 +344,10 @@ def test_without_self_service_the_page_says_so_and_offers_no_button_that_is_refu
         assert any("Self-service is not enabled in namespace shop" in text for text in page)
         assert "kubectl label namespace shop foresail.dev/self-service=enabled" in page
         assert "velero backup create NAME --include-namespaces shop" in page
+        shown = page[page.index("Velero: Schedules and Backups of administrators") :]
+        assert "nightly" in shown
+        assert shown[shown.index("nightly-1") :][1:2] == ["Completed"]
+        assert "foresail plan nightly-1 --include-namespaces shop --restore" in shown
         answer = await browser.post("/ns/shop/backup", browser.own)
         assert answer.status != 303
         assert "Self-service is not enabled in namespace shop" in answer.text

@@ -91,13 +91,12 @@ def _of_tenant(namespace: str, name: str, gap: Gap, now: datetime) -> str:
             | Reason.NOBODY_RUNS
             | Reason.RUNNER_UNKNOWN
             | Reason.VELERO_NOT_READY
+            | Reason.AGENT_NOT_READY
             | Reason.LOCATION_UNAVAILABLE
         ):
             words = ["foresail", "backup", "schedule", "explain", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
             words = ["foresail", "backup", "explain", gap.backup]
-        case Reason.AGENT_NOT_READY:
-            return f"# NonAdminSchedule {namespace}/{name}: ask an administrator why Velero's node agents do not run"
         case Reason.VOLUME_LEFT_OUT if gap.remedy is Remedy.ADMINISTRATOR:
             return f"# NonAdminSchedule {namespace}/{name}: {_ASK}"
         case Reason.VOLUME_LEFT_OUT:

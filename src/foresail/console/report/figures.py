@@ -102,6 +102,7 @@ class Figures:
     objective: timedelta | None = None
     is_tenant: bool = False
     checks: tuple[LastCheck, ...] | None = None  # None if the reader may not list RestoreChecks
+    velero: tuple[BackupRow, ...] = ()  # of one namespace: the newest Velero Backups of administrators that name it
 
     @property
     def subject(self) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
@@ -28,6 +28,9 @@ from foresail.cron.zone_names import validate_zone_name
 from foresail.cron.zones import load_zoneinfo
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.view import BackupRow
+
+_NEWEST = 10
+"""Velero Backups on the page of a namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,24 @@ async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figur
     runs = [run for run in runs if (run.key.name if run.key.namespace == of_velero else str(run.key)) in titles]
     backups = [backup for backup in view.backups if backup.schedule in titles]
     own = await _checks(cluster, wanted.namespace) if wanted.namespace != of_velero else None
-    return replace(_figures(wanted, now, coverages, runs, backups), checks=_covering(checks, titles, own))
+    covering = _covering(checks, titles, own)
+    return replace(
+        _figures(wanted, now, coverages, runs, backups),
+        checks=covering,
+        velero=_of_velero(view.backups, titles, wanted),
+    )
+
+
+def _of_velero(backups: Iterable[BackupRow], titles: Container[str], wanted: Wanted) -> tuple[BackupRow, ...]:
+    """Return the newest Backups of the Schedules that cover a namespace, and those by hand that name it."""
+    own = [
+        backup
+        for backup in backups
+        if "/" not in backup.schedule
+        and (backup.schedule in titles or wanted.namespace in (backup.spec.included_namespaces or ()))
+    ]
+    first = datetime(1970, 1, 1, tzinfo=UTC)
+    return tuple(sorted(own, key=lambda backup: backup.started or first, reverse=True)[:_NEWEST])
 
 
 def _covering(
