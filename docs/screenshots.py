@@ -43,7 +43,7 @@ _FORMS = {
     "log": ("/ns/shop/backup/nightly-0", "/log"),
     "contents": ("/ns/shop/backup/nightly-0", "/contents"),
 }
-_FULL = (("overview", "light"), ("namespace", "light"), ("restore-plan", "light"), ("policy-preview", "dark"))
+_FULL = (("overview", "light"), ("restore-plan", "light"), ("policy-preview", "dark"))
 _LOG = b"".join(
     b'time="2026-11-17T04:00:%02dZ" level=info msg="Backed up %d items out of 41"\n' % (n, n) for n in range(42)
 )
