@@ -96,4 +96,6 @@ def test_gaps_an_installation_and_an_object_that_is_back_each_in_their_time(
         assert kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
         back = time.monotonic() - began
         assert back < BACK
+        applied = cluster.kubectl("apply", f"--filename={MANIFESTS}").splitlines()
+        assert len(applied) == len(list(MANIFESTS.iterdir())), "every kind has an example that is taken"
     figure(f"gaps in {gaps:.0f} s, installed and doctor green in {installed:.0f} s, backup and restore in {back:.0f} s")

@@ -262,6 +262,24 @@ def test_every_design_document_of_the_requirements_has_its_title_and_its_address
     ]
 
 
+def test_the_table_of_the_default_policy_has_its_values() -> None:
+    template = (chart.FILE.parent / "templates" / "self-service-policy.yaml").read_text()
+    spec = yaml.safe_load("\n".join(line for line in template.splitlines() if "{{" not in line))["spec"]
+    page = (PAGE.parent / "reference" / "self-service.md").read_text()
+    table = page.partition("\n## The default policy\n")[2].partition("\n## ")[0]
+    ttl, restores = spec["backup"]["ttl"], spec["quotas"]["restores"]
+    assert f"priority {spec['priority']} " in table
+    assert f"{spec['backup']['defaults']['ttl']} if the team names none; {ttl['minimum']} to {ttl['maximum']}" in table
+    assert f"| {spec['quotas']['stored']} stored, {spec['quotas']['active']} active |" in table
+    kept = f"the last {restores['history']} finished ones stay"
+    assert f"| {restores['stored']} stored, {restores['active']} active; {kept} |" in table
+    assert f"at most {spec['restore']['maximumObjects']} objects and {spec['restore']['maximumClaims']} claims" in table
+    snapshot, moved = (spec["backup"][name]["maximum"] for name in ("csiSnapshotTimeout", "itemOperationTimeout"))
+    assert f"{snapshot} for a snapshot, {moved} for moved data; {spec['backup']['parallelFiles']} files" in table
+    assert spec["restore"]["allowed"] == {"existingResourcePolicies": ["update"]}
+    assert set(spec) == {"namespaceSelector", "priority", "backup", "restore", "quotas"}, "name the new field there"
+
+
 MANIFEST = re.compile(
     r"^```yaml\n(apiVersion: (?:foresail\.dev|oadp\.openshift\.io)/.*?)^```$", re.MULTILINE | re.DOTALL
 )
