@@ -55,7 +55,7 @@ class Leadership:
     """Campaigns for a Lease as long as `run` runs; `is_leader` needs no request.
 
     It needs its own client, so that a renewal never waits behind the controllers' writes. `annotations` are written
-    with a renewal if they differ: whoever may read the Lease reads them, as fresh as it is.
+    with a renewal if they differ, never with its creation: whoever may read the Lease reads them, as fresh as it is.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Leadership:
         annotations = dict(self._annotations())
         known = {"annotations": annotations} if annotations.items() - self._written.items() else {}
         if replacing is None or not replacing.version:
-            metadata = {"name": self.lease.name, "namespace": self.lease.namespace, **known}
+            metadata = {"name": self.lease.name, "namespace": self.lease.namespace}  # the fence admits a plain one
             body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": spec}
             request = self._client.create(LEASE, self.lease, body, _Lease)
         else:
