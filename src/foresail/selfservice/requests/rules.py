@@ -366,6 +366,14 @@ NOT_BEGUN = (
 )
 """The message about a deletion that Velero does not begin."""
 
+
+def beyond_history(ended: list[RequestRow], kept: int) -> list[RequestRow]:
+    """Return which finished restores of a namespace go: all but the newest."""
+    if len(ended) <= kept:
+        return []
+    return sorted(ended, key=lambda row: (row.created, row.key), reverse=True)[kept:]
+
+
 HOW_TO_DELETE = (
     "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true or finalizer removal"
 )

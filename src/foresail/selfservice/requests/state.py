@@ -17,7 +17,7 @@ from foresail.selfservice.records import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.requests import outcome, protection
 from foresail.selfservice.requests.force_deleted import ForceDeletedBackups, forced_at
 from foresail.selfservice.requests.protection import good_ones
-from foresail.selfservice.requests.rules import is_refused
+from foresail.selfservice.requests.rules import beyond_history, is_refused
 from foresail.selfservice.requests.status import ACCEPTED, CREATED, DELETING
 from foresail.selfservice.requests.view import Source
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
@@ -318,11 +318,9 @@ class ClusterState:
     def past_history(self, namespace: str) -> list[RequestRow]:
         """Return the finished restores of a namespace beyond the number that its policy keeps."""
         policy = self.policy(namespace)
-        ended = self.restores.requests.by("ended", namespace)
-        if policy is None or len(ended) <= policy.spec.quotas.restores.history:
+        if policy is None:
             return []
-        newest_first = sorted(ended, key=lambda row: (row.created, row.key), reverse=True)
-        return newest_first[policy.spec.quotas.restores.history :]
+        return beyond_history(self.restores.requests.by("ended", namespace), policy.spec.quotas.restores.history)
 
 
 def _is_about_contents(row: DownloadRequestRow) -> bool:

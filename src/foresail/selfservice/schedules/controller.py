@@ -19,7 +19,7 @@ from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow, stem
 from foresail.selfservice.rows.velero import VeleroRow, location_of
 from foresail.selfservice.schedules.decide import decide
-from foresail.selfservice.schedules.keep_last import is_on_its_way
+from foresail.selfservice.schedules.keep_last import is_on_its_way, location_doubts, unread_doubts
 from foresail.selfservice.schedules.rules import Verdict
 from foresail.selfservice.schedules.view import ScheduleView
 from foresail.slots.policies import PolicyRow as SchedulePolicyRow
@@ -205,29 +205,12 @@ class TenantSchedules:
         clock = clock_doubt(cluster.skew())
         if clock:
             yield clock
-        yield from self._unread(namespace)
-        for name in sorted({location_of(row) for row in backups} - {""}):
-            location = cluster.locations.get(Key(cluster.velero_namespace, name))
-            if location is None:
-                yield f"BackupStorageLocation {name} does not exist"
-            elif not location.is_available or location.is_read_only:
-                state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
-                yield f"BackupStorageLocation {name} is {state}"
-
-    def _unread(self, namespace: str) -> Iterator[str]:
-        """Yield what cannot be decoded: a policy that may apply here and keep more, or a restore that may read a run.
-
-        Velero's Restores are not named: they may be another tenant's.
-        """
-        cluster = self._cluster
-        ask = "Ask a cluster administrator to correct it"
-        for policy in sorted(cluster.policies.unread):
-            yield f"SelfServicePolicy {policy.name} cannot be read, and may be the one of this namespace. {ask}"
-        if cluster.restores.velero.unread:
-            yield f"a Velero Restore cannot be read, and may read a backup. {ask}"
-        for restore in sorted(cluster.restores.requests.unread):
-            if restore.namespace == namespace:
-                yield f"NonAdminRestore {restore.name} cannot be read. Correct or delete it"
+        restores = (restore for restore in cluster.restores.requests.unread if restore.namespace == namespace)
+        yield from unread_doubts(
+            cluster.policies.unread, restores, is_restore_unread=bool(cluster.restores.velero.unread)
+        )
+        names = {location_of(row) for row in backups} - {""}
+        yield from location_doubts({name: cluster.location(name) for name in sorted(names)})
 
     # What the metrics show
 
