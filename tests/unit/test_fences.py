@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from foresail.api.fence import CREATE, Condition, Fence, Rule, only, rendered, same
-from foresail.api.marks import LEASES
+from foresail.api.marks import FACTS, LEASES, SELF_SERVICE_LEASE
 from foresail.api.specs import BackupSpec, RestoreSpec
 from foresail.operator.fences import FENCES, files
 from foresail.plan import Kind
@@ -53,3 +53,11 @@ def test_the_fields_that_a_fence_admits_are_fields_of_velero() -> None:
     never = {"included_cluster_scoped_resources", "include_cluster_resources", "excluded_namespaces"}
     assert not never & set(BACKUP_WRITTEN)
     assert not {"schedule_name", "restore_status"} & set(RESTORE_WRITTEN)
+
+
+def test_the_lease_of_self_service_is_created_with_its_facts_and_no_other_lease_is() -> None:
+    """Without that, no operator of self-service ever leads: its first Lease has them."""
+    for fence in FENCES:
+        (rule,) = (rule for rule in fence.rules if rule.kind.plural == "leases")
+        allowed = [condition.expression for condition in rule.conditions if FACTS in condition.expression]
+        assert len(allowed) == (fence.name == SELF_SERVICE_LEASE)

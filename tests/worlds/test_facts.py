@@ -5,8 +5,9 @@ from datetime import timedelta
 
 from foresail.api import velero
 from foresail.api.apps import DAEMON_SET, DEPLOYMENT
+from foresail.api.marks import FACTS
 from foresail.plan import Key
-from foresail.proof.facts import FACTS, Facts, decode
+from foresail.proof.facts import Facts, decode
 from foresail.proof.facts_watch import PublishedFacts
 from tests.worlds import virtual_time
 from tests.worlds.process import Process

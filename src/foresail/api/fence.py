@@ -180,9 +180,10 @@ def events(kind: Kind) -> Rule:
     )
 
 
-def lease(kind: Kind, name: str) -> Rule:
+def lease(kind: Kind, name: str, annotations: Sequence[str] = ()) -> Rule:
     """Return the rule for the Lease; RBAC says which one may be changed."""
-    plainly = (only("variables.metadata", METADATA), f"{LABELS} == {{}}", f"{ANNOTATIONS} == {{}}")
+    own = only(ANNOTATIONS, annotations) if annotations else f"{ANNOTATIONS} == {{}}"
+    plainly = (only("variables.metadata", METADATA), f"{LABELS} == {{}}", own)
     is_own = all_of(f"{NAME} == {quoted(name)}", *plainly)
     return Rule(kind, CREATE, (Condition(is_own, f"it creates no Lease but {name}"),))
 

@@ -114,6 +114,9 @@ CHECKS_LEASE = "foresail-checks"
 LEASES = (SCHEDULES_LEASE, SELF_SERVICE_LEASE, PRIMERS_LEASE, CHECKS_LEASE)
 """The Lease of each capability, and the name of its Deployment and ServiceAccount: each runs in its own."""
 
+FACTS = "foresail.dev/facts"
+"""On the Lease of self-service: what teams need to know of the cluster and cannot read."""
+
 RETIRED_LEASE = "foresail"
 """The Lease and the Deployment in which earlier versions ran Schedules and self-service together."""
 

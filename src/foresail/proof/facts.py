@@ -15,9 +15,6 @@ from foresail.proof.node_agents import agents_problem
 from foresail.proof.velero_pods import last_validation, server_pods, validates_every, velero_state
 from foresail.scope.server import ServerFlags, server_flags
 
-FACTS = "foresail.dev/facts"
-"""The annotation of the Lease of self-service."""
-
 MOST_LOCATIONS = 50
 """Locations of administrators that are published; the default ones come first."""
 

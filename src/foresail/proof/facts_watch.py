@@ -7,12 +7,13 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DAEMON_SET, DEPLOYMENT, DaemonSet, Deployment
+from foresail.api.marks import FACTS
 from foresail.api.metadata import Metadata
 from foresail.kube.controller import Informer, no_keys
 from foresail.kube.reflector import WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Plan
-from foresail.proof.facts import FACTS, Facts, encode, facts_of
+from foresail.proof.facts import Facts, encode, facts_of
 
 _EVERY = timedelta(seconds=3)
 """How old the facts are at most; the Lease is renewed once per second."""

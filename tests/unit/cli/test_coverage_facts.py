@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from foresail.api.marks import FACTS
 from foresail.kube.clock import now
-from foresail.proof.facts import FACTS, Facts, LocationFact, encode
+from foresail.proof.facts import Facts, LocationFact, encode
 from tests.unit.cli.test_coverage import LEFT_OUT, REVIEWS, SELF_SERVICE_LEASE, listed, named, own_cluster, verdicts
 
 POLICIES = "/apis/foresail.dev/v1alpha1/selfservicepolicies"

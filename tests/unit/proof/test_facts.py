@@ -7,8 +7,9 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.apps import DaemonSet, Deployment
+from foresail.api.marks import FACTS
 from foresail.plan import Key
-from foresail.proof.facts import FACTS, MOST_LOCATIONS, Facts, LocationFact, decode, encode, facts_of
+from foresail.proof.facts import MOST_LOCATIONS, Facts, LocationFact, decode, encode, facts_of
 from foresail.proof.facts_watch import PublishedFacts
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

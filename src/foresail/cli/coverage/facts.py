@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from foresail.api.marks import SELF_SERVICE_LEASE
+from foresail.api.marks import FACTS, SELF_SERVICE_LEASE
 from foresail.api.metadata import Metadata
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.operators import Lease, leader
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.kube.lease import LEASE
 from foresail.plan import Key
-from foresail.proof.facts import FACTS, Facts, decode
+from foresail.proof.facts import Facts, decode
 from foresail.proof.view import BackupRow, ScheduleRow
 from foresail.schedules.observe import LocationRow, location_of
 from foresail.schedules.rules import location_problem

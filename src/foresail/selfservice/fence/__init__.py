@@ -1,7 +1,7 @@
 """What the ServiceAccount of self-service writes, as its fence holds it to."""
 
 from foresail.api.fence import NAMESPACE, SPEC, Fence, events, lease, matches, quoted
-from foresail.api.marks import SELF_SERVICE_LEASE
+from foresail.api.marks import FACTS, SELF_SERVICE_LEASE
 from foresail.kube.events import EVENT
 from foresail.kube.lease import LEASE
 from foresail.selfservice.families import BACKUPS, RESTORES
@@ -40,7 +40,7 @@ FENCE = Fence(
         *locations.RULES,
         *namespaces.RULES,
         events(EVENT),
-        lease(LEASE, SELF_SERVICE_LEASE),
+        lease(LEASE, SELF_SERVICE_LEASE, (FACTS,)),
     ),
     {
         "allowsHooks": "{{ .Values.selfService.hooks }}",
