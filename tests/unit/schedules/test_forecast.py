@@ -9,6 +9,7 @@ from foresail.kube.execute import Outcome, Result
 from foresail.operator.main import controllers
 from foresail.operator.settings import Settings as OperatorSettings
 from foresail.plan import Create
+from foresail.proof.facts_watch import PublishedFacts
 from foresail.schedules.controller import Schedules
 from foresail.schedules.decide import decide
 from foresail.schedules.forecast import Forecast
@@ -56,9 +57,9 @@ def test_a_forecast_watches_nothing_that_only_retention_needs() -> None:
 def test_self_service_follows_the_schedules_of_another_process_if_it_is_told_to(*, heeds: bool) -> None:
     settings = OperatorSettings("one", runs_schedules=False, runs_self_service=True, heeds_schedules=heeds)
     found = controllers(settings, cast("Client", None))
-    assert [type(each) for each in found] == ([Forecast, SelfService] if heeds else [SelfService])
+    assert [type(each) for each in found] == [*([Forecast] if heeds else []), SelfService, PublishedFacts]
     both = OperatorSettings("one", runs_schedules=True, runs_self_service=True, heeds_schedules=heeds)
-    assert [type(each) for each in controllers(both, cast("Client", None))] == [Schedules, SelfService]
+    assert [type(each) for each in controllers(both, cast("Client", None))] == [Schedules, SelfService, PublishedFacts]
 
 
 @pytest.mark.parametrize(
