@@ -307,7 +307,7 @@ def test_the_quotas_of_the_target_count_and_nobody_waits_in_them() -> None:
         tenancy.velero_says(NAR, velero.COMPLETED, NON_ADMIN_RESTORE)
         await tenancy.settle(10)
         tenancy.edit(second, NON_ADMIN_RESTORE, retriedAt=tenancy.now())
-        await tenancy.settle(10)
+        await tenancy.settle(30)
         taken = [key for key in (own, second) if tenancy.made_for(key, NON_ADMIN_RESTORE) is not None]
         assert len(taken) == 1
 
