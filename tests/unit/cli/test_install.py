@@ -343,7 +343,7 @@ def test_install_refuses_to_enable_no_capability() -> None:
 @pytest.mark.parametrize("capabilities", [CAPABILITIES[:1], CAPABILITIES[1:2], CAPABILITIES[2:], CAPABILITIES])
 def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabilities: tuple[str, ...]) -> None:
     pieces = operators(InstallOptions(capabilities, "velero", "velero", "foresail", "pause"))
-    bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
+    bound = _roles_of_accounts(pieces)
     installed = _permissions([each for each in pieces if each.key.name in bound])
     switches = {each.replace("-", "_"): each in capabilities for each in CAPABILITIES}
     tenant_checks = {"self-service", "restore-checks"} <= set(capabilities)
@@ -353,7 +353,7 @@ def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabili
 def test_the_doctor_asks_for_the_permissions_of_tenants_locations_where_they_are_on() -> None:
     options = InstallOptions(("self-service",), "velero", "velero", "foresail", tenant_locations=True)
     pieces = operators(options)
-    bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
+    bound = _roles_of_accounts(pieces)
     wanted = needed(schedules=False, self_service=True, locations=True)
     assert set(wanted) == _permissions([each for each in pieces if each.key.name in bound])
 
@@ -369,6 +369,11 @@ def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() ->
         bindings = [each.body for each in pieces if each.kind.name.endswith("RoleBinding")]
         bound = {each["roleRef"]["name"] for each in bindings if each["subjects"][0]["name"] == account}
         assert set(wanted) == _permissions([each for each in pieces if each.key.name in bound])
+
+
+def _roles_of_accounts(pieces: Sequence[Piece]) -> set[str]:
+    bindings = [piece.body for piece in pieces if piece.kind.name.endswith("RoleBinding")]
+    return {body["roleRef"]["name"] for body in bindings if body["subjects"][0]["kind"] == "ServiceAccount"}
 
 
 def _permissions(pieces: Sequence[Piece]) -> set[Permission]:

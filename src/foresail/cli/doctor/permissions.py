@@ -58,7 +58,8 @@ SELF_SERVICE = (
     *_each("velero.io", "backups", "get list watch create patch delete"),
     *_each("velero.io", "restores deletebackuprequests downloadrequests", "get list watch create delete"),
     *_each("velero.io", "podvolumebackups podvolumerestores datauploads datadownloads", "list watch"),
-    *_each("velero.io", "backupstoragelocations", "list watch"),
+    *_each("velero.io", "backupstoragelocations volumesnapshotlocations", "list watch"),
+    *_each("apps", "deployments daemonsets", "list watch"),
     *_each("", "secrets", "list watch"),  # one of them, by its name
     *_each("", "configmaps", "get"),
 )
@@ -73,7 +74,6 @@ LOCATIONS = (
 FORECAST = (
     *_each("velero.io", "schedules", "list watch"),
     *_each("velero.io", "serverstatusrequests", "get list watch create"),
-    *_each("apps", "deployments", "list watch"),
     *_each("", "pods", "list watch"),
 )
 PRIMERS = (
