@@ -287,7 +287,7 @@ retention-kills: setup cluster-build ## kill the operator KILLS=200 times while 
 schedule-clusters: setup cluster-build ## two clusters on one bucket, 20 common slots, 40 backups: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_velero.py -k two_clusters
 
-matrix: setup ## schedules, self-service and install with Kubernetes 1.34 and 1.36, Velero 1.17 and 1.18; the last line is JSON: an hour
+matrix: setup ## schedules, self-service and install with Kubernetes 1.34 to 1.37, Velero 1.17 and 1.18; the last line is JSON: two hours
 	$(BIN)/python -m tests.matrix
 
 selfservice-specs: setup ## try 60,000 random specs and 10,000 random restores against the invariant: minutes

@@ -16,7 +16,7 @@ from testbed.node import images, needs
 from testbed.site import Options, known, names
 
 _VELERO = {"1.18": "velero", "1.17": "velero-1.17"}
-_KUBERNETES = {"1.36": "kube", "1.34": "kube-1.34"}
+_KUBERNETES = {"1.36": "kube", "1.34": "kube-1.34", "1.35": "kube-1.35", "1.37": "kube-1.37"}
 _EMULATED = ("1.33", "1.34", "1.35")  # by Kubernetes 1.36
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from testbed.places import HERE, MODULES
 
-_KUBERNETES, _OLDEST_KUBERNETES = "1.36.3", "1.34.4"
+_KUBERNETES = "1.36.3"
+_OTHER_KUBERNETES = ("1.34.4", "1.35.4", "1.37.0")
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 _VELERO_CMD = "github.com/vmware-tanzu/velero/cmd"
 _SNAPSHOT_KINDS = "github.com/kubernetes-csi/external-snapshotter/client/v8"
@@ -75,12 +76,17 @@ class Component:
         return ("-trimpath", "-buildvcs=false", "-mod=readonly", *tags, "-ldflags", linker)
 
 
+def _control_plane(version: str) -> Component:
+    minor, _, _ = version.rpartition(".")
+    return Component(f"kube-{minor}", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps(version), only_asked=True)
+
+
 COMPONENTS = {
     component.name: component
     for component in (
         Component("etcd", ("etcd",), 1, renamed={"server": "etcd"}),
         Component("kube", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps()),
-        Component("kube-1.34", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps(_OLDEST_KUBERNETES), only_asked=True),
+        *(_control_plane(version) for version in _OTHER_KUBERNETES),
         Component("s3", ("versitygw",), 1.5),
         Component("velero", ("velero",), 7.5, stamps=((VELERO_VERSION, "v1.18.3"), *_ANY_PORT)),
         Component("velero-1.17", ("velero",), 4, stamps=((VELERO_VERSION, "v1.17.2"), *_ANY_PORT)),

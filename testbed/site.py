@@ -30,7 +30,7 @@ class Options:
     """What a cluster is made of, besides etcd, the API server and the controller manager."""
 
     velero: str | None = None  # the component that brings it: "velero" or "velero-1.17"
-    kubernetes: str = "kube"  # the component that brings the control plane: "kube" or "kube-1.34"
+    kubernetes: str = "kube"  # the component that brings the control plane: "kube", or "kube-1.34" and others
     emulate: str = ""  # the older minor version, such as 1.33, whose kinds and features the control plane has instead
     nodes: int = 0
     karpenter: bool = False

@@ -23,7 +23,9 @@ from tests.cluster import versions
 
 ROOT = Path(__file__).parents[1]
 KUBERNETES = {
+    "1.37": Options(kubernetes="kube-1.37"),
     "1.36": Options(),
+    "1.35": Options(kubernetes="kube-1.35"),
     "1.34": Options(kubernetes="kube-1.34"),
     "1.33-emulated": Options(emulate="1.33"),
 }
@@ -44,7 +46,8 @@ NEEDS_MUTATION = (
     f"{_ADMISSION}::test_the_requester_is_who_created_a_request_and_then_who_changed_its_spec",
     f"{_ADMISSION}::test_who_releases_a_request_that_velero_restored_becomes_its_requester",
 )
-"""What needs MutatingAdmissionPolicies in version v1, which Kubernetes has from 1.36 on."""
+"""What needs MutatingAdmissionPolicies in version v1."""
+_MUTATE = ("1.36", "1.37")
 _SECONDS = 3600
 
 
@@ -63,7 +66,7 @@ class Result:
 def run(kubernetes: str, velero: str) -> Result:
     """Run the selection in one combination."""
     chosen = KUBERNETES[kubernetes]
-    absent = () if kubernetes == "1.36" else NEEDS_MUTATION
+    absent = () if kubernetes in _MUTATE else NEEDS_MUTATION
     result = Result(kubernetes, velero, not_applicable=[each.rpartition("::")[2] for each in absent])
     environment = {
         **os.environ,
