@@ -270,7 +270,7 @@ def test_a_namespace_with_50_requests_is_deleted_while_velero_is_down_and_its_ba
         gus.kubectl("delete", "nonadminbackup", done[0], waiting[0], "--wait=false")
         gus.wants(done[1], deleteBackup=True)
         gus.wants(waiting[1], deleteBackup=True)
-        # Velero gets one of the 36, as the last turn is for others; of those that wait, the unwanted are deleted at once.
+        # Velero gets one of the 36, the last turn is for others; what waits and is unwanted is deleted at once.
         eventually(lambda: phases(gus).get("BackingOff") == 10 and phases(gus).get("New", 0) in range(33, 36), 240)
         eventually(lambda: phases(gus).get("Created", 0) + phases(gus).get("Deleting", 0) == 5, 60)
         assert len(of_namespace(served, "backups", "crowded")) <= len(done) + 1
