@@ -15,9 +15,11 @@ from tests.redteam.world import (
     SCARCE,
     World,
     body_of,
+    config,
     may_edit,
     namespace,
     path,
+    policy_for,
     reason,
     until,
     user,
@@ -114,6 +116,32 @@ def restore_after_access_is_gone(world: World) -> list[str]:
         except TimeoutError:
             return ["the restore waits for Velero though its requester has no access"]
         finally:
+            world.cluster.kubectl("delete", "namespace", space, "--wait=false")
+    return []
+
+
+@attack
+def edit_a_restore_that_velero_has_after_the_policy_is_tightened(world: World) -> list[str]:
+    """Queue a restore over existing objects in Velero, edit the request to ask for less, and outlive a stricter policy."""
+    space = "tightened"
+    world.cluster.apply(namespace(space), may_edit(space, "mallory"), config(space))
+    until(lambda: world.hostile.get(path(NAB, space)) is not None, 60, "the tenant may ask")
+    world.ask(NAB, "one", _EMPTY, space)
+    world.finished(NAB, "one", space)
+    with world.velero_stopped():
+        asked = {"restoreSpec": {"backupName": "one", "existingResourcePolicy": "update"}}
+        world.ask(NAR, "late", asked, space)
+        until(lambda: _unfinished(world, "restores", space), 60, "Velero has the restore")
+        less = {"spec": {"restoreSpec": {"existingResourcePolicy": None}}}
+        world.hostile.patch(path(NAR, space, "late"), less)
+        stricter = {"restore": {"allowed": {"existingResourcePolicies": []}}, "priority": 10}
+        world.cluster.apply(policy_for(space, stricter))
+        try:
+            until(lambda: not _unfinished(world, "restores", space), 150, "the restore is withdrawn")
+        except TimeoutError:
+            return ["Velero keeps a restore over existing objects, which the policy no longer allows"]
+        finally:
+            world.cluster.kubectl("delete", "selfservicepolicy", space)
             world.cluster.kubectl("delete", "namespace", space, "--wait=false")
     return []
 
