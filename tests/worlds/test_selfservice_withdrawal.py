@@ -140,6 +140,29 @@ def test_an_edit_after_the_hand_over_hides_nothing_from_a_policy_that_changes(
     tell(story)
 
 
+LOOSENED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "annotations": ({}, {"veleroAnnotations": "Allowed"}),
+    "volumes": ({"restore": {"required": {"restorePVs": False}}}, {"restore": {"required": {"restorePVs": None}}}),
+    "updates": (
+        {"restore": {"required": {"existingResourcePolicy": "none"}}},
+        {"restore": {"required": {"existingResourcePolicy": "update"}}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), LOOSENED.values(), ids=list(LOOSENED))
+def test_a_policy_that_allows_more_withdraws_nothing(before: dict[str, Any], after: dict[str, Any]) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        edit_policy(tenancy, **before)
+        await tenancy.settle(5)
+        await handed_over(tenancy)
+        edit_policy(tenancy, **after)
+        await tenancy.settle(125)
+        assert tenancy.made_for(NAR, NON_ADMIN_RESTORE) is not None
+
+    tell(story)
+
+
 @pytest.mark.parametrize("change", [each for each, _ in CHANGES.values()], ids=list(CHANGES))
 def test_what_velero_has_begun_is_left_alone(change: Callable[[Tenancy], None]) -> None:
     async def story(tenancy: Tenancy) -> None:

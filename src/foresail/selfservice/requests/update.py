@@ -36,6 +36,7 @@ from foresail.selfservice.requests.status import (
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow, without_bytes
+from foresail.selfservice.specs.annotations import MODIFIER
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS
 from foresail.tenancy.policies import PolicyRow
 
@@ -214,7 +215,22 @@ def _differing(handed_over: dict[str, Any], today: dict[str, Any]) -> str:
 
     A tenant can edit its spec after the hand-over: what is allowed of the one must not speak for the other.
     """
-    return next((field for field in _JUDGED if _set(handed_over, field) != _set(today, field)), "")
+    values = ((field, _set(handed_over, field), _set(today, field)) for field in _JUDGED)
+    return next((field for field, given, now in values if given != now and not _is_stricter(field, given, now)), "")
+
+
+def _is_stricter(field: str, given: Any, today: Any) -> bool:  # noqa: ANN401 - JSON
+    """Whether Velero was given less than it would get today: a policy that allows more withdraws nothing."""
+    match field:
+        case "restorePVs":
+            return given is False
+        case "existingResourcePolicy":
+            return given in (None, "none")
+        case "hooks":
+            return given is None
+        case "resourceModifier":
+            return today is None and given.get("name") == MODIFIER
+    return False
 
 
 def _set(spec: dict[str, Any], field: str) -> Any:  # noqa: ANN401 - JSON
