@@ -7,7 +7,9 @@ import pytest
 
 from foresail.api import core, velero
 from foresail.api.instants import stamp
+from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.plan import Key, Kind
+from tests.worlds.history import Happening
 from tests.worlds.tenancy import VELERO, Tenancy
 from tests.worlds.test_selfservice_paths import NAB, tell
 from tests.worlds.world import done
@@ -131,6 +133,27 @@ def test_a_backup_with_nothing_in_it_says_that() -> None:
         tenancy.velero_says(NAB, "Completed", progress={"totalItems": 0})
         await tenancy.settle(1)
         assert incomplete(tenancy)[1] == "NothingBackedUp"
+
+    tell(story)
+
+
+def test_claims_that_come_with_each_write_keep_no_turn_from_others() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        for number in range(50):
+            claim(tenancy, f"data-{number}")
+
+        def heard(happening: Happening) -> None:
+            if happening.kind == NON_ADMIN_BACKUP:
+                claim(tenancy, f"more-{happening.revision}")
+
+        tenancy.world.history.listeners.append(heard)
+        tenancy.back_up(NAB, includedResources=["deploymnts", "pvc"])
+        await tenancy.settle(5)
+        assert tenancy.made_for(NAB) is not None
+        assert tenancy.condition(NAB, "DataIncomplete")[1] == "KindsNotServed"
+        assert tenancy.condition(NAB, "Authorized")[1] == "SnapshotTimeoutShortened"
+        written = [happening for happening in tenancy.world.history.happenings if happening.kind == NON_ADMIN_BACKUP]
+        assert len(written) <= 5
 
     tell(story)
 

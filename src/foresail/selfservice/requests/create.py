@@ -161,11 +161,13 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, now: dateti
         return check_access(view, checked, now)
     if isinstance(checked, Refused):
         return wait_for_absence(view, now) or refuse_hand_over(view, checked, now)
-    status = _authorized_status(view, checked, now)
-    if (checked.reason is not None or checked.shortened) and status != view.request.status:
-        recorded = status_plan(view, status)  # first, so that a crash after the creation loses nothing
+    # First, so that a crash after the creation loses nothing; without what changes with each claim of the tenant, for a
+    # request that is written again and again would keep its turn.
+    first = _authorized_status(view, msgspec.structs.replace(checked, shortened=""), now)
+    if checked.reason is not None and first != view.request.status:
+        recorded = status_plan(view, first)
         return replace(recorded, claims=(*recorded.claims, Takes.NEXT_TURN))
-    view = _with_status(view, status)
+    view = _with_status(view, _authorized_status(view, checked, now))
     shown = msgspec.json.encode(checked.spec).decode() if view.family is BACKUPS else "{}"
     after = created_status(view, "{}", shown, now)
     actions = (build.add_finalizer(view), build.create_velero_object(view, namespace, checked.spec))
