@@ -15,7 +15,6 @@ from tests.redteam.world import (
     SCARCE,
     World,
     body_of,
-    config,
     may_edit,
     namespace,
     path,
@@ -121,25 +120,24 @@ def restore_after_access_is_gone(world: World) -> list[str]:
 
 
 @attack
-def edit_a_restore_that_velero_has_after_the_policy_is_tightened(world: World) -> list[str]:
-    """Queue a restore over existing objects in Velero, edit the request to ask for less, and outlive a stricter policy."""
+def keep_a_restore_that_a_stricter_policy_would_not_make(world: World) -> list[str]:
+    """Queue a restore of volumes in Velero, try to edit the request, and outlive a policy that no longer allows it."""
     space = "tightened"
-    world.cluster.apply(namespace(space), may_edit(space, "mallory"), config(space))
+    world.cluster.apply(namespace(space), may_edit(space, "mallory"))
     until(lambda: world.hostile.get(path(NAB, space)) is not None, 60, "the tenant may ask")
     world.ask(NAB, "one", _EMPTY, space)
     world.finished(NAB, "one", space)
+    world.ask(NAR, "first", {"restoreSpec": {"backupName": "one"}}, space)
+    world.finished(NAR, "first", space)
     with world.velero_stopped():
-        asked = {"restoreSpec": {"backupName": "one", "existingResourcePolicy": "update"}}
-        world.ask(NAR, "late", asked, space)
+        world.ask(NAR, "late", {"restoreSpec": {"backupName": "one"}}, space)
         until(lambda: _unfinished(world, "restores", space), 60, "Velero has the restore")
-        less = {"spec": {"restoreSpec": {"existingResourcePolicy": None}}}
-        world.hostile.patch(path(NAR, space, "late"), less)
-        stricter = {"restore": {"allowed": {"existingResourcePolicies": []}}, "priority": 10}
-        world.cluster.apply(policy_for(space, stricter))
+        world.hostile.patch(path(NAR, space, "late"), {"spec": {"restoreSpec": {"restorePVs": False}}})
+        world.cluster.apply(policy_for(space, {"restore": {"required": {"restorePVs": False}}, "priority": 10}))
         try:
             until(lambda: not _unfinished(world, "restores", space), 150, "the restore is withdrawn")
         except TimeoutError:
-            return ["Velero keeps a restore over existing objects, which the policy no longer allows"]
+            return ["Velero keeps a restore of volumes, which the policy no longer allows"]
         finally:
             world.cluster.kubectl("delete", "selfservicepolicy", space)
             world.cluster.kubectl("delete", "namespace", space, "--wait=false")
