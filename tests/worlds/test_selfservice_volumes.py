@@ -168,7 +168,9 @@ def test_many_claims_share_the_time_for_snapshots() -> None:
         made = tenancy.made_for(NAB)
         assert made is not None
         assert made["spec"]["csiSnapshotTimeout"] == "72s"
-        text = "Velero waits at most 72s for each snapshot instead of 10m, because the 50 volume claims of the namespace"
+        text = (
+            "Velero waits at most 72s for each snapshot instead of 10m, because the 50 volume claims of the namespace"
+        )
         said = ("True", "SnapshotTimeoutShortened", f"{text} get one hour together")
         assert tenancy.condition(NAB, "Authorized") == said
         assert tenancy.condition(NAB, "DataIncomplete") == ("", "", "")

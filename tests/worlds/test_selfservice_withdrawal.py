@@ -120,9 +120,7 @@ def test_an_edit_after_the_hand_over_hides_nothing_from_a_policy_that_changes(
     asked: dict[str, Any], edit: dict[str, Any], change: Callable[[Tenancy], None], field: str
 ) -> None:
     async def story(tenancy: Tenancy) -> None:
-        edit_policy(
-            tenancy, restore={"hooks": {"allowed": True}, "allowed": {"existingResourcePolicies": ["update"]}}
-        )
+        edit_policy(tenancy, restore={"hooks": {"allowed": True}, "allowed": {"existingResourcePolicies": ["update"]}})
         tenancy.reviews.held = KINDS
         await backed_up(tenancy)
         tenancy.restore(NAR, NAB.name, **asked)

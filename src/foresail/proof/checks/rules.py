@@ -139,9 +139,13 @@ def held_by_velero(view: CheckView, run: CheckRun) -> str:
     if restore is None or restore.phase in ENDED:
         return ""
     if restore.phase in velero.WAITING:
-        return ": Velero has not begun its restore, because it runs one after the other. It says nothing about the backup"
+        return (
+            ": Velero has not begun its restore, because it runs one after the other. It says nothing about the backup"
+        )
     if restore.phase in velero.FINALIZING:
-        text = f": Velero has restored, but keeps the restore {restore.phase}, where each waits for volume claims of those"
+        text = (
+            f": Velero has restored, but keeps the restore {restore.phase}, where each waits for volume claims of those"
+        )
         return f"{text} before it. It says nothing about the backup"
     return f": Velero's restore is {restore.phase}"
 

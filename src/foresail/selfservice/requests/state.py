@@ -10,8 +10,8 @@ from foresail.plan import Key, PartKey
 from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.quota_ledger import QuotaLedger, QuotaQueue
-from foresail.selfservice.queue.positions import NEAR, PositionReports, VeleroQueue
 from foresail.selfservice.queue.interruptions import Interruptions
+from foresail.selfservice.queue.positions import NEAR, PositionReports, VeleroQueue
 from foresail.selfservice.queue.window import WINDOW, Limits, Window
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.records import NO_KEYS, Keyring, secret_key

@@ -52,7 +52,9 @@ def barred(starts: list[list[str]]) -> set[str]:
             {"red/restore"},
             id="who ends it without others as well is to blame",
         ),
-        pytest.param([["red", "blue/restore"], ["red"], ["red", "blue/restore"]], {"red"}, id="a victim's restores go on"),
+        pytest.param(
+            [["red", "blue/restore"], ["red"], ["red", "blue/restore"]], {"red"}, id="a victim's restores go on"
+        ),
         pytest.param([["red", "blue"], ["red", "green"], ["red", "blue"]], {"red"}, id="two backups at a time"),
         pytest.param([["red", "blue"]] * 2, {"red", "blue"}, id="nobody can tell them apart"),
         pytest.param([["administrator", "red/restore"]] * 3, set(), id="a restore beside an administrator's backup"),
@@ -81,8 +83,9 @@ def test_what_failed_otherwise_is_none() -> None:
 
 def test_a_bystander_is_let_go_as_soon_as_it_is_known_whose_restore_it_was() -> None:
     shared = Interruptions()
-    of_backups, of_restores = Window(lambda: 2, interruptions=shared), Window(
-        lambda: 2, interruptions=shared, of_restores=True
+    of_backups, of_restores = (
+        Window(lambda: 2, interruptions=shared),
+        Window(lambda: 2, interruptions=shared, of_restores=True),
     )
     for start in range(2):
         of_backups.observe(ended("blue", start), None, initial=False)
