@@ -230,7 +230,8 @@ def _is_stricter(field: str, given: Any, today: Any) -> bool:  # noqa: ANN401 - 
             return given is None
         case "resourceModifier":
             return today is None and given.get("name") == MODIFIER
-    return False
+        case _:
+            return False
 
 
 def _set(spec: dict[str, Any], field: str) -> Any:  # noqa: ANN401 - JSON
