@@ -18,6 +18,7 @@ from tests.redteam.world import (
     may_edit,
     namespace,
     path,
+    policy_for,
     reason,
     until,
     user,
@@ -114,6 +115,31 @@ def restore_after_access_is_gone(world: World) -> list[str]:
         except TimeoutError:
             return ["the restore waits for Velero though its requester has no access"]
         finally:
+            world.cluster.kubectl("delete", "namespace", space, "--wait=false")
+    return []
+
+
+@attack
+def keep_a_restore_that_a_stricter_policy_would_not_make(world: World) -> list[str]:
+    """Queue a restore of volumes in Velero, try to edit the request, and outlive a policy that no longer allows it."""
+    space = "tightened"
+    world.cluster.apply(namespace(space), may_edit(space, "mallory"))
+    until(lambda: world.hostile.get(path(NAB, space)) is not None, 60, "the tenant may ask")
+    world.ask(NAB, "one", _EMPTY, space)
+    world.finished(NAB, "one", space)
+    world.ask(NAR, "first", {"restoreSpec": {"backupName": "one"}}, space)
+    world.finished(NAR, "first", space)
+    with world.velero_stopped():
+        world.ask(NAR, "late", {"restoreSpec": {"backupName": "one"}}, space)
+        until(lambda: _unfinished(world, "restores", space), 60, "Velero has the restore")
+        world.hostile.patch(path(NAR, space, "late"), {"spec": {"restoreSpec": {"restorePVs": False}}})
+        world.cluster.apply(policy_for(space, {"restore": {"required": {"restorePVs": False}}, "priority": 10}))
+        try:
+            until(lambda: not _unfinished(world, "restores", space), 150, "the restore is withdrawn")
+        except TimeoutError:
+            return ["Velero keeps a restore of volumes, which the policy no longer allows"]
+        finally:
+            world.cluster.kubectl("delete", "selfservicepolicy", space)
             world.cluster.kubectl("delete", "namespace", space, "--wait=false")
     return []
 

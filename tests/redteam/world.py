@@ -474,7 +474,7 @@ def attacked(folder: Path) -> Iterator[World]:
         _before_self_service(cluster)
         tenants.install(cluster, schedules=True, locations=True, checks=True, hooks=True)
         for name, spec in POLICIES.items():
-            cluster.apply(_policy(name, _with_servers(cluster, name, spec)))
+            cluster.apply(policy_for(name, _with_servers(cluster, name, spec)))
         admin = Caller(cluster.server, cluster.site.admin_trust)
         log = folder / "operator.log"
         _open_buckets(cluster)
@@ -521,7 +521,8 @@ def may_edit(name: str, who: str, role: str = "edit") -> Json:
     }
 
 
-def _policy(name: str, spec: Json) -> Json:
+def policy_for(name: str, spec: Json) -> Json:
+    """Return a policy for the namespace of its name."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": name}}
     body = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": {"name": name}}
     return {**body, "spec": {"namespaceSelector": selector, **spec}}

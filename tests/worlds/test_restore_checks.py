@@ -137,6 +137,27 @@ def test_a_check_beyond_its_deadline_has_failed_and_leaves_nothing() -> None:
     assert scene.leftovers() == []
 
 
+@pytest.mark.parametrize(
+    ("phase", "because"),
+    [
+        ("Finalizing", "Velero has restored, but keeps the restore Finalizing, where each waits for volume claims"),
+        ("New", "Velero has not begun its restore, because it runs one after the other. It says nothing about"),
+        ("InProgress", "Velero's restore is InProgress"),
+    ],
+)
+def test_a_check_that_velero_keeps_waiting_says_so_at_its_deadline(phase: str, because: str) -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.lasts, scene.phase = 5.0, phase
+        scene.make_check(deadline="2m")
+        scene.back_up("nightly-1")
+        await asyncio.sleep(200)
+
+    scene = lived(story)
+    assert scene.result() == ("Fail", "DeadlineExceeded")
+    assert f"did not end within 2m: {because}" in scene.status()["last"]["message"]
+    assert scene.leftovers() == []
+
+
 @pytest.mark.repeats
 @pytest.mark.parametrize("story", [passes, fails, is_deleted_meanwhile, takes_too_long])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -431,3 +431,21 @@ def test_a_restore_that_has_ended_frees_the_quota_of_the_namespace_that_it_was_m
         await tenancy.settle(120)
 
     tell(story)
+
+
+@pytest.mark.parametrize("mapping", [None, {"red": "green"}], ids=["to its own", "to a third"])
+def test_an_edit_after_the_hand_over_does_not_let_another_namespace_be_asked_about(
+    mapping: dict[str, str] | None,
+) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await ready(tenancy)
+        create_namespace(tenancy, "green")
+        await asked(tenancy)
+        assert made(tenancy)["spec"]["namespaceMapping"] == {"red": "blue"}
+        tenancy.edit(NAR, NON_ADMIN_RESTORE, restoreSpec={"namespaceMapping": mapping and {"red": None, **mapping}})
+        forbid_there(tenancy)
+        await tenancy.settle(125)
+        assert tenancy.velero_objects(velero.RESTORE) == {}
+        assert tenancy.condition(NAR, "Succeeded", NON_ADMIN_RESTORE)[1] == "RestoreWithdrawn"
+
+    tell(story)

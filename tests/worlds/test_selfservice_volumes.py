@@ -7,7 +7,9 @@ import pytest
 
 from foresail.api import core, velero
 from foresail.api.instants import stamp
+from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.plan import Key, Kind
+from tests.worlds.history import Happening
 from tests.worlds.tenancy import VELERO, Tenancy
 from tests.worlds.test_selfservice_paths import NAB, tell
 from tests.worlds.world import done
@@ -135,6 +137,27 @@ def test_a_backup_with_nothing_in_it_says_that() -> None:
     tell(story)
 
 
+def test_claims_that_come_with_each_write_keep_no_turn_from_others() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        for number in range(50):
+            claim(tenancy, f"data-{number}")
+
+        def heard(happening: Happening) -> None:
+            if happening.kind == NON_ADMIN_BACKUP:
+                claim(tenancy, f"more-{happening.revision}")
+
+        tenancy.world.history.listeners.append(heard)
+        tenancy.back_up(NAB, includedResources=["deploymnts", "pvc"])
+        await tenancy.settle(5)
+        assert tenancy.made_for(NAB) is not None
+        assert tenancy.condition(NAB, "DataIncomplete")[1] == "KindsNotServed"
+        assert tenancy.condition(NAB, "Authorized")[1] == "SnapshotTimeoutShortened"
+        written = [happening for happening in tenancy.world.history.happenings if happening.kind == NON_ADMIN_BACKUP]
+        assert len(written) <= 5
+
+    tell(story)
+
+
 def test_many_claims_share_the_time_for_snapshots() -> None:
     async def story(tenancy: Tenancy) -> None:
         for number in range(50):
@@ -145,6 +168,14 @@ def test_many_claims_share_the_time_for_snapshots() -> None:
         made = tenancy.made_for(NAB)
         assert made is not None
         assert made["spec"]["csiSnapshotTimeout"] == "72s"
+        text = (
+            "Velero waits at most 72s for each snapshot instead of 10m, because the 50 volume claims of the namespace"
+        )
+        said = ("True", "SnapshotTimeoutShortened", f"{text} get one hour together")
+        assert tenancy.condition(NAB, "Authorized") == said
+        assert tenancy.condition(NAB, "DataIncomplete") == ("", "", "")
+        await completed(tenancy, stamp(tenancy.clock()), csiVolumeSnapshotsCompleted=50)
+        assert tenancy.condition(NAB, "Authorized") == said
 
     tell(story)
 

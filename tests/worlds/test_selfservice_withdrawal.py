@@ -81,6 +81,86 @@ def test_a_waiting_restore_is_withdrawn_for_good(change: Callable[[Tenancy], Non
     tell(story)
 
 
+UPDATE = {"existingResourcePolicy": "update"}
+HOOKS = {"resources": [{"name": "h", "postHooks": [{"exec": {"container": "c", "command": ["true"]}}]}]}
+
+
+def refuse_updates(tenancy: Tenancy) -> None:
+    edit_policy(tenancy, restore={"allowed": {"existingResourcePolicies": []}})
+
+
+def refuse_hooks(tenancy: Tenancy) -> None:
+    edit_policy(tenancy, restore={"hooks": {"allowed": False}})
+
+
+def require_a_modifier(tenancy: Tenancy) -> None:
+    required = {"resourceModifier": {"kind": "configmap", "name": "strip"}}
+    edit_policy(tenancy, veleroAnnotations="Allowed", restore={"required": required})
+
+
+def require_no_volumes(tenancy: Tenancy) -> None:
+    edit_policy(tenancy, restore={"required": {"restorePVs": False}})
+
+
+def do_nothing(_tenancy: Tenancy) -> None:
+    """Leave the policy as it is."""
+
+
+HIDDEN: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Tenancy], None], str]] = {
+    "an update": (UPDATE, {"existingResourcePolicy": None}, refuse_updates, "existingResourcePolicy"),
+    "hooks": ({"hooks": HOOKS}, {"hooks": None}, refuse_hooks, "hooks"),
+    "another backup": ({}, {"backupName": "elsewhere"}, do_nothing, "backupName"),
+    "a modifier that is required now": ({}, {}, require_a_modifier, "resourceModifier"),
+    "volumes that are refused now": ({}, {}, require_no_volumes, "restorePVs"),
+}
+
+
+@pytest.mark.parametrize(("asked", "edit", "change", "field"), HIDDEN.values(), ids=list(HIDDEN))
+def test_an_edit_after_the_hand_over_hides_nothing_from_a_policy_that_changes(
+    asked: dict[str, Any], edit: dict[str, Any], change: Callable[[Tenancy], None], field: str
+) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        edit_policy(tenancy, restore={"hooks": {"allowed": True}, "allowed": {"existingResourcePolicies": ["update"]}})
+        tenancy.reviews.held = KINDS
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name, **asked)
+        await tenancy.settle(5)
+        assert tenancy.made_for(NAR, NON_ADMIN_RESTORE) is not None, tenancy.status(NAR, NON_ADMIN_RESTORE)
+        if edit:
+            tenancy.edit(NAR, NON_ADMIN_RESTORE, restoreSpec=edit)
+        change(tenancy)
+        await tenancy.settle(125)
+        assert tenancy.velero_objects(velero.RESTORE) == {}
+        _, reason, message = tenancy.condition(NAR, "Succeeded", NON_ADMIN_RESTORE)
+        assert reason == "RestoreWithdrawn"
+        assert f"spec.restoreSpec.{field} or the policy about it has changed" in message
+
+    tell(story)
+
+
+LOOSENED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "annotations": ({}, {"veleroAnnotations": "Allowed"}),
+    "volumes": ({"restore": {"required": {"restorePVs": False}}}, {"restore": {"required": {"restorePVs": None}}}),
+    "updates": (
+        {"restore": {"required": {"existingResourcePolicy": "none"}}},
+        {"restore": {"required": {"existingResourcePolicy": "update"}}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), LOOSENED.values(), ids=list(LOOSENED))
+def test_a_policy_that_allows_more_withdraws_nothing(before: dict[str, Any], after: dict[str, Any]) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        edit_policy(tenancy, **before)
+        await tenancy.settle(5)
+        await handed_over(tenancy)
+        edit_policy(tenancy, **after)
+        await tenancy.settle(125)
+        assert tenancy.made_for(NAR, NON_ADMIN_RESTORE) is not None
+
+    tell(story)
+
+
 @pytest.mark.parametrize("change", [each for each, _ in CHANGES.values()], ids=list(CHANGES))
 def test_what_velero_has_begun_is_left_alone(change: Callable[[Tenancy], None]) -> None:
     async def story(tenancy: Tenancy) -> None:

@@ -61,6 +61,9 @@ AFTER_THE_QUEUE = frozenset(
 )
 """The phases in which a Backup is not finished, but no longer counts against Velero's concurrency."""
 
+FINALIZING = frozenset({"Finalizing", "FinalizingPartiallyFailed"})
+"""Those in which Velero does its last work; it does that of Restores one after the other."""
+
 MOVED = frozenset({COMPLETED, FAILED, "Canceled"})
 """The phases in which the data of a volume is not moved any more."""
 

@@ -50,6 +50,7 @@ class Reason(StrEnum):
     NAMESPACE_UNLABELLED = "NamespaceUnlabelled"
     ALL_KINDS_ALLOWED = "AllKindsAllowed"
     KINDS_LEFT_OUT = "KindsLeftOut"
+    SNAPSHOT_TIMEOUT_SHORTENED = "SnapshotTimeoutShortened"
     ACCESS_DENIED = "AccessDenied"
     VOLUME_NOT_BACKED_UP = "VolumeNotBackedUp"
     VOLUME_NOT_NEW = "VolumeNotNew"

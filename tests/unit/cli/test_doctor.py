@@ -20,7 +20,7 @@ from foresail.cli.access.cluster import on_cluster
 from foresail.cli.access.operators import Lease, LeaseSpec, Operator
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.doctor.checks import data_path, findings, requesters
-from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, gather
+from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Restore, gather
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
@@ -101,6 +101,11 @@ def backup(
     )
     completed = None if ended is None else NOW - ended
     return Backup(metadata, mirrored.Stored("default"), velero.BackupStatus(phase, completion_timestamp=completed))
+
+
+def restore(name: str, phase: str, written: timedelta) -> Restore:
+    metadata = Written(name, creation_timestamp=NOW - LONG, managed_fields=(Write(NOW - written),))
+    return Restore(metadata, velero.RestoreStatus(phase))
 
 
 def refused(name: str, why: str = "backup deletion failed: backup is still in progress") -> DeleteRequest:
@@ -311,6 +316,15 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
         Grade.WARNING, "stuck", "Backup b has been running for 30 h", "velero backup describe b",
     ),
     (
+        lambda seen: replace(seen, restores=(
+            restore("r", "Finalizing", timedelta(minutes=30)),
+            restore("s", "FinalizingPartiallyFailed", timedelta(minutes=25)),
+            restore("t", "Completed", LONG),
+        )),
+        Grade.WARNING, "stuck", "Restores have been Finalizing for up to 30 min: r, s",
+        "kubectl logs deployment/velero -n velero",
+    ),
+    (
         lambda seen: replace(seen, backups=(backup("Completed", LONG),), deletions=(refused("b"), refused("other"))),
         Grade.PROBLEM, "stuck", "treats finished Backups as running and refuses to delete them: b",
         "rollout restart deployment velero -n velero, then delete them again",
@@ -356,6 +370,14 @@ def test_each_problem_is_reported_with_what_to_do(
 )
 def test_a_backup_that_is_only_slow_or_waits_for_its_turn_is_not_called_stuck(backups: tuple[Backup, ...]) -> None:
     assert wrong(replace(HEALTHY, backups=backups)) == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "minutes"), [("Finalizing", 9), ("InProgress", 300), ("WaitingForPluginOperations", 300), ("", 300)]
+)
+def test_a_restore_that_ends_or_works_is_not_called_stuck(phase: str, minutes: int) -> None:
+    seen = replace(HEALTHY, restores=(restore("r", phase, timedelta(minutes=minutes)),))
+    assert wrong(seen) == []
 
 
 @pytest.mark.parametrize(

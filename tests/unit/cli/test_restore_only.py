@@ -81,6 +81,25 @@ def test_a_lost_object_is_created_without_marks_of_a_restore(
     assert "configmaps/shop/lost created." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ([], ""),
+        (["--wait", "--labels", "a=b"], "--labels, --wait"),
+        (["--annotations", "a=b"], "--annotations"),
+        (["--parallel-files-download", "4", "--item-operation-timeout", "1h"], "--item-operation-timeout, --parallel"),
+    ],
+)
+def test_options_of_a_request_that_is_not_made_are_named(
+    words: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with cluster(tmp_path, **answers()) as server:
+        assert create(server, "--only", "configmaps/lost", "--confirm", *words) == 0
+    told = capsys.readouterr().err
+    assert ("no NonAdminRestore is made" in told) is bool(named)
+    assert f"so these have no effect: {named}" in told or not named
+
+
 def test_without_update_an_object_that_exists_stays_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

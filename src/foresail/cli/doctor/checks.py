@@ -27,6 +27,7 @@ from foresail.cli.doctor.velero_checks import (
     strangers,
     stuck,
     undeletable,
+    unfinished,
     zones,
 )
 from foresail.cli.doctor.workloads import changed_policies, volume_findings
@@ -100,8 +101,8 @@ def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
         unread, kinds, unserved, clocks, zones, veleros, pods, attended, runnable, objectives, served, primed,
-        unprocessed_requests, locations, strangers, rivals, stuck, undeletable, garbage, permissions, stores,
-        refusals, requesters, data_path, recovery, restore_checks, volumes, admission,
+        unprocessed_requests, locations, strangers, rivals, stuck, unfinished, undeletable, garbage, permissions,
+        stores, refusals, requesters, data_path, recovery, restore_checks, volumes, admission,
     )  # fmt: skip
     return [finding for check in checks for finding in check(seen)]
 

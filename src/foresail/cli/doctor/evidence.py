@@ -75,6 +75,13 @@ class Backup(msgspec.Struct, frozen=True):
     status: velero.BackupStatus = velero.BackupStatus()
 
 
+class Restore(msgspec.Struct, frozen=True):
+    """A Restore, and when it was last written to."""
+
+    metadata: Written
+    status: velero.RestoreStatus = velero.RestoreStatus()
+
+
 class _Deletion(msgspec.Struct, frozen=True, rename="camel"):
     backup_name: str = ""
 
@@ -128,6 +135,7 @@ class Evidence:
     backups: tuple[Backup, ...]
     deletions: tuple[DeleteRequest, ...]
     permissions: Mapping[Permission, bool]  # of the operator
+    restores: tuple[Restore, ...] = ()  # Velero's
     own_permissions: Mapping[Permission, bool] = field(default_factory=dict)  # of the user, if there is no operator
     has_read_deployments: bool = True  # if not, nothing is known about Velero's server and the operator
     has_alert: bool = False  # the alert that no controller runs the Schedules; read only without an operator
@@ -195,6 +203,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         schedules = reader.all(velero.SCHEDULE, namespace, msgspec.Raw, served.velero)
         backups = reader.all(velero.BACKUP, namespace, Backup, served.velero)
         deletions = reader.all(velero.DELETE_REQUEST, namespace, DeleteRequest, served.velero)
+        restores = reader.all(velero.RESTORE, namespace, Restore, served.velero)
         policies = reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy, served.policies)
         of_schedules = reader.all(SCHEDULE_POLICY, "", SchedulePolicy, served.schedule_policies)
         approvals = reader.all(NON_ADMIN_LOCATION_REQUEST, namespace, nonadmin.Approval, served.approvals)
@@ -232,6 +241,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
             schedules=_schedules(await schedules),
             backups=tuple(await backups),
             deletions=tuple(await deletions),
+            restores=tuple(await restores),
             permissions=await permissions,
             own_permissions=await own_permissions,
             has_alert=bool(await alert),

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from foresail.api import velero
 from foresail.api.marks import PRIMERS_LEASE, SCHEDULES_LEASE, SELF_SERVICE_LEASE
 from foresail.api.monitoring import UNATTENDED
-from foresail.cli.doctor.evidence import Backup, Evidence
+from foresail.cli.doctor.evidence import Backup, Evidence, Restore
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.running import not_validated_for, why_down, without_leader
 from foresail.cli.output.words import compact
@@ -26,6 +26,7 @@ _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)
 _PILE_UP = 20  # Schedules that start in one minute
 _STARTS_WITHIN = timedelta(minutes=10)
+_ENDS_WITHIN = timedelta(minutes=11)  # Velero waits 10 for the claims of one Restore
 _RUNS_AT_MOST = timedelta(hours=24)
 
 
@@ -202,7 +203,7 @@ def locations(seen: Evidence) -> Iterator[Finding]:
             yield problem("locations", f"{name} is {each.status.phase or 'not validated'}: {cause}", fix)
         elif late is not None:
             says = f"{name} was available {minutes(late)} ago, and Velero has not validated it since"
-            yield warning("locations", says, f"see why: kubectl logs deployment/{_server(seen)} -n {seen.namespace}")
+            yield warning("locations", says, f"see why: {_log(seen)}")
         else:
             yield good("locations", f"{name} is available")
     if own and not any(each.spec.default for each in own):
@@ -296,7 +297,22 @@ def _idle_queue(seen: Evidence, now: datetime) -> Iterator[Finding]:
         yield problem(
             "stuck",
             f"{len(waiting)} Backups are New, and Velero has begun none for {minutes(still)}: it does not run",
-            f"see why: kubectl get {server}; kubectl logs {server}",
+            f"see why: kubectl get {server}; {_log(seen)}",
+        )
+
+
+def unfinished(seen: Evidence) -> Iterator[Finding]:
+    """Say which Restores do not end: Velero ends one after the other, and waits in each for its volume claims."""
+    now = seen.server_time or seen.instant
+    finalizing = [each for each in seen.restores if each.status.phase in velero.FINALIZING]
+    late = sorted(each.metadata.name for each in finalizing if _still(each, now) > _ENDS_WITHIN)
+    if late:
+        longest = max(_still(each, now) for each in finalizing)
+        says = f"Restores have been Finalizing for up to {minutes(longest)}: {some(late)}"
+        yield warning(
+            "stuck",
+            f"{says}: Velero waits for volume claims of one that are missing or not bound, and the others wait for it",
+            f"{_log(seen)} names the claims; --resource-timeout=1m of Velero shortens the wait",
         )
 
 
@@ -317,6 +333,10 @@ def _restart(seen: Evidence) -> str:
     return f"kubectl rollout restart deployment {_server(seen)} -n {seen.namespace}"
 
 
+def _log(seen: Evidence) -> str:
+    return f"kubectl logs deployment/{_server(seen)} -n {seen.namespace}"
+
+
 def _server(seen: Evidence) -> str:
     return seen.servers[0].key.name if seen.servers else "velero"
 
@@ -326,9 +346,9 @@ def _age(backup: Backup, now: datetime) -> timedelta:
     return now - since
 
 
-def _still(backup: Backup, now: datetime) -> timedelta:
-    """Return how long ago a Backup was last written: it has been in its phase at least that long."""
-    return now - (backup.metadata.last_write or now)
+def _still(stored: Backup | Restore, now: datetime) -> timedelta:
+    """Return how long ago an object was last written: it has been in its phase at least that long."""
+    return now - (stored.metadata.last_write or now)
 
 
 def _last_step(backup: Backup, now: datetime) -> datetime | None:

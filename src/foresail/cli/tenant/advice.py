@@ -253,6 +253,10 @@ ADVICE = {
     Reason.PARTIALLY_FAILED: Advice("the {word} partially failed", _LOG),
     Reason.FAILED: Advice("the {word} failed in Velero", _LOG),
     Reason.FAILED_VALIDATION: Advice("Velero rejected the {word} before it started", _CONDITIONS),
+    Reason.SNAPSHOT_TIMEOUT_SHORTENED: Advice(
+        "Velero waits for each snapshot less long than asked for, because the namespace has many volume claims",
+        "if snapshots fail for it, leave volumes out, or ask a cluster administrator for a required csiSnapshotTimeout",
+    ),
     Reason.KINDS_NOT_SERVED: Advice(
         "the backup names kinds that the cluster does not serve, so it does not contain them",
         "check the names with kubectl api-resources, and create another backup",

@@ -37,6 +37,10 @@ from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, NEED_TRUST
 
 _VOLUMES = {*NEED_TRUST, *COME_WITH_CLAIMS} - set(BRINGS)
 _ALONE = ("include_resources", "exclude_resources", "selector", "or_selector", "to")
+_OF_REQUESTS = (
+    *("labels", "annotations", "wait"),
+    *("restore_volumes", "item_operation_timeout", "parallel_files_download", "write_sparse_files"),
+)
 _WRITTEN = (Outcome.CREATE, Outcome.UPDATE)
 _LEFT = (Outcome.EXISTS, Outcome.UNCHANGED)
 
@@ -126,6 +130,10 @@ async def _restore_as_caller(
         f"The backup has more of {kinds}, and Velero has no filter by name: the objects are written as yourself.",
         file=sys.stderr,
     )
+    unused = [spelled(option) for option in _OF_REQUESTS if getattr(args, option) not in (None, False, [])]
+    if unused:
+        text = "no NonAdminRestore is made, and all is restored when this command ends"
+        hint(f"{text}, so these have no effect: {', '.join(unused)}")
     asked = {"backupName": args.from_backup, "includedResources": list(resources)}
     given = {
         "existingResourcePolicy": args.existing_resource_policy,

@@ -122,7 +122,8 @@ def begin(view: CheckView, check: CheckRow, status: RestoreCheckStatus, backup: 
 def proceed(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> Plan:
     """Do the next step of a run."""
     if rules.deadline(check, run) <= now:
-        text = f"the check of Backup {run.backup} did not end within {check.spec.deadline}"
+        held = rules.held_by_velero(view, run)
+        text = f"the check of Backup {run.backup} did not end within {check.spec.deadline}{held}"
         verdict = data.overdue(view, check, run) or failed(Reason.DEADLINE_EXCEEDED, text)
         return finish(view, check, run, verdict, now)
     if rules.backup_of(view, run) is None:

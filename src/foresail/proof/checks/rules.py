@@ -133,6 +133,23 @@ def seconds_left(check: CheckRow, run: CheckRun, now: datetime) -> int:
     return max(int((deadline(check, run) - now).total_seconds()), 1)
 
 
+def held_by_velero(view: CheckView, run: CheckRun) -> str:
+    """Return how Velero kept a run waiting until its deadline, which says nothing about the backup; empty if not."""
+    restore = restore_of(view, run)
+    if restore is None or restore.phase in ENDED:
+        return ""
+    if restore.phase in velero.WAITING:
+        return (
+            ": Velero has not begun its restore, because it runs one after the other. It says nothing about the backup"
+        )
+    if restore.phase in velero.FINALIZING:
+        text = (
+            f": Velero has restored, but keeps the restore {restore.phase}, where each waits for volume claims of those"
+        )
+        return f"{text} before it. It says nothing about the backup"
+    return f": Velero's restore is {restore.phase}"
+
+
 def restore_of(view: CheckView, run: CheckRun) -> RestoreRow | None:
     """Return the Velero Restore of a run."""
     return next((restore for restore in view.restores if restore.run == run.id), None)

@@ -81,11 +81,12 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Authorized(msgspec.Struct, frozen=True):
-    """A restore that may be handed over: its spec, and what the tenant reads about it."""
+    """A request that may be handed over: its spec, and what the tenant reads about it."""
 
     spec: dict[str, Any]
     reason: Reason | None = None
     message: str = ""
+    shortened: str = ""  # what a tenant reads of the time that Velero waits for snapshots, if it is not as asked for
 
 
 # The requester

@@ -186,11 +186,11 @@ class FairQueue:
     def rank(self, namespace: str, order: Order) -> int:
         """Return how many requests go before this one, which need not wait yet; costs a step per namespace."""
         place = bisect_left(self._backlogs.get(namespace, []), order)
-        (virtual, starts), steps = self._shares(), self._steps
+        (virtual, starts), steps, barred = self._shares(), self._steps, self.barred
         start = max(virtual, starts.get(namespace, 0)) + place * self._step(namespace)
         for other, backlog in self._backlogs.items():  # the one loop over all namespaces, so nothing is called in it
             ahead = start - max(virtual, starts.get(other, 0))
-            if ahead >= 0 and other != namespace:
+            if ahead >= 0 and other != namespace and other not in barred:
                 whole, part = divmod(ahead, steps.get(other) or self._step(other))
                 place += min(whole + (part > 0 or other < namespace), len(backlog))  # of equals the first by name
         return place

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api import velero
-from foresail.deletion import INTERRUPTED
 from foresail.plan import Key, Plan
 from foresail.selfservice.queue.fair_queue import UNKNOWN, FairQueue, PastHandOver
+from foresail.selfservice.queue.interruptions import Interruptions
 from foresail.selfservice.rows.velero import VeleroRow, glimpse
 
 
@@ -40,10 +40,6 @@ ALONE, BESIDE = 1.5, 3.0
 LONGEST_WAIT = timedelta(hours=1)
 """After that time without a hand-over, the next request is handed over despite Schedules."""
 
-PAUSES = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
-"""How long a namespace waits whose second, third and further ones ended with Velero's server within a day."""
-
-_DAY = timedelta(hours=24)
 _UNOBSERVED = timedelta(seconds=60)  # an object not observed for that long after its creation was deleted at once
 _FREE = Turn()
 
@@ -76,7 +72,16 @@ UNLIMITED = Limits()
 class Window:
     """The queue of one kind of request before Velero, and what Velero has of it."""
 
-    def __init__(self, window: Callable[[], int] = no_window, next_slot: NextSlot = no_slots) -> None:
+    def __init__(
+        self,
+        window: Callable[[], int] = no_window,
+        next_slot: NextSlot = no_slots,
+        interruptions: Interruptions | None = None,
+        *,
+        of_restores: bool = False,
+    ) -> None:
+        self._interruptions = interruptions or Interruptions()
+        self._of_restores = of_restores
         self.queue = FairQueue()
         self._window = window
         self._next_slot = next_slot
@@ -87,7 +92,6 @@ class Window:
         self._scheduled: dict[str, datetime] = {}  # Backups of Schedules that wait or run in Velero: their creation
         self._last_run: tuple[datetime, datetime] | None = None  # the end and the creation of the one that ended last
         self._last_turn: datetime | None = None
-        self._interrupted: dict[str, dict[str, datetime]] = {}  # by namespace: what Velero did not survive, and when
 
     @property
     def is_bounded(self) -> bool:
@@ -140,14 +144,14 @@ class Window:
     def observe(self, row: VeleroRow, old: VeleroRow | None, initial: bool) -> bool:  # noqa: FBT001 - as a Change says
         """Take the state of a Velero object; return whether a turn may have become free."""
         name = row.key.name
+        if row.is_terminal and (old is None or not old.is_terminal):
+            self._note_interruption(row)
         if row.is_scheduled:
             return self._observe_scheduled(row, old)
         if row.owner is None or not row.request_uid:
             return False
         if old is None:
             self._observe_new(row, initial=initial)
-        if row.is_terminal and (old is None or not old.is_terminal):
-            self._note_interruption(row.owner.namespace, row)
         is_recent = not initial or self.queue.is_recent(row.owner.namespace, row.created)
         if is_recent and row.is_terminal and (old is None or not old.is_terminal):
             self._note_end(row)
@@ -219,24 +223,13 @@ class Window:
             self.queue.note_duration(row.owner.namespace, began, seconds)
             self.queue.settle(row.owner.namespace, row.key.name, seconds)
 
-    def _note_interruption(self, namespace: str, row: VeleroRow) -> None:
-        """Bar a namespace whose backups Velero did not survive: it may be dying of them, and then nobody is served."""
-        status = glimpse(row.mirror)
-        is_restore = bool(row.source)  # Velero runs it beside the backup that it does not survive: a bystander
-        if is_restore or INTERRUPTED not in status.failure_reason:
-            return
-        end = status.completion_timestamp or status.start_timestamp or row.created
-        self._interrupted.setdefault(namespace, {})[row.key.name] = end
-        if self._barred_until(namespace) is not None:
-            self.queue.barred.add(namespace)
+    def _note_interruption(self, row: VeleroRow) -> None:
+        """Bar the namespace of what Velero did not survive: it may be dying of it, and then nobody is served."""
+        if self._interruptions.note(row) and row.owner is not None and self._barred_until(row.owner.namespace):
+            self.queue.barred.add(row.owner.namespace)
 
     def _barred_until(self, namespace: str) -> datetime | None:
-        ends = self._interrupted.get(namespace, {}).values()
-        last = max(ends, default=None)
-        if last is None:
-            return None
-        number = sum(end > last - _DAY for end in ends)
-        return None if number == 1 else last + PAUSES[min(number - 2, len(PAUSES) - 1)]
+        return self._interruptions.barred_until(namespace, restores=self._of_restores)
 
     def _pause_of(self, namespace: str, now: datetime) -> datetime | None:
         """Return until when a namespace waits; None, and it does not any longer."""
@@ -287,13 +280,19 @@ class Window:
             return Turn(is_blocked=True, message=_interrupted(word, until), until=until)
         if not self.is_bounded:
             return _FREE
-        if not self.room or (name not in self._aside and name not in self.next_names()):
+        if not self.room or not self._may_go(name, namespace):
             return Turn(is_blocked=True, message=_waits(word))
         slot = self._slot_in_the_way(namespace, now)
         if slot is None:
             return _FREE
         text = f"The {word} would delay the scheduled backup at {slot:%H:%M} UTC; it starts automatically after that"
         return Turn(is_blocked=True, message=text, until=slot + GRACE)
+
+    def _may_go(self, name: str, namespace: str) -> bool:
+        """Whether a request is among the next ones, or was set aside and leaves the last turn to another namespace."""
+        if name in self._aside:
+            return self._taken(namespace) < self._share
+        return name in self.next_names()
 
     def expected_turn(self, namespace: str, word: str) -> Turn:
         """Report whether a request that is being accepted will have to wait."""
@@ -337,7 +336,7 @@ class Window:
 
     def rejoin(self, name: str) -> None:
         """Record that a request was set aside and finds no room: it waits for its turn in order again."""
-        if not self.room:
+        if name in self._aside and (not self.room or not self._may_go(name, self.queue.key(name).namespace)):
             self._aside.discard(name)
 
     def expire(self, now: datetime) -> bool:

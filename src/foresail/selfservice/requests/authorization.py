@@ -81,7 +81,10 @@ def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authori
         return _unlabelled(view, view.target.name, view.target.missing_label, now)
     if view.family is BACKUPS:
         bounded = _within_snapshot_budget(view, policy, spec)
-        return bounded if isinstance(bounded, Refused) else _authorize_backup(view, policy, bounded, now)
+        made = bounded if isinstance(bounded, Refused) else _authorize_backup(view, policy, bounded, now)
+        if isinstance(bounded, Refused) or not isinstance(made, Authorized):
+            return made
+        return msgspec.structs.replace(made, shortened=build.shortened(spec, bounded, len(view.claims)))
     return _authorize_restore(view, policy, spec, now)
 
 

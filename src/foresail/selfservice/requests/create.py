@@ -161,11 +161,13 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, now: dateti
         return check_access(view, checked, now)
     if isinstance(checked, Refused):
         return wait_for_absence(view, now) or refuse_hand_over(view, checked, now)
-    status = _authorized_status(view, checked, now)
-    if checked.reason is not None and status != view.request.status:
-        recorded = status_plan(view, status)  # first, so that a crash after the creation loses nothing
+    # First, so that a crash after the creation loses nothing; without what changes with each claim of the tenant, for a
+    # request that is written again and again would keep its turn.
+    first = _authorized_status(view, msgspec.structs.replace(checked, shortened=""), now)
+    if checked.reason is not None and first != view.request.status:
+        recorded = status_plan(view, first)
         return replace(recorded, claims=(*recorded.claims, Takes.NEXT_TURN))
-    view = _with_status(view, status)
+    view = _with_status(view, _authorized_status(view, checked, now))
     shown = msgspec.json.encode(checked.spec).decode() if view.family is BACKUPS else "{}"
     after = created_status(view, "{}", shown, now)
     actions = (build.add_finalizer(view), build.create_velero_object(view, namespace, checked.spec))
@@ -185,11 +187,26 @@ def check_access(view: RequestView, waiting: Waiting, now: datetime) -> Plan:
 
 
 def _authorized_status(view: RequestView, cleared: Authorized, now: datetime) -> Status:
-    """Return the status with what the check of access has found."""
-    if cleared.reason is None:
-        return remove_condition(remove_condition(view.request.status, AUTHORIZED), DATA_INCOMPLETE)
-    kind = DATA_INCOMPLETE if cleared.reason is Reason.KINDS_NOT_SERVED else AUTHORIZED
-    return with_condition(view, view.request.status, NewCondition(kind, TRUE, cleared.reason, cleared.message), now)
+    """Return the status with what the check of access has found; what an earlier one said is gone."""
+    told = _told(cleared)
+    status = view.request.status
+    for kind in {AUTHORIZED, DATA_INCOMPLETE}.difference(condition.type for condition in told):
+        status = remove_condition(status, kind)
+    for condition in told:
+        status = with_condition(view, status, condition, now)
+    return status
+
+
+def _told(cleared: Authorized) -> list[NewCondition]:
+    """Return the conditions that say what Velero gets other than it was asked for."""
+    reason = cleared.reason
+    if reason is Reason.KINDS_NOT_SERVED:
+        unserved = NewCondition(DATA_INCOMPLETE, TRUE, reason, cleared.message)
+        return [unserved, *_told(msgspec.structs.replace(cleared, reason=None, message=""))]
+    message = ". ".join(filter(None, (cleared.message, cleared.shortened)))
+    if reason is None and not cleared.shortened:
+        return []
+    return [NewCondition(AUTHORIZED, TRUE, reason or Reason.SNAPSHOT_TIMEOUT_SHORTENED, message)]
 
 
 def _with_status(view: RequestView, status: Status) -> RequestView:

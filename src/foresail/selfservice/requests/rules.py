@@ -218,8 +218,8 @@ def restore_spec_today(view: RequestView) -> dict[str, Any] | Refused:
         return no_policy(view.request.key.namespace)
     try:
         tenant: dict[str, Any] = msgspec.json.decode(view.request.spec or "{}", type=dict[str, Any])
-    except RecursionError:
-        return {}  # it was accepted with that depth
+    except RecursionError:  # edited since: with that depth it is not accepted
+        return Refused(view.family.invalid, "spec.restoreSpec is nested too deeply; create a new one")
     made = _by_policy(view, tenant, policy)
     return made if isinstance(made, Refused) else not_restorable(view.source_location, policy) or made
 

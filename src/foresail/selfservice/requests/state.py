@@ -10,6 +10,7 @@ from foresail.plan import Key, PartKey
 from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.quota_ledger import QuotaLedger, QuotaQueue
+from foresail.selfservice.queue.interruptions import Interruptions
 from foresail.selfservice.queue.positions import NEAR, PositionReports, VeleroQueue
 from foresail.selfservice.queue.window import WINDOW, Limits, Window
 from foresail.selfservice.reasons import Reason
@@ -195,8 +196,9 @@ class ClusterState:
         self.chart = chart
         self.reserved = frozenset((*reserved, velero_namespace))  # namespaces that no policy reaches
         self.force_deleted = ForceDeletedBackups()
-        window = Window(limits.window, limits.next_slot)
-        restore_window = Window(limits.restore_window)
+        interruptions = Interruptions()
+        window = Window(limits.window, limits.next_slot, interruptions)
+        restore_window = Window(limits.restore_window, interruptions=interruptions, of_restores=True)
         self.backups = FamilyState(BACKUPS, velero_namespace, window, QuotaLedger(self.force_deleted.names))
         self.restores = FamilyState(RESTORES, velero_namespace, restore_window, QuotaLedger())
         self.deletions = Store[DeletionRow]()

@@ -36,6 +36,7 @@ from foresail.selfservice.requests.status import (
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow, without_bytes
+from foresail.selfservice.specs.annotations import MODIFIER
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS
 from foresail.tenancy.policies import PolicyRow
 
@@ -150,6 +151,10 @@ def _judge_waiting(view: RequestView, row: VeleroRow, now: datetime) -> _StillAl
         handed_over = _spec.decode(row.spec)
     except (msgspec.DecodeError, RecursionError):
         return _StillAllowed()  # not ours any more: Velero validates it
+    field = _differing(handed_over, today)
+    if field:
+        text = f"spec.restoreSpec.{field} or the policy about it has changed since Velero got the restore"
+        return Refused(Reason.POLICY_VIOLATION, f"{text}; create a new one")
     policy = view.acting_policy
     if policy is not None and _exceeds(handed_over, today, policy):
         where = view.request.target or view.request.key.namespace
@@ -196,6 +201,42 @@ def _withdrawn_status(view: RequestView, reason: Reason, text: str, now: datetim
     for kind in (ACCEPTED, SUCCEEDED):
         after = with_condition(view, after, NewCondition(kind, FALSE, reason, text), now)
     return after
+
+
+_JUDGED = (
+    *("backupName", "namespaceMapping", "existingResourcePolicy", "hooks", "resourceModifier", "resourcePolicy"),
+    "restorePVs",
+)
+"""The fields of which a policy allows one value and not another, or by which others are judged."""
+
+
+def _differing(handed_over: dict[str, Any], today: dict[str, Any]) -> str:
+    """Return the field in which Velero was given other than it would get today; empty if none.
+
+    A tenant can edit its spec after the hand-over: what is allowed of the one must not speak for the other.
+    """
+    values = ((field, _set(handed_over, field), _set(today, field)) for field in _JUDGED)
+    return next((field for field, given, now in values if given != now and not _is_stricter(field, given, now)), "")
+
+
+def _is_stricter(field: str, given: Any, today: Any) -> bool:  # noqa: ANN401 - JSON
+    """Whether Velero was given less than it would get today: a policy that allows more withdraws nothing."""
+    match field:
+        case "restorePVs":
+            return given is False
+        case "existingResourcePolicy":
+            return given in (None, "none")
+        case "hooks":
+            return given is None
+        case "resourceModifier":
+            return today is None and given.get("name") == MODIFIER
+        case _:
+            return False
+
+
+def _set(spec: dict[str, Any], field: str) -> Any:  # noqa: ANN401 - JSON
+    value = spec.get(field)
+    return None if value in ({}, "") else value
 
 
 def _exceeds(handed_over: dict[str, Any], today: dict[str, Any], policy: PolicyRow) -> bool:

@@ -213,6 +213,16 @@ def within_snapshot_budget(spec: dict[str, Any], claims: int, policy: PolicyRow)
     return {**spec, _SNAPSHOT_TIMEOUT: f"{share // timedelta(seconds=1)}s"}
 
 
+def shortened(asked: Mapping[str, Any], bounded: Mapping[str, Any], claims: int) -> str:
+    """Return what a tenant reads of a timeout that is not as asked for; empty if it is."""
+    after = bounded.get(_SNAPSHOT_TIMEOUT)
+    before = asked.get(_SNAPSHOT_TIMEOUT)
+    if after == before:
+        return ""
+    text = f"Velero waits at most {after} for each snapshot instead of {before or VELEROS_SNAPSHOT}"
+    return f"{text}, because the {claims:,} volume claims of the namespace get one hour together"
+
+
 NO_EXPIRY = "876000h"
 """The ttl of a backup in a tenant's own bucket, 100 years.
 
