@@ -1,8 +1,7 @@
-"""The Backup of a slot: its name, and what it gets from its Schedule."""
+"""The Backup of a slot: what it gets from its Schedule."""
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 import msgspec
@@ -15,13 +14,12 @@ from foresail.cron.duration import length_of
 from foresail.plan import Create, Key
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.settings import Settings
+from foresail.schedules.slots import backup_name
 from foresail.scope.labels import malformed_alternative
 
 _FAMILY = "/*"
 _OURS = "foresail.dev/*"  # state of the Schedule, never of its Backups, whatever the settings
 _CACHE_SIZE = 20_000
-_NUMBER = re.compile("[1-9][0-9]?")
-_SUFFIX = 8  # characters of the UID: two clusters that share a bucket must never choose the same name
 
 
 class _Exec(msgspec.Struct):
@@ -93,21 +91,6 @@ def has_hooks(template: bytes) -> bool:
     except msgspec.ValidationError:  # the API server's schema of Schedules lets none of these through
         return False
     return bool(hooks and hooks.resources)
-
-
-def backup_name(schedule: ScheduleRow, slot: datetime, attempt: int = 0) -> str:
-    """Return the name of the Backup of a slot; the same attempt at the same slot always has the same name."""
-    name = f"{schedule.key.name}-{slot.astimezone(UTC):%Y%m%d%H%M%S}-{schedule.uid[:_SUFFIX]}"
-    return f"{name}-r{attempt}" if attempt else name
-
-
-def attempt_number(name: str, schedule: ScheduleRow, slot: datetime) -> int | None:
-    """Return which attempt at a slot has a Backup of this name, 0 for the first run; None if it is no attempt."""
-    first = backup_name(schedule, slot)
-    if name == first:
-        return 0
-    number = name.removeprefix(f"{first}-r")
-    return int(number) if number != name and _NUMBER.fullmatch(number) else None
 
 
 def create_backup(

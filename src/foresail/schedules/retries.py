@@ -13,10 +13,9 @@ from foresail.api import velero
 from foresail.api.instants import instant, stamp, whole
 from foresail.plan import Level
 from foresail.reporting import Because
-from foresail.schedules.build import attempt_number
 from foresail.schedules.observe import BackupRow, ScheduleView
 from foresail.schedules.reasons import Reason
-from foresail.schedules.slots import timing_of
+from foresail.schedules.slots import attempt_number, timing_of
 from foresail.slots.observed import Observed
 from foresail.slots.policies import length_in_policy
 

@@ -14,14 +14,14 @@ from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule
 from foresail.plan import Claim, Level
 from foresail.reporting import Because
-from foresail.schedules.build import backup_name, crashing_selector, has_hooks, unreadable_duration
+from foresail.schedules.build import crashing_selector, has_hooks, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import STUCK_AFTER, LocationRow, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import Retained, ledger_of, retain, with_first_run
 from foresail.schedules.retries import Attempts, attempts_of, ended_slot, repeated_slot
-from foresail.schedules.slots import last_slot, made_by_velero, timing_of
+from foresail.schedules.slots import backup_name, last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots import rules
 from foresail.slots.due import base_of, unrecorded_slot

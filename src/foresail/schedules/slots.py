@@ -1,9 +1,10 @@
-"""Slots of Velero's Schedules: which have a Backup, and from when the next one is counted."""
+"""Slots of Velero's Schedules: the name of the Backup of each, which have one, and from when the next is counted."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from foresail.api import velero
-from foresail.schedules.observe import BackupRow, ScheduleView
+from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
 from foresail.slots import due
 from foresail.slots.observed import Observed
 from foresail.slots.policies import timing_under
@@ -12,6 +13,23 @@ from foresail.slots.timing import Timing
 _VELERO_LATENESS = timedelta(minutes=2)  # Velero looks for due Schedules once a minute
 _STAMP = "%Y%m%d%H%M%S"
 _DIGITS = len("20260310120000")
+_ATTEMPT = re.compile("[1-9][0-9]?")
+_OF_UID = 8  # characters of the UID: two clusters that share a bucket must never choose the same name
+
+
+def backup_name(schedule: ScheduleRow, slot: datetime, attempt: int = 0) -> str:
+    """Return the name of the Backup of a slot; the same attempt at the same slot always has the same name."""
+    name = f"{schedule.key.name}-{slot.astimezone(UTC):{_STAMP}}-{schedule.uid[:_OF_UID]}"
+    return f"{name}-r{attempt}" if attempt else name
+
+
+def attempt_number(name: str, schedule: ScheduleRow, slot: datetime) -> int | None:
+    """Return which attempt at a slot has a Backup of this name, 0 for the first run; None if it is no attempt."""
+    first = backup_name(schedule, slot)
+    if name == first:
+        return 0
+    number = name.removeprefix(f"{first}-r")
+    return int(number) if number != name and _ATTEMPT.fullmatch(number) else None
 
 
 def base_of(view: ScheduleView, observed: Observed, now: datetime) -> datetime:

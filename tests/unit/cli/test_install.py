@@ -18,6 +18,7 @@ from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner, Writer, is_ours, managing_tool
 from foresail.cli.doctor.permissions import FORECAST, Permission, needed
 from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.install.hand_over import change, others_off, switch, switched_off, switched_on, velero_server
 from foresail.cli.install.install import capabilities_switched_off, install_options, what_is_off, without_stamp
 from foresail.cli.install.installed import Installed, find_installed, installed
 from foresail.cli.install.manifests import (
@@ -33,7 +34,6 @@ from foresail.cli.install.manifests import (
 )
 from foresail.cli.install.objects import Patience
 from foresail.cli.install.start import way_back
-from foresail.cli.install.velero import change, others_off, switch, switched_off, switched_on, velero_server
 from foresail.cli.main import main, parser
 from foresail.kube.clock import now
 from foresail.schedules.velero_server import schedule_controller_is_off

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from foresail.cli.install.velero import is_quiet, readable
+from foresail.cli.install.hand_over import is_quiet, readable
 from foresail.schedules.observe import ScheduleRow
 from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, schedule, wire
 

@@ -10,9 +10,9 @@ from foresail.api.instants import stamp
 from foresail.api.marks import OBSERVED
 from foresail.cron import Dialect
 from foresail.plan import Key
-from foresail.schedules.build import backup_name
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView, VeleroServer, schedule_row
 from foresail.schedules.settings import Settings
+from foresail.schedules.slots import backup_name
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -8,12 +8,13 @@ import pytest
 
 from foresail.api import velero
 from foresail.plan import Key
-from foresail.schedules.build import attempt_number, backup_body, backup_name, create_backup
+from foresail.schedules.build import backup_body, create_backup
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
+from foresail.schedules.slots import attempt_number, backup_name
 from tests.unit.schedules.rows import HOUR, NOON, UID, schedule, view, watched
 
 NAME = {velero.SCHEDULE_LABEL: "daily"}

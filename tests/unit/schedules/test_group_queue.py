@@ -15,12 +15,12 @@ from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
 from foresail.plan import Key, Plan
-from foresail.schedules.build import backup_name
 from foresail.schedules.controller import Schedules
 from foresail.schedules.groups import RECHECK
 from foresail.schedules.observe import BackupRow, ScheduleRow
 from foresail.schedules.rules import Verdict
 from foresail.schedules.settings import Settings
+from foresail.schedules.slots import backup_name
 from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, watched
 

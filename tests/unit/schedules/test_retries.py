@@ -8,13 +8,13 @@ import pytest
 
 from foresail.api.schedule_policy import Retry, SchedulePolicySpec, ScheduleSelector, ScheduleWindow, ScheduleWindows
 from foresail.plan import Create, Key
-from foresail.schedules.build import backup_name
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retries import Attempts, pause_before
 from foresail.schedules.rules import judge
+from foresail.schedules.slots import backup_name
 from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 

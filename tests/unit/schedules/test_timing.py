@@ -15,7 +15,6 @@ from foresail.api.instants import stamp
 from foresail.api.schedule_policy import MOST_WINDOWS
 from foresail.cron import Dialect, fires_after, parse
 from foresail.kube.execute import Outcome, Result
-from foresail.schedules.build import backup_name
 from foresail.schedules.controller import Schedules
 from foresail.schedules.decide import decide, reasons_to_report
 from foresail.schedules.observe import ScheduleRow, ScheduleView
@@ -23,6 +22,7 @@ from foresail.schedules.policies import problem_with, settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.settings import Settings
+from foresail.schedules.slots import backup_name
 from foresail.slots.policies import PolicyRow, timing_under
 from foresail.slots.timing import starts_between
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched

@@ -25,7 +25,7 @@ from foresail.cli.doctor.evidence import REVIEW, Evidence, gather, is_other
 from foresail.cli.doctor.finding import some
 from foresail.cli.doctor.velero_checks import runnable
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.install.hand_over import hand_over
+from foresail.cli.install.hand_over import Server, hand_over, velero_server
 from foresail.cli.install.installed import Installed, find_installed
 from foresail.cli.install.manifests import (
     CAPABILITIES,
@@ -41,7 +41,6 @@ from foresail.cli.install.manifests import (
 from foresail.cli.install.objects import STOPPED, Patience, all_free, applied, is_established, report
 from foresail.cli.install.releases import remove
 from foresail.cli.install.start import start
-from foresail.cli.install.velero import Server, velero_server
 from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible

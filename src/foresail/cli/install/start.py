@@ -15,10 +15,9 @@ from foresail.api.pod_problems import ObservedPod, first_problem, previous_image
 from foresail.api.pods import POD
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.hand_over import hand_over, with_problem
+from foresail.cli.install.hand_over import Server, hand_over, with_problem
 from foresail.cli.install.manifests import InstallOptions, Piece
 from foresail.cli.install.objects import Patience, applied, leading
-from foresail.cli.install.velero import Server
 from foresail.plan import Key
 
 

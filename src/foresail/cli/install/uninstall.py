@@ -15,7 +15,7 @@ from foresail.api.marks import LEASES, RETIRED_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.hand_over import hand_over
+from foresail.cli.install.hand_over import hand_over, velero_server
 from foresail.cli.install.installed import hook_bindings
 from foresail.cli.install.manifests import (
     CAPABILITIES,
@@ -29,7 +29,6 @@ from foresail.cli.install.manifests import (
 )
 from foresail.cli.install.objects import STOPPED, Patience, deleted, existing, leading, other_maker
 from foresail.cli.install.releases import Releases
-from foresail.cli.install.velero import velero_server
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.kube.clock import now

@@ -20,9 +20,10 @@ from foresail.cli.schedule.snapshot import row_of
 from foresail.cli.verbs import are_shown, print_object
 from foresail.kube.clock import now
 from foresail.plan import Key, Kind
-from foresail.schedules.build import backup_body, backup_name
+from foresail.schedules.build import backup_body
 from foresail.schedules.observe import ScheduleRow, backup_row, is_unfinished
 from foresail.schedules.settings import Settings
+from foresail.schedules.slots import backup_name
 from foresail.selfservice.rows.velero import movement_row, movements
 
 _EVERY = timedelta(seconds=5)

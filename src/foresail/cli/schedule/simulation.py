@@ -30,14 +30,13 @@ from foresail.cron.zone_names import validate_zone_name
 from foresail.cron.zones import load_zoneinfo
 from foresail.plan import Key
 from foresail.reporting import Because
-from foresail.schedules.build import backup_name
 from foresail.schedules.decide import not_run
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.policies import problem_with, rpo_of
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge
-from foresail.schedules.slots import base_of
+from foresail.schedules.slots import backup_name, base_of
 from foresail.schedules.status import patch_body
 from foresail.slots.policies import PolicyRow, policy_row
 
