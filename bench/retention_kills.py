@@ -36,7 +36,7 @@ from foresail.retention import Copy, kept
 from foresail.schedules.policies import retention_rules
 from foresail.schedules.retention import digest_of
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from testbed import Cluster, Options
 from tests.cluster import operators
 

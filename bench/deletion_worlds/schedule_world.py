@@ -19,7 +19,7 @@ from foresail.schedules.policies import settings_under
 from foresail.schedules.retention import Retained, asked_for, deletion_name
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 

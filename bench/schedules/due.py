@@ -31,7 +31,7 @@ from foresail.schedules.build import create_backup
 from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import BackupRow, ScheduleRow
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import policy_row
+from foresail.slots.policy_timing import policy_row
 from tests.unit.schedules import rows
 
 TICK = rows.NOON

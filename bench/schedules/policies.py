@@ -26,7 +26,7 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.schedules import rows
 
 POLICIES = 50

@@ -63,7 +63,7 @@ from foresail.schedules.velero_server import (
     request_name,
     version_request,
 )
-from foresail.slots.policies import PolicyRow, policy_row, timing_under
+from foresail.slots.policy_timing import PolicyRow, policy_row, timing_under
 
 _VELERO = Key("", "velero")  # the key of the Velero server: no Schedule has an empty namespace
 _SOON = timedelta(seconds=5)  # until a Schedule that was not reconciled yet may be due

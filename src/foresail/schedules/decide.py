@@ -23,7 +23,8 @@ from foresail.slots.due import unrecorded_slot
 from foresail.slots.edits import dropped_text
 from foresail.slots.interval import stable_delay
 from foresail.slots.observed import Observed
-from foresail.slots.rules import missed_text, skipped_text
+from foresail.slots.rules import missed_text
+from foresail.slots.skip_immediately import skipped_text
 from foresail.slots.timing import NotRun, not_run_text
 
 

@@ -16,7 +16,7 @@ from foresail.origin import is_synced
 from foresail.plan import Key, Keyed
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 
 STUCK_AFTER = timedelta(hours=24)
 """How long a Backup may be unfinished before it counts as stuck: in its group it then counts no longer."""

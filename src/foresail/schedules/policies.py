@@ -11,7 +11,7 @@ from foresail.api.selectors import precedence, problem_of, selects
 from foresail.deletion import DEFAULT_GRACE, LONGEST_GRACE
 from foresail.retention import Rules
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow, length_in_policy, timing_problem
+from foresail.slots.policy_timing import PolicyRow, length_in_policy, timing_problem
 
 MOST_BACKOFF = timedelta(hours=24)
 

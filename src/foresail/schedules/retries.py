@@ -17,7 +17,7 @@ from foresail.schedules.observe import BackupRow, ScheduleView
 from foresail.schedules.reasons import Reason
 from foresail.schedules.slots import attempt_number, timing_of
 from foresail.slots.observed import Observed
-from foresail.slots.policies import length_in_policy
+from foresail.slots.policy_timing import length_in_policy
 
 _LATEST = timedelta(hours=24)  # that an attempt starts after it could, without a deadline
 

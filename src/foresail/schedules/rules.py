@@ -28,7 +28,7 @@ from foresail.slots.due import base_of, unrecorded_slot
 from foresail.slots.edits import BeforeEdit, dropped_slot, zone_to_compare
 from foresail.slots.expression import too_rare
 from foresail.slots.observed import Observed
-from foresail.slots.policies import closed_text, never_open_text
+from foresail.slots.policy_timing import closed_text, never_open_text
 from foresail.slots.rules import (
     RARE_RECHECK,
     SETTLING_TIME,
@@ -37,8 +37,8 @@ from foresail.slots.rules import (
     evaluate,
     in_future_text,
     is_edited,
-    skip_not_applied_text,
 )
+from foresail.slots.skip_immediately import skip_not_applied_text
 from foresail.slots.timing import NotRun, Placed, Timing, first_start, missed_slots, place, start_of_last
 
 MOST_NAMED = 2  # Backups or Schedules in a message

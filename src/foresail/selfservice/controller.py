@@ -68,7 +68,7 @@ from foresail.selfservice.rows.velero import (
     velero_row,
 )
 from foresail.selfservice.schedules.controller import TenantSchedules
-from foresail.slots.policies import policy_row as schedule_policy_row
+from foresail.slots.policy_timing import policy_row as schedule_policy_row
 from foresail.tenancy.namespaces import NamespaceRow, namespace_row
 from foresail.tenancy.policies import ChartLimits, PolicyRow, policy_row
 

@@ -1,4 +1,4 @@
-"""The rules that every kind of Schedule shares: when skipImmediately applies, and which recorded times count.
+"""The rules that every kind of Schedule shares: what counts as an edit, and which recorded times count.
 
 Each rule is one small function named after its question; `evaluate` asks them in their order.
 """
@@ -12,6 +12,7 @@ from foresail.api.instants import instant, stamp, whole
 from foresail.slots.due import base_of, is_in_future
 from foresail.slots.expression import LONGEST_TEXT
 from foresail.slots.observed import Observed, Recurring
+from foresail.slots.skip_immediately import is_ignored, is_skipped
 
 SETTLING_TIME = timedelta(seconds=10)
 """How long a new Backup may be missing from the store, and an answer of Velero may take."""
@@ -60,34 +61,7 @@ def evaluate(
     return Evaluation(observed, max(base, whole(now)) if skipped else base, future, skipped, edited)
 
 
-# skipImmediately
-
-
-def is_new(schedule: Recurring) -> bool:
-    """Whether no controller has worked on it yet; one that Velero has worked on is not new to us either."""
-    return not (schedule.phase or schedule.last_backup or schedule.last_skipped)
-
-
-def is_unpaused(schedule: Recurring, previous: Observed | None) -> bool:
-    """Whether it was paused when last observed, and no longer is."""
-    return not schedule.paused and previous is not None and bool(previous.paused)
-
-
-def turned_true(schedule: Recurring, previous: Observed | None) -> bool:
-    """Whether the field is true and was not applied yet; set again without a pause, it counts as applied."""
-    return schedule.skip is True and not (previous is not None and previous.consumed)
-
-
-def is_skipped(schedule: Recurring, previous: Observed | None, *, default: bool) -> bool:
-    """Whether to apply skipImmediately now: only if new, unpaused or just set, and never while paused."""
-    effective = default if schedule.skip is None else schedule.skip
-    occasion = is_new(schedule) or is_unpaused(schedule, previous) or turned_true(schedule, previous)
-    return effective and occasion and not schedule.paused
-
-
-def is_ignored(schedule: Recurring, *, skipped: bool) -> bool:
-    """Whether skipImmediately was set again without a pause since it was applied."""
-    return schedule.skip is True and not schedule.paused and not skipped
+# Edits
 
 
 def is_edited(schedule: Recurring, previous: Observed | None) -> bool:
@@ -176,18 +150,6 @@ def in_future_text(fields: dict[str, datetime]) -> str:
     """Return the sentence about recorded times in the future."""
     named = " and ".join(f"{field} ({stamp(value)})" for field, value in fields.items())
     return f"{named} is in the future, so it is ignored and the next run counts from now. Check the clocks."
-
-
-def skip_not_applied_text(kind: str) -> str:
-    """Return why a second skipImmediately has no effect."""
-    text = "skipImmediately was applied since the last pause, so it is ignored until the next unpause."
-    return f"{text} To skip now, pause the {kind} and unpause it."
-
-
-def skipped_text(base: datetime, upcoming: datetime | None) -> str:
-    """Return what skipImmediately skipped, and what follows."""
-    follows = f"the next run is at {stamp(upcoming)}" if upcoming else "no run follows"
-    return f"skipImmediately: skipped the runs due before {stamp(base)}; {follows}."
 
 
 def missed_text(missed: int, base: datetime, slot: datetime) -> str:

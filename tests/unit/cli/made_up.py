@@ -11,7 +11,7 @@ from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, LocationRow, VeleroServer
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 
 NOW = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
 UID = "0123abcd-1111-2222-3333-444455556666"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from foresail.cli.coverage.commands import nightly
+from foresail.cli.coverage.closing_commands import nightly
 from foresail.cli.coverage.fix import first_backups, fixes, text_of
 from foresail.cli.coverage.show import summary
 from foresail.cli.main import main

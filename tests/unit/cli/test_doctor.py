@@ -31,7 +31,7 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.observe import ScheduleRow, Unread
 from foresail.schedules.velero_server import DeploymentRow
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.cli.canned import canned
 from tests.unit.schedules.rows import schedule
 from tests.unit.schedules.test_policies import policy

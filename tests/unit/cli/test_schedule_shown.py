@@ -21,7 +21,7 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow, VeleroServer, location_of
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.cli.canned import canned
 from tests.unit.cli.made_up import LOCATION, NOW, UID, at, backup, schedule_wire, seen
 

@@ -9,7 +9,7 @@ import pytest
 from foresail.api.instants import stamp
 from foresail.cli.main import main
 from foresail.kube.clock import now
-from foresail.slots.policies import timing_under
+from foresail.slots.policy_timing import timing_under
 from tests.unit.cli.canned import canned
 from tests.unit.cli.made_up import schedule_wire
 from tests.unit.schedules.test_policies import policy

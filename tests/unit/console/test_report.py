@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from docs.external_assets import external_assets
 from foresail.api.restore_check import CheckResult
 from foresail.api.specs import BackupSpec
-from foresail.cli.coverage.commands import closing_command, nightly
+from foresail.cli.coverage.closing_commands import closing_command, nightly
 from foresail.cli.cron.load import Timetable
 from foresail.cli.main import main, parser
 from foresail.console.report.figures import Figures, LastCheck, calendar_load, failed_runs, last_checks, upcoming_runs

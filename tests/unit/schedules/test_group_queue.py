@@ -21,7 +21,7 @@ from foresail.schedules.observe import BackupRow, ScheduleRow
 from foresail.schedules.rules import Verdict
 from foresail.schedules.settings import Settings
 from foresail.schedules.slots import backup_name
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, watched
 
 DONE = Result(Outcome.DONE)

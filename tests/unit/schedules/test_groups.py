@@ -14,7 +14,7 @@ from foresail.schedules.policies import group_of
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import concurrency_limit, judge
 from foresail.slots.interval import stable_delay
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.schedules.rows import DAY, HOUR, NOON, backup, schedule, view, watched
 
 LAST = NOON - DAY  # when the last run of every Schedule started

@@ -19,7 +19,7 @@ from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, Sche
 from foresail.schedules.results import good_since, last_ended
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched
 
 YEARLY = "0 0 1 1 *"

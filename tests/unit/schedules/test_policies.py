@@ -10,7 +10,7 @@ from foresail.schedules.policies import policy_for, problem_with, settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow, policy_row
+from foresail.slots.policy_timing import PolicyRow, policy_row
 from tests.unit.schedules.rows import DAY, HOUR, NOON, backup, schedule, view, watched
 
 

@@ -16,7 +16,7 @@ from foresail.schedules.groups import limited_group
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.policies import policy_for
 from foresail.schedules.settings import Settings
-from foresail.slots.policies import PolicyRow, policy_row
+from foresail.slots.policy_timing import PolicyRow, policy_row
 from tests.unit.schedules.rows import AVAILABLE, NOON, schedule, watched
 
 KEYS = [Key("velero", name) for name in ("daily", "web")]

@@ -34,7 +34,7 @@ from foresail.schedules.retention import MOST_OPEN_DELETIONS, Retained, asked_fo
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.slots.observed import Observed
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 

@@ -15,7 +15,7 @@ from foresail.schedules.reasons import Reason
 from foresail.schedules.retries import Attempts, pause_before
 from foresail.schedules.rules import judge
 from foresail.schedules.slots import backup_name
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 
 

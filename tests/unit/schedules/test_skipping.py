@@ -14,7 +14,8 @@ from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.status import last_observed, pause_annotation
 from foresail.slots.observed import Observed
-from foresail.slots.rules import is_edited, is_new, is_skipped, is_unpaused, stored_text, turned_true
+from foresail.slots.rules import is_edited, stored_text
+from foresail.slots.skip_immediately import is_new, is_skipped, is_unpaused, turned_true
 from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, schedule, view, watched
 
 SEEN = Observed("0 * * * *")

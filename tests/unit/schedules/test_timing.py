@@ -23,7 +23,7 @@ from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.settings import Settings
 from foresail.schedules.slots import backup_name
-from foresail.slots.policies import PolicyRow, timing_under
+from foresail.slots.policy_timing import PolicyRow, timing_under
 from foresail.slots.timing import starts_between
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy

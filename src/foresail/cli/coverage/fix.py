@@ -10,7 +10,7 @@ from shlex import join, split
 
 from foresail.api import requests, velero
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.coverage.commands import closing_command, daily_name
+from foresail.cli.coverage.closing_commands import closing_command, daily_name
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.output.messages import confirmed
 from foresail.cli.output.words import counted

@@ -20,7 +20,7 @@ from foresail.schedules.storage_errors import cause_of
 from foresail.schedules.velero_server import identify_server
 from foresail.selfservice.rows.locations import ORIGIN_NAME, ORIGIN_NAMESPACE
 from foresail.slots.interval import longest_gap
-from foresail.slots.policies import policy_row
+from foresail.slots.policy_timing import policy_row
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)

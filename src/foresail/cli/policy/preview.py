@@ -28,7 +28,7 @@ from foresail.cli.schedule.simulation import (
     under,
 )
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
-from foresail.slots.policies import PolicyRow
+from foresail.slots.policy_timing import PolicyRow
 
 HEADER = ("SCHEDULE", "NOW", "THEN", "NEXT START NOW", "NEXT START THEN", "RUNS IN A WEEK", "MOVED")
 """The columns of the table."""

@@ -38,7 +38,7 @@ from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.slots import backup_name, base_of
 from foresail.schedules.status import patch_body
-from foresail.slots.policies import PolicyRow, policy_row
+from foresail.slots.policy_timing import PolicyRow, policy_row
 
 _RUNNING = "InProgress"
 _PASSES = (Reason.BUSY, Reason.OUTSIDE_WINDOW, Reason.CONCURRENCY_LIMIT)  # what time alone ends

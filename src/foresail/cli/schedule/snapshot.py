@@ -58,7 +58,7 @@ from foresail.schedules.rules import Verdict, judge, location_unavailable, veler
 from foresail.schedules.settings import Settings
 from foresail.schedules.status import last_observed
 from foresail.schedules.velero_server import SERVER_PODS, deployment_row, identify_server, pod_row
-from foresail.slots.policies import PolicyRow, policy_row
+from foresail.slots.policy_timing import PolicyRow, policy_row
 
 NOTED = "recorded by the operator"
 """Shown instead of a version of Velero that only the operator knows."""

@@ -11,7 +11,7 @@ import msgspec
 from foresail.api.metadata import Named
 from foresail.api.restore_check import CheckResult, RestoreCheckSpec, RestoreCheckStatus
 from foresail.backups import FAILED_PHASES
-from foresail.cli.coverage.commands import closing_command
+from foresail.cli.coverage.closing_commands import closing_command
 from foresail.cli.cron.load import Load, Timetable, load_of
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.reasons import Gap, is_late

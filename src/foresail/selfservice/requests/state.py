@@ -32,7 +32,7 @@ from foresail.selfservice.rows.velero import (
     VeleroRow,
     location_of,
 )
-from foresail.slots.policies import PolicyRow as SchedulePolicyRow
+from foresail.slots.policy_timing import PolicyRow as SchedulePolicyRow
 from foresail.tenancy.namespaces import AdmissionLabels, NamespaceRow
 from foresail.tenancy.policies import ChartLimits, PolicyRow, admission_labels, at_least, policy_for
 from foresail.tenancy.records import nacuuid

@@ -22,7 +22,7 @@ from foresail.selfservice.schedules.decide import decide
 from foresail.selfservice.schedules.keep_last import is_on_its_way, location_doubts, unread_doubts
 from foresail.selfservice.schedules.rules import Verdict
 from foresail.selfservice.schedules.view import ScheduleView
-from foresail.slots.policies import PolicyRow as SchedulePolicyRow
+from foresail.slots.policy_timing import PolicyRow as SchedulePolicyRow
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.records import nacuuid
 

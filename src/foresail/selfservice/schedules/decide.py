@@ -21,7 +21,8 @@ from foresail.selfservice.schedules.rules import WAITS, Verdict, judge, next_rec
 from foresail.selfservice.schedules.status import READY, RETAINING, patch_body, recent_backups, with_conditions
 from foresail.selfservice.schedules.view import ScheduleView
 from foresail.slots.edits import dropped_text
-from foresail.slots.rules import in_future_text, missed_text, skip_not_applied_text, skipped_text
+from foresail.slots.rules import in_future_text, missed_text
+from foresail.slots.skip_immediately import skip_not_applied_text, skipped_text
 from foresail.slots.timing import not_run_text
 
 

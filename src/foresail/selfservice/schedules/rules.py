@@ -32,7 +32,7 @@ from foresail.slots.due import base_of, last_slot, unrecorded_slot
 from foresail.slots.edits import BeforeEdit, dropped_slot, zone_to_compare
 from foresail.slots.expression import Unusable, read_expression, too_rare
 from foresail.slots.interval import shortest_gap, stable_delay
-from foresail.slots.policies import closed_text, never_open_text, timing_problem, timing_under
+from foresail.slots.policy_timing import closed_text, never_open_text, timing_problem, timing_under
 from foresail.slots.rules import RARE_RECHECK, WINDOW_RECHECK, Evaluation, evaluate, is_edited, is_settling
 from foresail.slots.timing import NotRun, Placed, Timing, missed_slots, place, start_of_last
 from foresail.tenancy.policies import PolicyRow

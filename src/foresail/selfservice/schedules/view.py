@@ -8,7 +8,7 @@ import msgspec
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow
 from foresail.selfservice.rows.velero import VeleroRow
-from foresail.slots.policies import PolicyRow as SchedulePolicyRow
+from foresail.slots.policy_timing import PolicyRow as SchedulePolicyRow
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 

@@ -21,7 +21,7 @@ from foresail.selfservice.rows.schedules import ScheduleStatus
 from foresail.selfservice.schedules.rules import DIALECT
 from foresail.selfservice.schedules.status import READY
 from foresail.slots.expression import Unusable, read_expression
-from foresail.slots.rules import skip_not_applied_text
+from foresail.slots.skip_immediately import skip_not_applied_text
 
 
 def explain(args: argparse.Namespace) -> int:
