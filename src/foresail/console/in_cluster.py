@@ -20,13 +20,13 @@ from foresail.cli.access.cluster import MANAGER
 from foresail.cli.errors import CommandError, UnauthorizedError, UsageError
 from foresail.cli.tenant.files import trust_of
 from foresail.cli.tenant.new_request import problem_with_name
-from foresail.console import guard, live, setup_pages
+from foresail.console import guard, setup_pages
 from foresail.console.kept import Kept, KeptCluster
 from foresail.console.layout import entrance
 from foresail.console.read import Reader
 from foresail.console.report.snapshot import Wanted
 from foresail.console.server import SILENT, Form, Pages, application, asked_of, plain, set_by_signals, wanted_of
-from foresail.console.turns import Turns
+from foresail.console.turns import Streams, Turns
 from foresail.kube.client import Client
 from foresail.kube.clock import now, steady
 from foresail.kube.connect import Anonymous, ConnectError, host_of
@@ -42,7 +42,8 @@ SESSION, NAMESPACE = "__Host-foresail-console", "__Host-foresail-namespace"
 """Cookies: the first makes forms the browser's own, the second is the namespace that was chosen; neither has rights."""
 
 PROBES = ("/healthz", "/readyz")
-MOST_STREAMS, LONGEST_STREAM = 400, 300.0
+MOST_STREAMS = 400
+LONGEST_STREAM = 300.0
 """Pages that all viewers follow at once, and for how many seconds: then the proxy checks the session again."""
 
 MOST_ANSWER = 4 << 20
@@ -140,7 +141,7 @@ class Gate:
 
     def __init__(self, viewers: Viewers, setup: Setup, tls: ssl.SSLContext) -> None:
         self._viewers, self._setup, self._tls = viewers, setup, tls
-        self.streams = live.Streams(MOST_STREAMS, LONGEST_STREAM)
+        self.streams = Streams(MOST_STREAMS, LONGEST_STREAM)
 
     async def serve(self, address: str | None, port: int) -> web.AppRunner:
         """Listen, and return what stops it."""

@@ -46,7 +46,7 @@ from foresail.console.changes import back_up_now, restore, set_paused
 from foresail.console.layout import Search, Site, Viewpoint, entrance, plain_page, problem_page
 from foresail.console.read import Reader, Rights
 from foresail.console.report.snapshot import Wanted
-from foresail.console.turns import LONGEST_WAIT, TurnError, Turns
+from foresail.console.turns import LONGEST_WAIT, MOST_STREAMS, Streams, TurnError, Turns
 from foresail.console.web.assets import CONSOLE, SCRIPT, SHEET
 from foresail.cron import CronError
 from foresail.cron.zone_names import validate_zone_name
@@ -83,7 +83,7 @@ class Form:
 class Pages:
     """What one viewer sees and does: every read and write is the reader's, with that viewer's own rights."""
 
-    def __init__(self, reader: Reader, form: Form, tls: ssl.SSLContext, streams: live.Streams) -> None:
+    def __init__(self, reader: Reader, form: Form, tls: ssl.SSLContext, streams: Streams) -> None:
         self._reader, self._cluster, self._form = reader, reader.cluster, form
         self._velero_namespace = reader.wanted.velero_namespace
         self._tls = tls  # in front of the bucket, from which a plan reads the contents of a backup
@@ -396,7 +396,7 @@ class Door(Protocol):
     """Who is let in."""
 
     mount: str
-    streams: live.Streams
+    streams: Streams
 
     async def admit(self, request: web.Request) -> "Pages | web.StreamResponse":
         """Return the pages of whoever asks, or why there are none."""
@@ -486,7 +486,7 @@ class Console:
         operator_namespace: str | None = None,
         place: tuple[str, str] = ("", ""),  # the context of the kubeconfig, and the host of its API server
     ) -> None:
-        self._secrets, self.mount, self.streams = known, known.mount, live.Streams(live.MOST_STREAMS)
+        self._secrets, self.mount, self.streams = known, known.mount, Streams(MOST_STREAMS)
         self._form = Form(known.mount, known.csrf, context=place[0], server=place[1])
         self._cluster, self._wanted, self._tls, self._operator_namespace = cluster, wanted, tls, operator_namespace
         self._share = Turns().share()

@@ -1,10 +1,14 @@
-"""Who reads at once: memory is bounded, nobody waits without end, and one viewer leaves turns for the others."""
+"""Who reads and follows at once: memory is bounded, nobody waits without end, and no viewer takes every turn."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from http import HTTPStatus
 from weakref import WeakValueDictionary
+
+MOST_STREAMS = 16
+"""Pages that one viewer follows at once."""
 
 MOST_PAGES = 4
 """Pages of one viewer that wait or are made at once, apart from those that are followed."""
@@ -81,3 +85,27 @@ async def _turn(*limits: asyncio.Semaphore) -> AsyncIterator[None]:
         except TimeoutError:
             raise TurnError(HTTPStatus.SERVICE_UNAVAILABLE, "The console is busy with other pages.") from None
         yield
+
+
+class Streams:
+    """Bounds how many pages are followed at once and for how long; a browser then begins a new stream by itself."""
+
+    def __init__(self, most: int, longest: float = float("inf")) -> None:
+        self._most, self._longest = most, longest
+        self._open: Counter[str] = Counter()
+        self.ended = asyncio.Event()
+
+    @contextmanager
+    def one(self, viewer: str) -> Iterator[bool]:
+        """Count a stream until the block ends; False if there are too many already."""
+        is_free = self._open[viewer] < MOST_STREAMS and self._open.total() < self._most
+        self._open[viewer] += is_free
+        try:
+            yield is_free
+        finally:
+            self._open[viewer] -= is_free
+            self._open += Counter()  # without the viewers that have left
+
+    def is_over(self, seconds: float) -> bool:
+        """Whether a stream ends that has lasted so long."""
+        return self.ended.is_set() or seconds > self._longest

@@ -1,7 +1,6 @@
 """The rows of Primers, CronJobs, Jobs, pods, nodes, quotas and priority classes: only what decisions need."""
 
 import re
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TypedDict
@@ -344,12 +343,6 @@ def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
         disrupted=target.reason if target else "",
         requests=shape.requests if shape else (),
     )
-
-
-def primers_of(name: str, labels: dict[str, str], primers: Iterable[PrimerRow]) -> list[PrimerRow]:
-    """Return the Primers of its namespace that are for a CronJob, the one that primes it first."""
-    choosing = [primer for primer in primers if not primer.is_terminating and primer.matches(name, labels)]
-    return sorted(choosing, key=lambda row: (row.created, row.key))
 
 
 def _began(status: pods.PodStatus) -> datetime | None:

@@ -15,7 +15,7 @@ from foresail.primers.affinity import with_node_affinity, with_volume_affinity
 from foresail.primers.buffer_rows import BufferedPods, is_recent
 from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
 from foresail.primers.reasons import Reason
-from foresail.primers.rows import UNWARMABLE, QuotaRow, minutes
+from foresail.primers.rows import UNWARMABLE, PrimerRow, QuotaRow, minutes
 from foresail.primers.shape import Shape, amounts, with_requests
 from foresail.primers.steps import is_covered, recorded_primed
 from foresail.primers.view import PrimerView, Target
@@ -398,6 +398,15 @@ def not_allowed_here(view: PrimerView) -> Because | None:
         return None
     text = f"the operator may not create pods in namespace {here}: ask an administrator to add it"
     return Because(Reason.NAMESPACE_NOT_ALLOWED, f"{text} to primers.namespaces in the chart's values.")
+
+
+def primers_of(
+    name: str, labels: dict[str, str], primers: Iterable[PrimerRow], annotated: PrimerRow | None = None
+) -> list[PrimerRow]:
+    """Return the Primers for a CronJob, the one that primes it first: the oldest; its own annotations come last."""
+    choosing = [primer for primer in primers if not primer.is_terminating and primer.matches(name, labels)]
+    oldest_first = sorted(choosing, key=lambda row: (row.created, row.key))
+    return oldest_first if annotated is None else [*oldest_first, annotated]
 
 
 def taken(view: PrimerView, target: Target) -> Because | None:

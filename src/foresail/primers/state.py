@@ -33,8 +33,8 @@ from foresail.primers.rows import (
     PriorityRow,
     QuotaRow,
     annotation_key,
-    primers_of,
 )
+from foresail.primers.rules import primers_of
 from foresail.primers.view import Settings, Target
 
 _Counted = TypeVar("_Counted")
@@ -342,12 +342,10 @@ class PrimerState:
         self.buffers = BufferStore(buffer_kind, metrics, self.held)
 
     def primers_for(self, row: CronJobRow) -> list[PrimerRow]:
-        """Return the Primers for a CronJob, the one that primes it first; its annotations come last."""
+        """Return the Primers for a CronJob, the one that primes it first."""
         named = self.primers.by("cron_job", row.key)
         selecting = self.primers.by("cron_job", Key(row.key.namespace, ""))
-        primers = primers_of(row.key.name, row.labels, (*named, *selecting))
-        own = self.annotated_primer(row)
-        return primers if own is None else [*primers, own]
+        return primers_of(row.key.name, row.labels, (*named, *selecting), self.annotated_primer(row))
 
     def annotated_primer(self, row: CronJobRow | None) -> PrimerRow | None:
         """Return the Primer that the annotations of a CronJob mean; None if they mean none."""

@@ -19,9 +19,10 @@ import pytest
 from docs.external_assets import external_assets
 from foresail.cli.errors import UsageError
 from foresail.cli.main import main
-from foresail.console import guard, in_cluster, live
+from foresail.console import guard, in_cluster
 from foresail.console.in_cluster import ACCESS_TOKEN, AUTHORIZATION, MOUNT, NAMESPACE, SESSION, Gate, Setup, Viewers
 from foresail.console.report.snapshot import Wanted
+from foresail.console.turns import MOST_STREAMS
 from foresail.kube.connect import Anonymous, ConnectError
 from testbed.pki import make_authority
 from tests.unit.cli.test_coverage import listed
@@ -560,7 +561,7 @@ def test_a_stream_ends_in_time_for_the_proxy_to_check_the_session_again(
 def test_streams_of_one_viewer_leave_room_for_another(pki: Path) -> None:
     async def steps(proxy: Proxy) -> None:
         path = f"/live/ns/shop/restore/r?seen={seen(3)}"
-        followers = [following(proxy, path) for _ in range(live.MOST_STREAMS)]
+        followers = [following(proxy, path) for _ in range(MOST_STREAMS)]
         for each in followers:
             await until(await each.__aenter__(), b": alive")
         assert (await proxy.get(path)).status == 503

@@ -11,6 +11,7 @@ import pytest
 
 from foresail.cli.tenant.tenant_request import decode_request
 from foresail.console import guard, live
+from foresail.console.turns import MOST_STREAMS
 from foresail.console.web.assets import SCRIPT
 from foresail.selfservice.families import RESTORES
 from tests.unit.console.test_console import Browser, browse, browsing, everything
@@ -153,7 +154,7 @@ def test_streams_are_bounded_and_end_with_the_console(tmp_path: Path) -> None:
         async with browsing(tmp_path, {**everything(), RESTORE: a_restore(3)}) as browser:
             await browser.sign_in()
             path = f"/live/ns/shop/restore/r?seen={seen(3)}"
-            followers = [following(browser, path) for _ in range(live.MOST_STREAMS)]
+            followers = [following(browser, path) for _ in range(MOST_STREAMS)]
             readers = [await each.__aenter__() for each in followers]
             for each in readers:
                 await until(each, b": alive")

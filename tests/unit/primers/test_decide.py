@@ -11,7 +11,8 @@ from foresail.api.specs import LabelRequirement, LabelSelector
 from foresail.plan import Create, Delete, Key, Plan
 from foresail.primers.buffer_rows import BufferSupport
 from foresail.primers.decide import decide, is_dry_run_due
-from foresail.primers.rows import NodeRow, PriorityRow, QuotaRow, primers_of
+from foresail.primers.rows import NodeRow, PriorityRow, QuotaRow
+from foresail.primers.rules import primers_of
 from foresail.primers.view import PrimerView, Target
 from tests.unit.primers.rows import CREATED, OURS, SETTINGS, cron_job, placeholder, primer, primer_view, run, shape
 

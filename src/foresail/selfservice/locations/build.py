@@ -13,6 +13,7 @@ from foresail.api.marks import CREDENTIALS, NAMESPACE_UID, ORPHANED, REQUEST_HAS
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.plan import Apply, Body, Create, Delete, JsonPatch, Key, Patch
+from foresail.selfservice.locations.credentials import Credentials
 from foresail.selfservice.locations.rules import nacuuid
 from foresail.selfservice.locations.view import LocationView
 from foresail.selfservice.rows.locations import (
@@ -29,7 +30,6 @@ from foresail.selfservice.specs.location import (
     READ_ONLY,
     READ_WRITE,
     REGISTRY,
-    Credentials,
     access_patch,
     velero_location,
 )

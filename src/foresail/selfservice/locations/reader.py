@@ -7,8 +7,8 @@ from foresail.api.authorization import SUBJECT_ACCESS_REVIEW, Review
 from foresail.api.core import SECRET, Secret
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Key, Kind
+from foresail.selfservice.locations.credentials import credentials_of
 from foresail.selfservice.locations.view import CredentialsCheck, CredentialsChecked
-from foresail.selfservice.specs.location import credentials_of
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

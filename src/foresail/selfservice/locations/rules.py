@@ -9,12 +9,13 @@ import msgspec
 from foresail.api import velero
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.selfservice.access.rules import requester_problem
+from foresail.selfservice.locations.credentials import Credentials
 from foresail.selfservice.locations.view import CredentialsCheck, CredentialsChecked, LocationView
 from foresail.selfservice.policy.locations import is_listed
 from foresail.selfservice.policy.quotas import no_policy
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
-from foresail.selfservice.specs.location import Credentials, location_spec, not_allowed
+from foresail.selfservice.specs.location import location_spec, not_allowed
 from foresail.selfservice.specs.values import as_json
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.records import nacuuid_of

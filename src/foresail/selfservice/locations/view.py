@@ -3,9 +3,9 @@
 import msgspec
 
 from foresail.plan import ReadResult
+from foresail.selfservice.locations.credentials import Credentials
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.specs.location import Credentials
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 
