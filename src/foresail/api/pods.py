@@ -13,6 +13,9 @@ NODE = Kind("", "v1", "nodes", "Node", namespaced=False)
 RESOURCE_QUOTA = Kind("", "v1", "resourcequotas", "ResourceQuota")
 PRIORITY_CLASS = Kind("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 
+PAUSE_IMAGE = "registry.k8s.io/pause:3.10.2"
+"""The default image of placeholders: the pause image of Kubernetes."""
+
 _NOTHING = msgspec.Raw(b"null")
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 

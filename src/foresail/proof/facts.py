@@ -11,8 +11,7 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.apps import DaemonSet, Deployment, server_words
-from foresail.proof.node_agents import agents_problem
-from foresail.proof.velero_pods import last_validation, server_pods, validates_every, velero_state
+from foresail.proof.velero_pods import agents_problem, last_validation, server_pods, validates_every, velero_state
 from foresail.scope.server import ServerFlags, server_flags
 
 MOST_LOCATIONS = 50

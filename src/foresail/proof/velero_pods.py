@@ -1,4 +1,4 @@
-"""Whether a Velero server runs: the one rule for coverage, verdicts, metrics, `schedule get` and the doctor.
+"""Whether a Velero server and its node agents run: the one rule for all who ask, from coverage to the doctor.
 
 A Deployment with a ready pod runs; a rolling update keeps one. Without a Deployment that wants pods, a server may work
 outside of it: Velero validates storage locations all the time. Where that proves too little, the answer is unknown.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from foresail.api import velero
-from foresail.api.apps import Deployment, is_server, server_words
+from foresail.api.apps import DaemonSet, Deployment, is_node_agent, is_server, server_words
 from foresail.cron.duration import length_of
 from foresail.scope.server import flag_value
 
@@ -150,3 +150,18 @@ def _is_timely(validation: Validation, now: datetime) -> bool:
 
 def _is_fresh(validation: Validation, now: datetime) -> bool:
     return now - validation.at <= _FRESH
+
+
+def agents_problem(sets: Iterable[DaemonSet]) -> str:
+    """Return why no node agent works: then no run copies files or moves snapshots.
+
+    Empty if one works, because another node's may be the one that is needed.
+    """
+    agents = [daemon_set for daemon_set in sets if is_node_agent(daemon_set)]
+    if not agents:
+        return "no DaemonSet runs Velero's node agent"
+    if any(agent.status.number_ready for agent in agents):
+        return ""
+    desired = sum(agent.status.desired_number_scheduled for agent in agents)
+    names = ", ".join(agent.metadata.name for agent in agents)
+    return f"0 of {desired} pods of Velero's node agent, DaemonSet {names}, are ready"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from foresail.api.images import PAUSE_IMAGE
+from foresail.api.pods import PAUSE_IMAGE
 from foresail.api.primer import PRIMER as KIND
 from foresail.cli.access.cluster import refusal
 from foresail.cli.install.install import install_options

@@ -34,7 +34,7 @@ from foresail.cli.schedule.snapshot import (
 )
 from foresail.origin import Origin, origin_of
 from foresail.plan import Key
-from foresail.proof.node_agents import agents_problem
+from foresail.proof.velero_pods import agents_problem
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression

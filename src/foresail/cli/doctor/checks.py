@@ -1,20 +1,20 @@
 """Checks of the installation: pure functions from the evidence to findings."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import combinations
 from typing import Any
 
+from foresail.api import velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.doctor.admission import annotations, flag_findings
 from foresail.cli.doctor.evidence import CheckSeen, Evidence
-from foresail.cli.doctor.finding import Finding, good, problem, some, warning
-from foresail.cli.doctor.requests import garbage, unprocessed_requests
+from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.running import pods, stores, veleros, without_leader
 from foresail.cli.doctor.velero_checks import (
     attended,
@@ -32,7 +32,11 @@ from foresail.cli.doctor.velero_checks import (
 )
 from foresail.cli.doctor.workloads import changed_policies, volume_findings
 from foresail.plan import Kind
+from foresail.selfservice.garbage.decide import CYCLE, GRACE, GarbageView
 from foresail.selfservice.specs.file_system import ALLOWED_MEANS
+
+_LATE = GRACE + CYCLE + timedelta(minutes=10)
+_LASTING = (velero.LOCATION, NON_ADMIN_LOCATION_REQUEST)  # their age does not tell since when they have no owner
 
 
 def recovery(seen: Evidence) -> Iterator[Finding]:
@@ -47,6 +51,38 @@ def recovery(seen: Evidence) -> Iterator[Finding]:
         rest = len(seen.adoptable) - verified
         says = f"Velero Backups without a NonAdminBackup: {verified} verified, {rest} unverified"
         yield warning("recovery", says, "see them, then adopt them: foresail backup adopt -A")
+
+
+def unprocessed_requests(seen: Evidence) -> Iterator[Finding]:
+    """Report the requests that no operator has processed, although one should."""
+    late = [request for request in seen.unprocessed if not seen.unserved.get(request.kind)]
+    if late:
+        now = seen.server_time or seen.instant
+        age = minutes(now - (late[0].created or now))
+        names = some([str(request) for request in late])
+        those = "1 request has" if len(late) == 1 else f"{len(late)} requests have"
+        fix = "check the operator of self-service: findings pods and self-service, then its log"
+        yield problem("requests", f"{those} had no status for up to {age}: no operator processes {names}", fix)
+
+
+def garbage(seen: Evidence) -> Iterator[Finding]:
+    """Report objects without an owner: a few wait for the operator, old ones should be gone."""
+    now = seen.server_time or seen.instant
+    late = [orphan for orphan in seen.ownerless.ours if now - orphan.since > _LATE and orphan.kind not in _LASTING]
+    if late:
+        fix = "check that the operator runs with --self-service; delete them with kubectl delete if it is removed"
+        yield warning("garbage", f"{_named(late)}: no owner for more than two hours, and not deleted", fix)
+    elif seen.ownerless.ours:
+        yield good("garbage", f"{_named(seen.ownerless.ours)}: no owner; the operator deletes them within two hours")
+    if seen.ownerless.others:
+        says = f"{some(seen.ownerless.others)}: made by another controller, no owner, and left alone by Foresail"
+        yield warning(
+            "garbage", says, f"delete those that you do not need: kubectl delete -n {seen.namespace} KIND NAME"
+        )
+
+
+def _named(views: Iterable[GarbageView]) -> str:
+    return some([f"{view.kind.name} {view.key.name}" for view in views])
 
 
 def restore_checks(seen: Evidence) -> Iterator[Finding]:

@@ -1,8 +1,7 @@
 """Requests of tenants, and those that no operator has processed."""
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,15 +17,12 @@ from foresail.api.requests import (
 )
 from foresail.cli.access.cluster import Cluster, refusal
 from foresail.cli.access.together import all_of
-from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.pages import read_pages
 from foresail.kube.reflector import ListMetadata
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, FAMILIES, RESTORES
 from foresail.selfservice.garbage.decide import (
-    CYCLE,
-    GRACE,
     GarbageView,
     approval_view,
     deletion_view,
@@ -35,9 +31,6 @@ from foresail.selfservice.garbage.decide import (
 )
 from foresail.selfservice.rows.locations import ApprovalRow, LocationRow, approval_row, location_row
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, location_of, velero_row
-
-if TYPE_CHECKING:
-    from foresail.cli.doctor.evidence import Evidence
 
 KINDS = (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE, NON_ADMIN_DOWNLOAD_REQUEST)
 """The kinds that the operator gives a phase as soon as it sees an object."""
@@ -114,20 +107,6 @@ def is_late(request: Request, now: datetime) -> bool:
     return now - (request.created or now) > PROCESSED_WITHIN
 
 
-def unprocessed_requests(seen: "Evidence") -> Iterator[Finding]:
-    """Report the requests that no operator has processed, although one should."""
-    late = [request for request in seen.unprocessed if not seen.unserved.get(request.kind)]
-    if late:
-        now = seen.server_time or seen.instant
-        age = minutes(now - (late[0].created or now))
-        names = some([str(request) for request in late])
-        those = "1 request has" if len(late) == 1 else f"{len(late)} requests have"
-        fix = "check the operator of self-service: findings pods and self-service, then its log"
-        yield problem("requests", f"{those} had no status for up to {age}: no operator processes {names}", fix)
-
-
-_LATE = GRACE + CYCLE + timedelta(minutes=10)
-_LASTING = (velero.LOCATION, NON_ADMIN_LOCATION_REQUEST)  # their age does not tell since when they have no owner
 Uids = Mapping[Key, str]
 
 
@@ -202,23 +181,3 @@ def ownerless(restores: Iterable[VeleroRow], deletions: Iterable[DeletionRow], u
             kind = RESTORES.velero if isinstance(row, VeleroRow) else velero.DELETE_REQUEST
             others.append(f"{kind.name} {row.key.name}")
     return Ownerless(tuple(ours), tuple(others))
-
-
-def garbage(seen: "Evidence") -> Iterator[Finding]:
-    """Report objects without an owner: a few wait for the operator, old ones should be gone."""
-    now = seen.server_time or seen.instant
-    late = [orphan for orphan in seen.ownerless.ours if now - orphan.since > _LATE and orphan.kind not in _LASTING]
-    if late:
-        fix = "check that the operator runs with --self-service; delete them with kubectl delete if it is removed"
-        yield warning("garbage", f"{_names(late)}: no owner for more than two hours, and not deleted", fix)
-    elif seen.ownerless.ours:
-        yield good("garbage", f"{_names(seen.ownerless.ours)}: no owner; the operator deletes them within two hours")
-    if seen.ownerless.others:
-        says = f"{some(seen.ownerless.others)}: made by another controller, no owner, and left alone by Foresail"
-        yield warning(
-            "garbage", says, f"delete those that you do not need: kubectl delete -n {seen.namespace} KIND NAME"
-        )
-
-
-def _names(views: Iterable[GarbageView]) -> str:
-    return some([f"{view.kind.name} {view.key.name}" for view in views])

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from foresail.api.images import PAUSE_IMAGE
+from foresail.api.pods import PAUSE_IMAGE
 from foresail.cli.options.parser import CLIENT, SERVER, ServerDryRunOption, examples, true_or_false
 from foresail.cli.options.shared import add_velero_and_cluster
 

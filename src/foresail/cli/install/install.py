@@ -14,10 +14,10 @@ import msgspec
 
 from foresail import RUNBOOKS
 from foresail.api.apps import DEPLOYMENT, Deployment, DeploymentMetadata
-from foresail.api.images import PAUSE_IMAGE
 from foresail.api.marks import REQUESTER
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
+from foresail.api.pods import PAUSE_IMAGE
 from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.api.velero import SCHEDULE
 from foresail.cli.access.cluster import Cluster, on_cluster

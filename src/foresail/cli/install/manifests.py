@@ -14,10 +14,9 @@ from typing import Any
 
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import DEFINITION
-from foresail.api.images import PAUSE_IMAGE
 from foresail.api.marks import RETIRED_LEASE, SELF_SERVICE_LEASE
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
-from foresail.api.pods import PRIORITY_CLASS
+from foresail.api.pods import PAUSE_IMAGE, PRIORITY_CLASS
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.cli.errors import UsageError
 from foresail.plan import Key, Kind

@@ -4,7 +4,7 @@ import argparse
 from datetime import timedelta
 from typing import Any
 
-from foresail.api.images import PAUSE_IMAGE
+from foresail.api.pods import PAUSE_IMAGE
 from foresail.cli.errors import CommandError
 from foresail.cli.options.parser import add_switch, true_or_false
 from foresail.cron import CronError
