@@ -54,21 +54,21 @@ def add_canary(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def targets(words: list[str], environment: dict[str, str], resolver: str) -> dict[str, str]:
     """Return what to try, as host:port by a name for people; none if the API server is unknown."""
-    host, port = (environment.get(each, "") for each in _API)
+    host, port = (environment.get(variable, "") for variable in _API)
     if not host or not port:
         return {}
     servers = [line.split()[1] for line in resolver.splitlines() if line.startswith("nameserver ")]
-    found = {"API server": _joined(host, port)}
-    found |= {f"DNS server {server}": _joined(server, str(_DNS)) for server in servers}
-    return found | dict(word.split("=", 1) for word in words if "=" in word)
+    addresses = {"API server": _joined(host, port)}
+    addresses |= {f"DNS server {server}": _joined(server, str(_DNS)) for server in servers}
+    return addresses | dict(word.split("=", 1) for word in words if "=" in word)
 
 
-async def reached(found: dict[str, str], seconds: float = _SECONDS) -> list[str]:
+async def reached(addresses: dict[str, str], seconds: float = _SECONDS) -> list[str]:
     """Return the names of those that accept a connection."""
     import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
 
-    answers = await asyncio.gather(*(_accepts(each, seconds) for each in found.values()))
-    return [name for name, is_reached in zip(found, answers, strict=True) if is_reached]
+    answers = await asyncio.gather(*(_accepts(address, seconds) for address in addresses.values()))
+    return [name for name, is_reached in zip(addresses, answers, strict=True) if is_reached]
 
 
 async def _accepts(target: str, seconds: float) -> bool:
@@ -92,10 +92,10 @@ def _canary(args: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
 
     resolver = _RESOLVER.read_text() if _RESOLVER.exists() else ""
-    found = targets(args.targets, dict(os.environ), resolver)
-    if not found:
+    addresses = targets(args.targets, dict(os.environ), resolver)
+    if not addresses:
         print(f"{' and '.join(_API)} are not set: not in a pod")
         return 1
-    out = asyncio.run(reached(found))
-    print(f"reached: {', '.join(out)}" if out else f"closed: {', '.join(found)} did not answer")
+    out = asyncio.run(reached(addresses))
+    print(f"reached: {', '.join(out)}" if out else f"closed: {', '.join(addresses)} did not answer")
     return CANARY_REACHED if out else CANARY_CLOSED

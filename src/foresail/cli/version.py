@@ -52,14 +52,14 @@ def _run(args: argparse.Namespace) -> int:
     from foresail.cli.access.cluster import on_cluster  # noqa: PLC0415 - the rest of the command line starts without it
     from foresail.cli.errors import CommandError  # noqa: PLC0415
 
-    found: dict[str, list[Running]] = {}
+    running_in: dict[str, list[Running]] = {}
     problem: CommandError | None = None
     if not args.client:
         try:
-            found = on_cluster(args, lambda cluster: _running(cluster, args.namespace))
+            running_in = on_cluster(args, lambda cluster: _running(cluster, args.namespace))
         except CommandError as error:
             problem = error
-    _show(found, args.output)
+    _show(running_in, args.output)
     if problem is not None:
         raise problem
     return 0
@@ -74,32 +74,32 @@ async def _running(cluster: "Cluster", namespace: str) -> dict[str, list[Running
         is_server,
     )
 
-    found: dict[str, list[Running]] = {"operator": [], "velero": []}
+    running_in: dict[str, list[Running]] = {"operator": [], "velero": []}
     for raw in await cluster.listed(DEPLOYMENT, namespace):
-        each = msgspec.json.decode(raw, type=Deployment)
-        name = f"{each.metadata.namespace}/{each.metadata.name}"
-        containers = each.spec.template.spec.containers
-        if (each.metadata.labels or {}).get(_NAME) in _OPERATORS:
-            found["operator"].append(Running(name, containers[0].image))
-        found["velero"] += [Running(name, server.image) for server in containers if is_server(server)]
-    return found
+        deployment = msgspec.json.decode(raw, type=Deployment)
+        name = f"{deployment.metadata.namespace}/{deployment.metadata.name}"
+        containers = deployment.spec.template.spec.containers
+        if (deployment.metadata.labels or {}).get(_NAME) in _OPERATORS:
+            running_in["operator"].append(Running(name, containers[0].image))
+        running_in["velero"] += [Running(name, server.image) for server in containers if is_server(server)]
+    return running_in
 
 
-def _show(found: dict[str, list[Running]], form: str) -> None:
+def _show(running_in: dict[str, list[Running]], form: str) -> None:
     if form != "table":
         from foresail.cli.output.objects import document  # noqa: PLC0415
 
         data: dict[str, Any] = {"client": {"version": __version__}}
         print(
             document(
-                {**data, **{name: [running.as_data() for running in those] for name, those in found.items()}}, form
+                {**data, **{name: [running.as_data() for running in those] for name, those in running_in.items()}}, form
             )
         )
         return
     from foresail.cli.output.table import table  # noqa: PLC0415
 
     rows = [("client", __version__, "")]
-    for name, those in found.items():
+    for name, those in running_in.items():
         rows += [
             (name, running.version, f"Deployment {running.deployment}, image {running.image}") for running in those
         ]

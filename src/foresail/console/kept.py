@@ -76,7 +76,7 @@ def _slim(item: msgspec.Raw) -> msgspec.Raw:
     metadata = document.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("finalizers", None)
-        metadata[_WRITES] = [_scaled(each) for each in metadata.get(_WRITES) or () if _is_of_pods(each)]
+        metadata[_WRITES] = [_scaled(write) for write in metadata.get(_WRITES) or () if _is_of_pods(write)]
     return msgspec.Raw(msgspec.json.encode(document))
 
 
@@ -126,9 +126,9 @@ class KeptList:
         changes = dict(self._changes)
         read = [raw for page in self._pages for raw in _items.decode(zlib.decompress(page))]
         if changes:
-            found: dict[Key, msgspec.Raw] = {_key(raw): raw for raw in read}
-            found |= {key: msgspec.Raw(each) for key, each in changes.items() if each is not None}
-            read = [found[key] for key in sorted(found, key=str) if changes.get(key, b"") is not None]
+            objects: dict[Key, msgspec.Raw] = {_key(raw): raw for raw in read}
+            objects |= {key: msgspec.Raw(raw) for key, raw in changes.items() if raw is not None}
+            read = [objects[key] for key in sorted(objects, key=str) if changes.get(key, b"") is not None]
         return [raw for raw in read if label in (_named.decode(raw).metadata.labels or {})] if label else read
 
 
@@ -157,7 +157,7 @@ class Kept:
     def keep(self, place: Place, client: Client, pages: list[Page], began: float) -> None:
         """Keep a list whose read began then, unless it is kept already, has no room, or may be from before a change."""
         viewer = place[0]
-        own = sum(each[0] == viewer for each in self._tasks)
+        own = sum(task[0] == viewer for task in self._tasks)
         has_room = len(self._tasks) < MOST_LISTS and own < MOST_LISTS_EACH and self._fits(viewer)
         is_new = place not in self._tasks and self._forgotten.get(viewer, began - 1) < began
         if is_new and has_room and not self._compressing.locked():
@@ -191,7 +191,7 @@ class Kept:
             await _follow(kept_list, client, kind, namespace, lambda: self._fits(viewer))
 
     def _fits(self, viewer: str) -> bool:
-        own = sum(each.size for place, each in self._lists.items() if place[0] == viewer)
+        own = sum(kept.size for place, kept in self._lists.items() if place[0] == viewer)
         return own <= MOST_BYTES_EACH and sum(kept_list.size for kept_list in self._lists.values()) <= MOST_BYTES
 
     def _ended(self, place: Place, task: asyncio.Task[None]) -> None:

@@ -47,15 +47,15 @@ _CHECK_MOODS = {"Pass": "good", "Fail": "bad"}
 Check = Mapping[str, Any]
 
 
-def checks(site: Site, places: Sequence[str], found: Sequence[CheckCells], search: Search) -> Html:
+def checks(site: Site, places: Sequence[str], pairs: Sequence[CheckCells], search: Search) -> Html:
     """Return each RestoreCheck of some namespaces with its last result, searched and paged; an empty one means all."""
 
     def cells(place: int) -> tuple[Child, ...]:
-        key, (_, result, *rest) = found[place]
+        key, (_, result, *rest) = pairs[place]
         link = element("a", cut(key.name), href=site.link(*check_path(key)))
         return link, cut(key.namespace), badge(cut(result), _CHECK_MOODS.get(result, "")), *map(cut, rest)
 
-    table = searched(site, "checks", "Restore checks", _HEADER, [str(key) for key, _ in found], cells, search)
+    table = searched(site, "checks", "Restore checks", _HEADER, [str(key) for key, _ in pairs], cells, search)
     where = f"-n {places[0]}" if places[0] else "-A"
     return shell(site, "Checks", f"foresail check get {where}", section("checks", "Restore checks", table))
 
@@ -65,11 +65,11 @@ def check_path(key: Key) -> tuple[str, ...]:
     return "ns", key.namespace, "check", key.name
 
 
-def check(site: Site, key: Key, found: Check, record: Check, history: Sequence[Check]) -> Html:
+def check(site: Site, key: Key, shown: Check, record: Check, history: Sequence[Check]) -> Html:
     """Return one RestoreCheck: its last result, every problem, and the runs whose evidence is kept."""
     name = key.name
     namespace = key.namespace
-    listed = [(cut(reason), cut(message)) for reason, message in problems(found, record)]
+    listed = [(cut(reason), cut(message)) for reason, message in problems(shown, record)]
     evidence = element("a", "Download the evidence", href=site.link(*check_path(key), "evidence.json"))
     longest = max((_seconds(item) for item in history), default=0)
     runs = [_run(item, longest) for item in history]
@@ -78,7 +78,7 @@ def check(site: Site, key: Key, found: Check, record: Check, history: Sequence[C
         f"RestoreCheck {name}",
         f"foresail check explain {name} -n {namespace}",
         element("p", "In ", element("a", namespace, href=site.link("ns", namespace)), "."),
-        section("facts", "Last result", data_table("Last result", ("what", "value"), _cut(facts(found)), "")),
+        section("facts", "Last result", data_table("Last result", ("what", "value"), _cut(facts(shown)), "")),
         section("problems", "Problems", data_table("Problems", ("reason", "message"), listed, "No problem.")),
         section(
             "runs",
@@ -105,8 +105,8 @@ def _run(record: Check, longest: int) -> tuple[Child, ...]:
 
 
 def _seconds(record: Check) -> int:
-    found = record.get("restoreSeconds")
-    return found if isinstance(found, int) and found >= 0 else 0
+    seconds = record.get("restoreSeconds")
+    return seconds if isinstance(seconds, int) and seconds >= 0 else 0
 
 
 _SHOWN, _NEWEST = 25, 10
@@ -171,13 +171,13 @@ def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
     return section("waiting", "Waiting and running", data_table("Waiting", header, rows, "Nothing waits."), note)
 
 
-def namespaces(site: Site, found: Figures, search: Search) -> Html:
+def namespaces(site: Site, figures: Figures, search: Search) -> Html:
     """Return the coverage of each namespace, searched and paged."""
-    names = [coverage.name for coverage in found.namespaces]
+    names = [coverage.name for coverage in figures.namespaces]
 
     def cells(place: int) -> tuple[Child, ...]:
-        each = found.namespaces[place]
-        return namespace_link(site, each.name), *coverage_cells(each, found)
+        coverage = figures.namespaces[place]
+        return namespace_link(site, coverage.name), *coverage_cells(coverage, figures)
 
     table = searched(site, "namespaces", "Coverage by namespace", COVERAGE, names, cells, search)
     same = "foresail coverage -A -o wide" if site.is_administrator else f"foresail backup get -n {site.namespace}"
@@ -250,7 +250,7 @@ def _offered(site: Site, name: str, own_namespace: OwnNamespace) -> list[Child]:
             element("p", told, class_="note"),
             element("p", command(enabling_command(name))),
             element("p", "Or backs it up and restores it directly:", class_="note"),
-            *(element("p", command(instead(each.kind, name))) for each in (BACKUPS, RESTORES)),
+            *(element("p", command(instead(family.kind, name))) for family in (BACKUPS, RESTORES)),
         ]
     offered: list[Child] = []
     if own_namespace.may_back_up:

@@ -45,8 +45,8 @@ class CalendarSchedule:
         Near a clock change the result depends on the starting instant. To predict a controller, follow
         `foresail.cron.fires_after` from the instant that the controller counts from.
         """
-        found = self._search.next_fire(unix_floor(after))
-        return None if found is None else from_unix(found)
+        fire = self._search.next_fire(unix_floor(after))
+        return None if fire is None else from_unix(fire)
 
     def previous(self, before: datetime) -> datetime | None:
         """Return the last fire before an instant, None if there is none within 45 years.
@@ -58,8 +58,8 @@ class CalendarSchedule:
         of fires, or one, and does not give up on the way. So fires that a clock change hides from `next`
         are left out, and those that it adds are included.
         """
-        found = self._search.previous_fire(unix_ceiling(before))
-        return None if found is None else from_unix(found)
+        fire = self._search.previous_fire(unix_ceiling(before))
+        return None if fire is None else from_unix(fire)
 
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Yield the fires from `start` on and before `end`, consistent with `previous`."""
@@ -81,18 +81,18 @@ class CalendarSchedule:
 
         They are the same as those of `between`, without a search on most days.
         """
-        found = self._search.regular_minutes(day)
-        if found is None:
+        minutes = self._search.regular_minutes(day)
+        if minutes is None:
             rare = _rare_minutes(self, day // _CHUNK)
             start = EPOCH + day * _DAY
             fires = _minutes(self.between(start, start + _DAY)) if rare is None else rare
-            found = fires.get(day, 0)
-        return found
+            minutes = fires.get(day, 0)
+        return minutes
 
     def last_fire(self, anchor: datetime, until: datetime) -> datetime | None:
         """Return the last fire counted from `anchor`: after `anchor` and not after `until`."""
-        found = self._search.previous_fire(unix_floor(until) + 1, unix_floor(anchor))
-        return None if found is None else from_unix(found)
+        fire = self._search.previous_fire(unix_floor(until) + 1, unix_floor(anchor))
+        return None if fire is None else from_unix(fire)
 
     def describe(self) -> str:
         """Describe in plain words when it fires."""
@@ -101,11 +101,11 @@ class CalendarSchedule:
 
 def _minutes(fires: Iterable[datetime]) -> dict[int, int]:
     """Return fires as bits, one for each minute, by their days since 1970."""
-    found: dict[int, int] = {}
+    minutes: dict[int, int] = {}
     for fire in fires:
         day, within = divmod(fire - EPOCH, _DAY)
-        found[day] = found.get(day, 0) | 1 << within // _MINUTE
-    return found
+        minutes[day] = minutes.get(day, 0) | 1 << within // _MINUTE
+    return minutes
 
 
 @lru_cache(1_000)

@@ -181,8 +181,8 @@ class NextFireSearch:
             return None
         if start >= self._zone.horizon:
             table, shift = self._zone.table_for(start)
-            found = self._next_fire_in(table, start + shift)
-            return None if found is None else found - shift
+            fire = self._next_fire_in(table, start + shift)
+            return None if fire is None else fire - shift
         return self._next_fire_in(self._zone.near, start)
 
     def _next_fire_in(self, table: OffsetTable, start: int) -> int | None:
@@ -198,18 +198,18 @@ class NextFireSearch:
                 if at is not None:
                     return today * DAY + at - offset
             elif offset % 60 == 0:
-                found = self._within_the_hour(second, start)
-                if found is not None and table.offset(found) == offset:
-                    return found
+                fire = self._within_the_hour(second, start)
+                if fire is not None and table.offset(fire) == offset:
+                    return fire
         if not quiet:
             return self._search_like_go(table, start, year)
-        found = self._day_after(today, year, month, day, days >> (day + 1))
+        fire = self._day_after(today, year, month, day, days >> (day + 1))
         # A search that skips a month first goes back to the month's first day.
         since = today if self._months >> month & 1 else today - day
-        until = today + 366 * (_YEARS_AHEAD + 1) if found is None else found
+        until = today + 366 * (_YEARS_AHEAD + 1) if fire is None else fire
         if table.midnight_gaps and table.has_midnight_gap(since, until):
             return self._search_like_go(table, start, year)
-        return None if found is None else self._on_day(table, segment, found, year)
+        return None if fire is None else self._on_day(table, segment, fire, year)
 
     def _on_day(self, table: OffsetTable, segment: int, day: int, year: int) -> int | None:
         """Return the first fire of a matching day that a search enters at midnight."""
@@ -325,29 +325,29 @@ class FireSearch(NextFireSearch):
         if offset % 60 or bisect_right(table.starts, start + DAY - 1) - 1 != segment:
             return None
         local, elapsed = divmod(start + offset, DAY)
-        found = 0
+        minutes = 0
         for number in range(2 if elapsed else 1):
             is_regular = self._is_regular(table, segment, local + number)
             if is_regular is None:
                 return None
-            found |= is_regular * self._minutes_of_day << _DAY_MINUTES * number
-        return found >> elapsed // 60 & (1 << _DAY_MINUTES) - 1
+            minutes |= is_regular * self._minutes_of_day << _DAY_MINUTES * number
+        return minutes >> elapsed // 60 & (1 << _DAY_MINUTES) - 1
 
     def _is_regular(self, table: OffsetTable, segment: int, day: int) -> bool | None:
         """Whether every sequence fires on a day at the times of the fields, or at none; None if one may differ."""
         latest = list(islice(self._matching_days(day), 2))
-        for each in (day, *latest):
-            if not table.quiet_from[segment] <= each < table.quiet_until[segment] or _skips_month(table, each):
+        for instant in (day, *latest):
+            if not table.quiet_from[segment] <= instant < table.quiet_until[segment] or _skips_month(table, instant):
                 return None
         return latest[0] == day if len(latest) > 1 else None
 
     def next_fire_until(self, fire: int, end: int) -> int | None:
         """Return the fire after another one, even if it is further away than the dialect searches."""
-        found = self.next_fire(fire)
-        while found is None and fire < end:
+        following = self.next_fire(fire)
+        while following is None and fire < end:
             fire += _SEARCH_LIMIT
-            found = self.next_fire(fire)
-        return found
+            following = self.next_fire(fire)
+        return following
 
     def _last_of_sequence(self, start: int, end: int) -> int | None:
         last = None
@@ -359,17 +359,17 @@ class FireSearch(NextFireSearch):
 
     def _last_without_convergence(self, instant: int) -> int | None:
         """Return the last fire of a sequence from the nearest year that gives two days of fires, or one."""
-        found = None
+        fire = None
         for years in _YEARS_BACK:
             start = instant - years * _YEAR
             last = self._last_of_sequence(start, instant)
-            if last is None or (found is not None and self.next_fire(last) is None):
+            if last is None or (fire is not None and self.next_fire(last) is None):
                 continue  # no fire yet, or a sequence that ended on the way
             first = self.next_fire(start)
-            found = last
+            fire = last
             if first is not None and first < last - DAY:
                 break
-        return found
+        return fire
 
     def _last_convergence(self, table: OffsetTable, today: int, second: int) -> int | None:
         """Return the last fire up to a second of `today` that every sequence reaches."""

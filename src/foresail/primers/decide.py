@@ -62,7 +62,7 @@ def decide(view: PrimerView, now: datetime) -> Plan:
     subject = Subject(primer.kind, primer.key, primer.uid)
     if primer.is_terminating:
         return Plan(subject=subject)  # what it owns is deleted with it
-    found = _judge_targets(view, now)
+    judged = _judge_targets(view, now)
     actions: list[Action] = [
         delete_placeholder(placeholder) for placeholder in view.stray_placeholders if not placeholder.is_terminating
     ]
@@ -71,16 +71,16 @@ def decide(view: PrimerView, now: datetime) -> Plan:
         method_buffer.release_buffers(view, view.stray_buffers, view.stray_templates, now),
         *_released_beyond(view, now),
     ]
-    for steps in (*left, *(steps for _, steps in found)):
+    for steps in (*left, *(steps for _, steps in judged)):
         actions += steps.actions
     expects = _expects(actions)
     # With the next reconcile, which the placeholders themselves bring about.
-    is_later = bool(expects.creates) and not _lost(found)
+    is_later = bool(expects.creates) and not _lost(judged)
     return Plan(
         actions=tuple(actions),
-        status=None if is_later else _status(view, found, now),
-        notes=tuple(note(subject, event) for event in new_events(view, found)),
-        wake_at=_wake((*left, *(steps for _, steps in found)), now) if found or left[0].wakes else None,
+        status=None if is_later else _status(view, judged, now),
+        notes=tuple(note(subject, event) for event in new_events(view, judged)),
+        wake_at=_wake((*left, *(steps for _, steps in judged)), now) if judged or left[0].wakes else None,
         subject=subject,
         claims=(expects,),
     )
@@ -107,12 +107,12 @@ def _judge_target(view: PrimerView, target: Target, now: datetime) -> tuple[Verd
 
 def _judge_targets(view: PrimerView, now: datetime) -> list[tuple[Verdict, Steps]]:
     """Judge one CronJob after the other: what is created for one counts in the limits and quotas for the next."""
-    found: list[tuple[Verdict, Steps]] = []
+    judged: list[tuple[Verdict, Steps]] = []
     for target in view.targets[:MAX_CRON_JOBS]:
         verdict, steps = _judge_target(view, target, now)
-        found.append((verdict, steps))
+        judged.append((verdict, steps))
         view = _with_expected(view, steps)
-    return found
+    return judged
 
 
 def _with_expected(view: PrimerView, steps: Steps) -> PrimerView:
@@ -157,8 +157,8 @@ def plan_target(view: PrimerView, verdict: Verdict, now: datetime) -> tuple[Verd
             if verdict.fires is not None:  # its status changes with the fires, whoever runs them
                 steps = msgspec.structs.replace(steps, wakes=(*steps.wakes, verdict.fires.upcoming))
     again = next_dry_run(view, verdict)
-    actions = [*steps.actions, *(action for each in left for action in each.actions)]
-    wakes = [*steps.wakes, *(at for each in left for at in each.wakes), *([] if again is None else [again])]
+    actions = [*steps.actions, *(action for released in left for action in released.actions)]
+    wakes = [*steps.wakes, *(at for released in left for at in released.wakes), *([] if again is None else [again])]
     return verdict, msgspec.structs.replace(steps, actions=tuple(actions), wakes=tuple(wakes))
 
 
@@ -200,8 +200,8 @@ def _lost(sequence: Sequence[tuple[Verdict, Steps]]) -> bool:
     return any(steps.warming is not None and steps.warming.lost for _, steps in sequence)
 
 
-def _wake(found: Iterable[Steps], now: datetime) -> datetime:
-    instants = [at for steps in found for at in steps.wakes if at > now]
+def _wake(several: Iterable[Steps], now: datetime) -> datetime:
+    instants = [at for steps in several for at in steps.wakes if at > now]
     return min([*instants, now + _MAX_REQUEUE])
 
 

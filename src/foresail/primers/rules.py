@@ -311,13 +311,13 @@ def by_cron_job(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict:
     if not view.settings.hold_image:
         text = "method CronJob needs an image that can sleep: set --primer-hold-image of the operator"
         return msgspec.structs.replace(verdict, because=Because(Reason.NO_HOLD_IMAGE, f"{text}."))
-    found = shifted(cron, view.settings.zone, view.primer.warm_up, now)
-    if isinstance(found, Because):
-        return msgspec.structs.replace(verdict, because=found)
-    verdict = msgspec.structs.replace(verdict, shifted=found)
-    if found.schedules and len(found.schedules) <= MAX_PRIMER_CRON_JOBS:
+    earlier = shifted(cron, view.settings.zone, view.primer.warm_up, now)
+    if isinstance(earlier, Because):
+        return msgspec.structs.replace(verdict, because=earlier)
+    verdict = msgspec.structs.replace(verdict, shifted=earlier)
+    if earlier.schedules and len(earlier.schedules) <= MAX_PRIMER_CRON_JOBS:
         return verdict
-    why = found.reason if not found.schedules else f"that takes {len(found.schedules)} CronJobs"
+    why = earlier.reason if not earlier.schedules else f"that takes {len(earlier.schedules)} CronJobs"
     shifted_by = minutes(view.primer.warm_up)
     text = f"{cron.text!r} cannot be expressed {shifted_by} earlier by {MAX_PRIMER_CRON_JOBS} CronJobs: {why}"
     because = Because(Reason.INEXACT, f"{text}. Use method {PLACEHOLDER}.")
@@ -358,13 +358,13 @@ def judge(view: PrimerView, target: Target, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that fails is the reason."""
     primer = view.primer
     settings = view.settings
-    found = fires(target.cron, settings.zone, now)
+    next_fires = fires(target.cron, settings.zone, now)
     method, method_because = choose_method(view, target, now)
     verdict = Verdict(
         target,
         method=method,
         method_because=method_because,
-        fires=None if isinstance(found, Because) else found,
+        fires=None if isinstance(next_fires, Because) else next_fires,
         duty=duty_cycle(target.cron, settings.zone, primer.warm_up),
         shape=wanted_shape(view, target),
         count=primer.replicas or max(target.cron.parallelism, 1),
@@ -376,8 +376,8 @@ def judge(view: PrimerView, target: Target, now: datetime) -> Verdict:
         or suspended(view, target)
         or warm_up_too_long(view, target)
     )
-    if because is None and isinstance(found, Because):
-        because = found
+    if because is None and isinstance(next_fires, Because):
+        because = next_fires
     because = because or standing(view, verdict) or not_warmable(view, verdict) or nothing_to_reserve(view, verdict)
     if because is not None:
         return msgspec.structs.replace(verdict, because=because)

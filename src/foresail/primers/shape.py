@@ -119,25 +119,25 @@ def shares(shape: Shape) -> list[Share]:
     """
     requests = amounts(shape.requests)
     limits = amounts(shape.limits)
-    found: list[Share] = [({}, {}) for _ in range(shape.containers)]
+    shares: list[Share] = [({}, {}) for _ in range(shape.containers)]
     for name in sorted({*requests, *limits}):
         least = requests.get(name, _NONE)
         most = limits.get(name)
         unit = _unit(name, least, most or _NONE)
-        for index, (asks, may) in enumerate(found):
+        for index, (asks, may) in enumerate(shares):
             part = _part(least / unit, shape.containers, index)
             asks[name] = text_of(part * unit)  # also if it is 0: a limit alone would be the request too
             if most is not None:
                 highest = -(-(most / unit) // shape.containers)
                 share = min(part * most // least, highest) if least else most / unit // shape.containers
                 may[name] = text_of(Fraction(share) * unit)
-    return found
+    return shares
 
 
 def _part(units: Fraction, count: int, index: int) -> int:
     """Return how many of so many units one of several containers gets: the first ones get what is left over."""
-    each, left = divmod(-(-units.numerator // units.denominator), count)
-    return each + (index < left)
+    share, left = divmod(-(-units.numerator // units.denominator), count)
+    return share + (index < left)
 
 
 def _unit(name: str, *values: Fraction) -> Fraction:
@@ -167,10 +167,10 @@ def _effective(spec: PodSpec, of: Callable[[Resources], dict[str, Fraction]]) ->
     running = beside
     for container in spec.containers:
         running = _sum(running, of(container.resources))
-    found = _most(most, running)
+    total = _most(most, running)
     if spec.resources is not None:
-        found = {**found, **of(spec.resources)}
-    return found
+        total = {**total, **of(spec.resources)}
+    return total
 
 
 def _requests(resources: Resources) -> dict[str, Fraction]:
@@ -219,13 +219,13 @@ def _most(one: Amounts, other: Amounts) -> dict[str, Fraction]:
     return {name: max(one.get(name, _NONE), other.get(name, _NONE)) for name in {*one, *other}}
 
 
-def _texts(found: Amounts) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text_of(found[name])) for name in sorted(found))
+def _texts(amounts: Amounts) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text_of(amounts[name])) for name in sorted(amounts))
 
 
 def _claims(spec: PodSpec) -> tuple[str, ...]:
     named = (volume.persistent_volume_claim for volume in spec.volumes or ())
-    return tuple(sorted({each.claim_name for each in named if each is not None})[:_MOST_CLAIMS])
+    return tuple(sorted({claim.claim_name for claim in named if claim is not None})[:_MOST_CLAIMS])
 
 
 def _passed_on(raw: msgspec.Raw) -> bytes:
@@ -236,7 +236,7 @@ def _passed_on(raw: msgspec.Raw) -> bytes:
 @small_cache(1_000)
 def _without_defaults(tolerations: bytes) -> bytes:
     """Drop the tolerations that admission gives every pod: with them, no template would equal its pods."""
-    if not any(each.encode() in tolerations for each in _TOLERATED_BY_DEFAULT):
+    if not any(toleration.encode() in tolerations for toleration in _TOLERATED_BY_DEFAULT):
         return tolerations
     items: list[dict[str, Any]] = msgspec.json.decode(tolerations)
     kept = [item for item in items if item.get("key") not in _TOLERATED_BY_DEFAULT]
@@ -267,7 +267,7 @@ def gke_mode(node: str) -> str:
 
 def pool_of(labels: Mapping[str, str]) -> str:
     """Return the pool of a node, from which its autoscaler makes nodes that are alike; empty if none is known."""
-    return next((labels[each] for each in _POOLS if each in labels), "")
+    return next((labels[label] for label in _POOLS if label in labels), "")
 
 
 def keeps_node(shape: Shape, *, is_autopilot: bool) -> Mapping[str, str]:

@@ -91,8 +91,8 @@ class Groups:
 
     def unfinished(self, group: str, now: datetime, named: int) -> tuple[int, tuple[str, ...]]:
         """Return how many Backups of a group are unfinished, and the names of the first ones."""
-        found = self._unfinished.get(group)
-        return found.named(now, named) if found is not None else (0, ())
+        unfinished = self._unfinished.get(group)
+        return unfinished.named(now, named) if unfinished is not None else (0, ())
 
     # Runs that start
 
@@ -121,11 +121,11 @@ class Groups:
         self, group: str, now: datetime, named: int, without: Key | None = None
     ) -> tuple[int, tuple[str, ...]]:
         """Return how many Backups of a group are about to be created, and some names; not those of one Schedule."""
-        found = self._reserved_in.get(group, {})  # in the order of their age
-        stale = sum(1 for _ in takewhile(lambda each: not self._is_fresh(each, now), found))
-        mine = without is not None and without in found and self._is_fresh(without, now)
-        names = (self._reserved[key].backup.name for key in islice(found, stale, None) if key != without)
-        return len(found) - stale - mine, tuple(islice(names, named))
+        reserved = self._reserved_in.get(group, {})  # in the order of their age
+        stale = sum(1 for _ in takewhile(lambda key: not self._is_fresh(key, now), reserved))
+        mine = without is not None and without in reserved and self._is_fresh(without, now)
+        names = (self._reserved[key].backup.name for key in islice(reserved, stale, None) if key != without)
+        return len(reserved) - stale - mine, tuple(islice(names, named))
 
     def _is_fresh(self, schedule: Key, now: datetime) -> bool:
         return abs(now - self._reserved[schedule].since) < RESERVED_FOR
@@ -142,9 +142,9 @@ class Groups:
 
     def leave(self, schedule: Key) -> None:
         """Remove a run from the queue."""
-        found = self._waits.pop(schedule, None)
-        if found is not None:
-            group, turn = found
+        wait = self._waits.pop(schedule, None)
+        if wait is not None:
+            group, turn = wait
             queue = self._queues[group]
             del queue[bisect_left(queue, (turn, schedule))]
             if not queue:
@@ -152,22 +152,22 @@ class Groups:
 
     def group_waited_for(self, schedule: Key) -> str | None:
         """Return the group in whose queue a Schedule is."""
-        found = self._waits.get(schedule)
-        return found[0] if found is not None else None
+        wait = self._waits.get(schedule)
+        return wait[0] if wait is not None else None
 
     def turn(self, schedule: Key, group: str) -> Turn | None:
         """Return by which turn a Schedule is in the queue of a group."""
-        found = self._waits.get(schedule)
-        return found[1] if found is not None and found[0] == group else None
+        wait = self._waits.get(schedule)
+        return wait[1] if wait is not None and wait[0] == group else None
 
     def first(self, group: str, count: int, without: Key | None = None) -> tuple[tuple[Turn, Key], ...]:
         """Return the first runs of a group that wait, without the one of a Schedule."""
-        found = self._queues.get(group, [])[: count + 1]
+        first = self._queues.get(group, [])[: count + 1]
         turn = self.turn(without, group) if without is not None else None
         if turn is not None and without is not None:
-            at = bisect_left(found, (turn, without))
-            del found[at : at + 1]
-        return tuple(found[:count])
+            at = bisect_left(first, (turn, without))
+            del first[at : at + 1]
+        return tuple(first[:count])
 
     # All of it
 
@@ -178,8 +178,8 @@ class Groups:
 
     def start_term(self) -> None:
         """Forget the runs that wait or start: another leader has run since."""
-        for each in (self._reserved, self._reserved_in, self._waits, self._queues):
-            each.clear()
+        for index in (self._reserved, self._reserved_in, self._waits, self._queues):
+            index.clear()
 
 
 def unfinished_of_groups(
@@ -188,15 +188,15 @@ def unfinished_of_groups(
     """Return the unfinished Backups of each group in a snapshot of a namespace."""
     rows = {row.key.name: row for row in schedules}
     known = tuple(policies)
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for backup in backups:
         schedule = rows.get(backup.schedule)
         if schedule is None or not is_unfinished(backup, schedule, now) or backup.counts_until <= now:
             continue
         group = group_of(policy_for(schedule.key.name, schedule.labels, known))
         if group is not None:
-            found.setdefault(group, []).append(backup.key.name)
-    return found
+            names.setdefault(group, []).append(backup.key.name)
+    return names
 
 
 def view_of(

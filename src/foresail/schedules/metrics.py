@@ -162,7 +162,7 @@ class _Snapshot(NamedTuple):
         """Return what a scrape shows."""
         yield from self.counted
         instant = now().timestamp()
-        states = {key: each.state(instant) for key, each in self.figures.items()}
+        states = {key: figure.state(instant) for key, figure in self.figures.items()}
         yield from self._all(states, instant)
         yield from self._backups(instant)
         shown, omitted = self._shown(states, instant)
@@ -179,24 +179,26 @@ class _Snapshot(NamedTuple):
         """Show the Schedules of each namespace in numbers."""
         counts: dict[str, Counter[State]] = {}
         blocked = Counter(
-            (key.namespace, each.retention_blocked) for key, each in self.figures.items() if each.retention_blocked
+            (key.namespace, figure.retention_blocked)
+            for key, figure in self.figures.items()
+            if figure.retention_blocked
         )
-        failed = Counter(key.namespace for key, each in self.figures.items() if each.is_retention_failed)
-        exceeded = Counter(key.namespace for key, each in self.figures.items() if each.exceeds_objective(instant))
+        failed = Counter(key.namespace for key, figure in self.figures.items() if figure.is_retention_failed)
+        exceeded = Counter(key.namespace for key, figure in self.figures.items() if figure.exceeds_objective(instant))
         next_runs: dict[str, float] = {}
         successes: dict[str, float] = {}
         for key, state in states.items():
-            each = self.figures[key]
+            figure = self.figures[key]
             namespace = key.namespace
             counts.setdefault(namespace, Counter())[state] += 1
-            _keep_least(next_runs, namespace, each.due)
+            _keep_least(next_runs, namespace, figure.due)
             if state is not State.PAUSED:
-                _keep_least(successes, namespace, each.last_success)
+                _keep_least(successes, namespace, figure.last_success)
         yield _gauge(
             "foresail_schedules",
             "Schedules by state: the first of late, held, failing, invalid, paused and healthy that applies.",
             ("namespace", "state"),
-            (((namespace, state), found[state]) for namespace, found in counts.items() for state in State),
+            (((namespace, state), by_state[state]) for namespace, by_state in counts.items() for state in State),
         )
         yield _gauge(
             "foresail_schedules_retention_blocked",
@@ -220,13 +222,13 @@ class _Snapshot(NamedTuple):
             "foresail_schedules_next_run_timestamp_seconds",
             "Earliest time at which a Schedule is due, in the past if it is late or held.",
             ("namespace",),
-            (((namespace,), found) for namespace, found in next_runs.items()),
+            (((namespace,), next_run) for namespace, next_run in next_runs.items()),
         )
         yield _gauge(
             "foresail_schedules_oldest_success_timestamp_seconds",
             "Oldest last success of all Schedules that are not paused.",
             ("namespace",),
-            (((namespace,), found) for namespace, found in successes.items()),
+            (((namespace,), success) for namespace, success in successes.items()),
         )
 
     def _backups(self, instant: float) -> Iterable[Metric]:
@@ -238,13 +240,13 @@ class _Snapshot(NamedTuple):
             "foresail_schedules_waiting_backups",
             "Backups of Schedules that Velero has not begun.",
             ("namespace",),
-            (((namespace,), len(found)) for namespace, found in ages.items()),
+            (((namespace,), len(values)) for namespace, values in ages.items()),
         )
         yield _gauge(
             "foresail_schedules_oldest_waiting_backup_seconds",
             "For how long the oldest Backup of a Schedule that Velero has not begun has waited; 0 if none waits.",
             ("namespace",),
-            (((namespace,), max(found, default=0.0)) for namespace, found in ages.items()),
+            (((namespace,), max(values, default=0.0)) for namespace, values in ages.items()),
         )
 
     def _shown(self, states: Mapping[Key, State], instant: float) -> tuple[list[Key], int]:
@@ -278,37 +280,37 @@ class _Snapshot(NamedTuple):
             "next_run_timestamp_seconds",
             "Time at which the next run is due, in the past if it is held.",
             shown,
-            lambda each: each.due,
+            lambda figure: figure.due,
         )
         yield self._gauge(
             "overdue_seconds",
             "Seconds that a run has been due; 0 while paused.",
             shown,
-            lambda each: each.overdue(instant),
+            lambda figure: figure.overdue(instant),
         )
         yield self._gauge(
             "paused_since_timestamp_seconds",
             "Time since which a Schedule is paused, as observed.",
             shown,
-            lambda each: each.paused_since,
+            lambda figure: figure.paused_since,
         )
         yield self._gauge(
             "last_success_timestamp_seconds",
             "Time at which the last successful Backup of the Schedule completed.",
             shown,
-            lambda each: each.last_success,
+            lambda figure: figure.last_success,
         )
         yield self._gauge(
             "objective_used_ratio",
             "Age of the newest Completed Backup as a share of the SchedulePolicy's objective; above 1 it is missed.",
             shown,
-            lambda each: each.objective_used(instant),
+            lambda figure: figure.objective_used(instant),
         )
         yield self._gauge(
             "attempts",
             "Attempts at the last slot, if a SchedulePolicy repeats failed runs.",
             shown,
-            lambda each: each.attempts,
+            lambda figure: figure.attempts,
         )
         yield self._named("last_result", "1 for the result of the last finished run.", "result", shown)
         yield self._named("held", "1 if a due run is held, by reason.", "held", shown, "reason")
@@ -316,7 +318,7 @@ class _Snapshot(NamedTuple):
 
     def _gauge(self, name: str, meaning: str, shown: Sequence[Key], value: Callable[[Figures], float | None]) -> Metric:
         figures = ((key, value(self.figures[key])) for key in shown)
-        samples = (((key.namespace, key.name), found) for key, found in figures if found is not None)
+        samples = (((key.namespace, key.name), number) for key, number in figures if number is not None)
         return _gauge(f"foresail_schedule_{name}", meaning, _LABELS, samples)
 
     def _named(self, name: str, meaning: str, field: str, shown: Sequence[Key], label: str = "") -> Metric:
@@ -366,9 +368,9 @@ def _retention_blocked(verdict: Verdict) -> str:
     return blocked_by.reason.value if blocked_by is not None else ""
 
 
-def _keep_least(found: dict[str, float], key: str, value: float | None) -> None:
-    if value is not None and value < found.get(key, inf):
-        found[key] = value
+def _keep_least(least: dict[str, float], key: str, value: float | None) -> None:
+    if value is not None and value < least.get(key, inf):
+        least[key] = value
 
 
 def _gauge(

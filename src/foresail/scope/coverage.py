@@ -133,7 +133,7 @@ def covered(
     judges_claims = claims is not None and scope.kinds.includes(claims)
     taken: set[ItemKey] = set()
     seen: set[ItemKey] = set()
-    waiting = [each for each in collected if scope.takes(each)]
+    waiting = [item for item in collected if scope.takes(item)]
     while waiting:
         item = waiting.pop()
         if item.key in seen:
@@ -142,7 +142,7 @@ def covered(
         if not (judges_claims and is_unjudged(item, policies, release)):
             taken.add(item.key)
         related = (world.by_key.get(key) for key in item.related)
-        waiting += [each for each in related if each is not None and scope.takes(each)]
+        waiting += [item for item in related if item is not None and scope.takes(item)]
     return frozenset(taken | _definitions(scope, world, taken))
 
 
@@ -150,13 +150,13 @@ def is_covered(scope: Scope, item: Item, referring: Iterable[Item]) -> bool:
     """Whether a Backup has an object, collected itself or for one of the objects that refer to it."""
     if scope.refused or not scope.takes(item):
         return False
-    collected = (each for each in (item, *referring) if scope.takes(each) and scope.collects(each))
+    collected = (item for item in (item, *referring) if scope.takes(item) and scope.collects(item))
     return next(collected, None) is not None
 
 
 def _collected(scope: Scope, world: World) -> list[Item]:
     listed_kinds = {resource_kind.full_name: resource_kind for resource_kind in _listed_kinds(scope)}
-    found: list[Item] = []
+    items: list[Item] = []
     tracked: set[str] = set()
     for item in world.items:
         kind = listed_kinds.get(item.key.kind)
@@ -166,14 +166,14 @@ def _collected(scope: Scope, world: World) -> list[Item]:
             if kind.namespaced and _is_tracked_only(scope, item):
                 tracked.add(item.key.namespace)
             continue
-        found.append(item)
+        items.append(item)
         if item.key.namespace:
             tracked.add(item.key.namespace)
     if NAMESPACES in listed_kinds:
-        found += [
+        items += [
             namespace for namespace in world.namespaces if namespace.key.name in tracked or _is_named(scope, namespace)
         ]
-    return found
+    return items
 
 
 def _is_tracked_only(scope: Scope, item: Item) -> bool:

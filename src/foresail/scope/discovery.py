@@ -57,22 +57,22 @@ class Discovery:
 
     def _find(self, resource: str, group: str) -> ResourceKind | None:
         resource = self._expanded(resource, group).lower()
-        named = [each for each in (*self.kinds, *self.others) if resource in (each.name, each.singular)]
+        named = [kind for kind in (*self.kinds, *self.others) if resource in (kind.name, kind.singular)]
         if group:
-            exact = [each for each in named if each.group == group]
-            named = exact or [each for each in named if each.group.startswith(group)]
-        found = min(named, key=self._group_order, default=None)
-        return found if found in self.kinds else None
+            exact = [kind for kind in named if kind.group == group]
+            named = exact or [kind for kind in named if kind.group.startswith(group)]
+        kind = min(named, key=self._group_order, default=None)
+        return kind if kind in self.kinds else None
 
     def _expanded(self, resource: str, group: str) -> str:
         """Return the name that a short name stands for; as in Velero, the group of the kind is not added."""
         short = [kind for kind in self.kinds if resource in kind.short_names]
-        exact = [each for each in short if not group or group == each.group]
-        found = exact or [each for each in short if each.group.startswith(group)]
-        return found[0].name if found else resource
+        exact = [kind for kind in short if not group or group == kind.group]
+        matching = exact or [kind for kind in short if kind.group.startswith(group)]
+        return matching[0].name if matching else resource
 
     def _group_order(self, kind: ResourceKind) -> int:
-        groups = [each.group for each in self.kinds]
+        groups = [kind.group for kind in self.kinds]
         return groups.index(kind.group) if kind.group in groups else len(groups)
 
 

@@ -113,10 +113,10 @@ def global_kinds(spec: BackupSpec, discovery: Discovery, namespaces: NamespaceFi
     )
 
     def full(names: Collection[str]) -> frozenset[str]:
-        found = {each: each if each == "*" else discovery.resolve(each) for each in names}
-        return frozenset(kind.full_name if isinstance(kind, ResourceKind) else name for name, kind in found.items())
+        kinds = {name: name if name == "*" else discovery.resolve(name) for name in names}
+        return frozenset(kind.full_name if isinstance(kind, ResourceKind) else name for name, kind in kinds.items())
 
-    lists = Lists(full(included), full([each for each in excluded if each != "*"]))
+    lists = Lists(full(included), full([name for name in excluded if name != "*"]))
     return GlobalKinds(lists, spec.include_cluster_resources, namespaces)
 
 
@@ -129,27 +129,27 @@ def scoped_kinds(spec: BackupSpec, discovery: Discovery, namespaces: NamespaceFi
         spec.included_cluster_scoped_resources, spec.excluded_cluster_scoped_resources, (SNAPSHOT_CONTENTS,)
     )
     return ScopedKinds(
-        Lists(*(scoped_names(each, discovery, namespaced=True) for each in namespaced)),
-        Lists(*(scoped_names(each, discovery, namespaced=False) for each in cluster)),
+        Lists(*(scoped_names(names, discovery, namespaced=True) for names in namespaced)),
+        Lists(*(scoped_names(names, discovery, namespaced=False) for names in cluster)),
         namespaces,
     )
 
 
 def scoped_names(names: Collection[str], discovery: Discovery, *, namespaced: bool) -> frozenset[str]:
     """Return the full names of a scoped list; kinds of the other scope are dropped, unknown names stay."""
-    found: set[str] = set()
+    full_names: set[str] = set()
     for name in names:
         kind = None if name == "*" else discovery.resolve(name)
         if kind is None:
-            found.add(name)
+            full_names.add(name)
         elif kind.namespaced == namespaced:
-            found.add(kind.full_name)
-    return frozenset(found)
+            full_names.add(kind.full_name)
+    return frozenset(full_names)
 
 
 def with_automatic(
     included: Collection[str] | None, excluded: Collection[str] | None, automatic: Collection[str]
 ) -> tuple[list[str], list[str]]:
     """Return both lists after Velero has added its automatic exclusions, which win over inclusions."""
-    all_excluded = [*(excluded or ()), *(each for each in automatic if each not in (excluded or ()))]
-    return [each for each in included or () if each not in all_excluded], all_excluded
+    all_excluded = [*(excluded or ()), *(name for name in automatic if name not in (excluded or ()))]
+    return [name for name in included or () if name not in all_excluded], all_excluded

@@ -97,7 +97,7 @@ class ResourceFilter(_Strict, frozen=True):
     def selectors(self) -> tuple[LabelSelector, ...]:
         """Return the label selectors, one of which an object must meet; none means every object."""
         given = self.or_label_selectors or ((self.label_selector,) if self.label_selector else ())
-        return tuple(each for each in given if each.match_labels or each.match_expressions)
+        return tuple(selector for selector in given if selector.match_labels or selector.match_expressions)
 
 
 class ClusterFilter(_Strict, frozen=True):
@@ -160,7 +160,7 @@ def policies_of(data: Mapping[str, str] | None, release: Release = LATEST) -> Po
 
 
 _TYPES: tuple[type[msgspec.Struct], ...] = (*_Strict.__subclasses__(), LabelSelector, LabelRequirement)
-_FIELDS = frozenset(name for each in _TYPES for name in each.__struct_encode_fields__)
+_FIELDS = frozenset(name for kind in _TYPES for name in kind.__struct_encode_fields__)
 _MAPS = ("matchLabels", "pvcLabels", "volumeAttributes")
 
 
@@ -292,7 +292,7 @@ def _is_new(policies: Policies) -> bool:
 
 def capacity_range(text: str) -> tuple[Any, Any]:
     """Return the least and the greatest capacity of a condition such as `1Gi,10Gi`; zero is no bound."""
-    bounds = [quantity(each.strip() or "0") for each in (text or ",").split(",")]
+    bounds = [quantity(bound.strip() or "0") for bound in (text or ",").split(",")]
     if len(bounds) != 2 or (bounds[1] < bounds[0] and bounds[1] != 0):  # noqa: PLR2004  a lower and an upper bound
         raise ValueError(f"capacity {text!r} is no range")
     return bounds[0], bounds[1]
@@ -318,12 +318,12 @@ def combined(kinds: ScopedKinds, lists: ScopedLists | None, discovery: Discovery
 
 
 def _merged(lists: Lists, excluded: Collection[str], included: Collection[str]) -> Lists:
-    for each in excluded:
-        if not matches(lists.included, each) and not matches(lists.excluded, each):
-            lists = Lists(lists.included, lists.excluded | {each})
-    for each in included:
-        if not matches(lists.included, each) and not matches(lists.excluded, each):
-            lists = Lists(lists.included | {each}, lists.excluded)
+    for name in excluded:
+        if not matches(lists.included, name) and not matches(lists.excluded, name):
+            lists = Lists(lists.included, lists.excluded | {name})
+    for name in included:
+        if not matches(lists.included, name) and not matches(lists.excluded, name):
+            lists = Lists(lists.included | {name}, lists.excluded)
     return lists
 
 
@@ -351,12 +351,12 @@ class ObjectFilters:
 
 
 def _by_kind(filters: Collection[ResourceFilter], discovery: Discovery) -> dict[str, ResourceFilter]:
-    found: dict[str, ResourceFilter] = {}
+    by_kind: dict[str, ResourceFilter] = {}
     for resource_filter in filters:
         if resource_filter.is_catch_all:
-            found["*"] = resource_filter
+            by_kind["*"] = resource_filter
             continue
         for name in resource_filter.kinds:
             kind = discovery.resolve_plain(name)
-            found[kind.full_name if kind else name] = resource_filter
-    return found
+            by_kind[kind.full_name if kind else name] = resource_filter
+    return by_kind

@@ -14,26 +14,26 @@ def problems(
     spec: BackupSpec, excluded_by_label: Collection[str], policies: Policies | None, release: Release = LATEST
 ) -> list[str]:
     """Return why Velero refuses a spec; an empty list if it does not."""
-    found: list[str] = []
+    problems: list[str] = []
     if uses_old_lists(spec):
         if uses_new_lists(spec):
-            found.append("old and new lists of resources cannot be combined")
+            problems.append("old and new lists of resources cannot be combined")
         if policies and policies.filters_kinds:
-            found.append("old lists of resources cannot be combined with the filters of a resource policy")
-        found += _in_both("resources", spec.included_resources, spec.excluded_resources, star=False)
+            problems.append("old lists of resources cannot be combined with the filters of a resource policy")
+        problems += _in_both("resources", spec.included_resources, spec.excluded_resources, star=False)
     else:
         for what, included, excluded in (
             ("cluster-scoped", spec.included_cluster_scoped_resources, spec.excluded_cluster_scoped_resources),
             ("namespace-scoped", spec.included_namespace_scoped_resources, spec.excluded_namespace_scoped_resources),
         ):
-            found += _in_both(f"{what} resources", included, excluded, star=True)
+            problems += _in_both(f"{what} resources", included, excluded, star=True)
     if spec.label_selector is not None and spec.or_label_selectors:
-        found.append("labelSelector and orLabelSelectors cannot be combined")
+        problems.append("labelSelector and orLabelSelectors cannot be combined")
     excluded_namespaces = (*(spec.excluded_namespaces or ()), *excluded_by_label)
-    found += _in_both("namespaces", spec.included_namespaces, excluded_namespaces, star=False)
+    problems += _in_both("namespaces", spec.included_namespaces, excluded_namespaces, star=False)
     names = {*(spec.included_namespaces or ()), *excluded_namespaces}
     invalid = [name for name in sorted(names) if not is_pattern(name, release)]
-    return found + [f"{each!r} is no namespace name or pattern" for each in invalid]
+    return problems + [f"{name!r} is no namespace name or pattern" for name in invalid]
 
 
 def crash(spec: BackupSpec) -> str | None:
@@ -47,9 +47,11 @@ def crash(spec: BackupSpec) -> str | None:
 def _in_both(what: str, included: Collection[str] | None, excluded: Collection[str] | None, *, star: bool) -> list[str]:
     includes = set(included or ())
     excludes = set(excluded or ())
-    found = []
+    problems = []
     if "*" in includes and len(includes) > 1:
-        found.append(f"the included {what} have names beside *")
+        problems.append(f"the included {what} have names beside *")
     if "*" in excludes and (not star or len(excludes) > 1 or includes):
-        found.append(f"the excluded {what} have *")
-    return found + [f"{each!r} is among the included and the excluded {what}" for each in sorted(includes & excludes)]
+        problems.append(f"the excluded {what} have *")
+    return problems + [
+        f"{name!r} is among the included and the excluded {what}" for name in sorted(includes & excludes)
+    ]

@@ -74,42 +74,42 @@ class Cluster:
     async def listed(self, kind: Kind, namespace: str, labels: str = "", fields: str = "") -> list[msgspec.Raw]:
         """Return all objects of a kind in a namespace, or in the cluster if that is empty; not decoded yet."""
         selection = {"labelSelector": labels, "fieldSelector": fields}
-        found = await self._every(kind, namespace, {name: text for name, text in selection.items() if text})
-        if isinstance(found, Failure):
-            if found.cause is Cause.INVALID and labels:
-                raise CommandError(f"-l {labels!r}: {found.message}", "write app=web,tier in (a,b),!old")
-            raise refusal(found, "list", kind, Key(namespace, ""))
-        return found
+        objects = await self._every(kind, namespace, {name: text for name, text in selection.items() if text})
+        if isinstance(objects, Failure):
+            if objects.cause is Cause.INVALID and labels:
+                raise CommandError(f"-l {labels!r}: {objects.message}", "write app=web,tier in (a,b),!old")
+            raise refusal(objects, "list", kind, Key(namespace, ""))
+        return objects
 
     async def first_page(self, kind: Kind, namespace: str, labels: str, limit: int) -> list[msgspec.Raw]:
         """Return the first objects of a kind that have these labels, and no more than a limit."""
-        found = await self._client.page(kind, namespace, {"labelSelector": labels, "limit": str(limit)}, Page)
-        if isinstance(found, Failure):
-            raise refusal(found, "list", kind, Key(namespace, ""))
-        return list(found.items or ())
+        page = await self._client.page(kind, namespace, {"labelSelector": labels, "limit": str(limit)}, Page)
+        if isinstance(page, Failure):
+            raise refusal(page, "list", kind, Key(namespace, ""))
+        return list(page.items or ())
 
     async def listed_if_known(self, kind: Kind, namespace: str = "") -> list[msgspec.Raw]:
         """Return all objects of a kind, and none if the cluster does not know that kind."""
-        found = await self._every(kind, namespace, {})
-        if isinstance(found, Failure):
-            if found.cause is Cause.NOT_FOUND:
+        objects = await self._every(kind, namespace, {})
+        if isinstance(objects, Failure):
+            if objects.cause is Cause.NOT_FOUND:
                 return []
-            raise refusal(found, "list", kind, Key(namespace, ""))
-        return found
+            raise refusal(objects, "list", kind, Key(namespace, ""))
+        return objects
 
     async def knows(self, kind: Kind) -> bool:
         """Return whether the cluster serves a kind; if discovery fails, the next request reports why."""
-        found = await self._client.page(kind, "", {"limit": "1"}, Page)
-        return not (isinstance(found, Failure) and found.cause is Cause.NOT_FOUND)
+        page = await self._client.page(kind, "", {"limit": "1"}, Page)
+        return not (isinstance(page, Failure) and page.cause is Cause.NOT_FOUND)
 
     async def count(self, kind: Kind) -> int:
         """Return how many objects of a kind the whole cluster has; none if it does not know the kind."""
-        found = await self._client.page(kind, "", {"limit": "1"}, _Counted)
-        if isinstance(found, Failure):
-            if found.cause is Cause.NOT_FOUND:
+        page = await self._client.page(kind, "", {"limit": "1"}, _Counted)
+        if isinstance(page, Failure):
+            if page.cause is Cause.NOT_FOUND:
                 return 0
-            raise refusal(found, "list", kind, Key("", ""))
-        return len(found.items or ()) + (found.metadata.remaining_item_count or 0)
+            raise refusal(page, "list", kind, Key("", ""))
+        return len(page.items or ()) + (page.metadata.remaining_item_count or 0)
 
     async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
         pages = await self._pages(kind, namespace, selection)
@@ -145,33 +145,33 @@ class Cluster:
 
     async def read(self, kind: Kind, key: Key, of: type[T]) -> T:
         """Return one object."""
-        found = await self._client.get(kind, key, of)
-        if isinstance(found, Failure):
-            raise refusal(found, "get", kind, key)
-        return found
+        answer = await self._client.get(kind, key, of)
+        if isinstance(answer, Failure):
+            raise refusal(answer, "get", kind, key)
+        return answer
 
     async def if_there(self, kind: Kind, key: Key, of: type[T]) -> T | None:
         """Return one object, or None if there is none."""
-        found = await self._client.get(kind, key, of)
-        if isinstance(found, Failure):
-            if found.cause is Cause.NOT_FOUND:
+        answer = await self._client.get(kind, key, of)
+        if isinstance(answer, Failure):
+            if answer.cause is Cause.NOT_FOUND:
                 return None
-            raise refusal(found, "get", kind, key)
-        return found
+            raise refusal(answer, "get", kind, key)
+        return answer
 
     async def discovered(self) -> Discovery | None:
         """Return which resources are served outside the core group; None if discovery fails."""
-        found = await self._client.discover(Discovery)
-        return None if isinstance(found, Failure) else found
+        answer = await self._client.discover(Discovery)
+        return None if isinstance(answer, Failure) else answer
 
     async def server_time(self) -> datetime:
         """Return what time it is at the API server, to the second."""
-        found = await self._client.server_time()
-        if isinstance(found, Failure):
-            if found.cause in _NO_ANSWER:
-                raise _no_answer(found)
-            raise CommandError(f"the API server did not report its time: {found.message}")
-        return found
+        answer = await self._client.server_time()
+        if isinstance(answer, Failure):
+            if answer.cause in _NO_ANSWER:
+                raise _no_answer(answer)
+            raise CommandError(f"the API server did not report its time: {answer.message}")
+        return answer
 
     async def create(self, kind: Kind, key: Key, body: Body, *, dry_run: bool = False) -> msgspec.Raw:
         """Create an object, and return it as it is then; a dry run stores nothing."""

@@ -58,8 +58,8 @@ class Progress:
 
 def condition(check: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     """Return a condition of a check; empty if it has none of this type."""
-    found = (check.get("status") or {}).get("conditions") or ()
-    return next((item for item in found if item["type"] == kind), {})
+    conditions = (check.get("status") or {}).get("conditions") or ()
+    return next((item for item in conditions if item["type"] == kind), {})
 
 
 def progress(key: Key, check: Mapping[str, Any], request: str, waited: timedelta) -> Progress:
@@ -209,21 +209,21 @@ def check_cells(check: Check, at: datetime) -> tuple[str, ...]:
 def explained(check: Check, record: Mapping[str, Any]) -> str:
     """Return a check in words: its state, its last result and each problem."""
     lines = [f"{name}:\t{value}" for name, value in facts(check)]
-    found = [f"  {reason}: {message}" if reason else f"  {message}" for reason, message in problems(check, record)]
-    return aligned(lines) + ("\nProblems:\n" + "\n".join(found) if found else "")
+    bad = [f"  {reason}: {message}" if reason else f"  {message}" for reason, message in problems(check, record)]
+    return aligned(lines) + ("\nProblems:\n" + "\n".join(bad) if bad else "")
 
 
 def facts(check: Check) -> list[tuple[str, str]]:
     """Return the state of a check and its last result, each with its name."""
     last = _last(check)
     ready = condition(check, "Ready")
-    found = [
+    rows = [
         ("Name", str(check["metadata"]["name"])),
         ("Status", f"{ready.get('reason', 'not served yet')}: {ready.get('message', 'no operator has seen it')}"),
     ]
     if last:
         sandboxes = counted(last.get("namespaces", 0), "sandbox", "sandboxes")
-        found += [
+        rows += [
             ("Result", f"{last['result']} ({last['reason']})"),
             ("Backup", str(last["backup"])),
             ("Checked", f"{last['started']} to {last['completed']}"),
@@ -232,7 +232,7 @@ def facts(check: Check) -> list[tuple[str, str]]:
             *_data_facts(last),
             ("Evidence", f"ConfigMap {last.get('evidence', '-')} in Velero's namespace"),
         ]
-    return found
+    return rows
 
 
 def _not_checked(number: int) -> str:
@@ -242,27 +242,27 @@ def _not_checked(number: int) -> str:
 
 def _data_facts(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what only a check with depth Data found."""
-    found = []
+    rows = []
     if "fence" in last:
         reached = f": a pod reached {', '.join(last['reached'])}" if last.get("reached") else ""
-        found.append(("Fence", ("NOT ENFORCED" if last["fence"] == "NotEnforced" else "enforced") + reached))
+        rows.append(("Fence", ("NOT ENFORCED" if last["fence"] == "NotEnforced" else "enforced") + reached))
     if "podsReady" in last:
         after = f" after {last['readySeconds']} s" if "readySeconds" in last else ""
-        found.append(("Pods", f"{last['podsReady']} ready{after}"))
+        rows.append(("Pods", f"{last['podsReady']} ready{after}"))
     if "assertionExitCode" in last:
-        found.append(("Assertion", f"exit code {last['assertionExitCode']}"))
-    return found
+        rows.append(("Assertion", f"exit code {last['assertionExitCode']}"))
+    return rows
 
 
 def problems(check: Check, record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return each problem of the last result with its reason; how many are left out comes last, without one."""
     last = _last(check)
     listed = record.get("problems") or last.get("problems") or ()
-    found = [(str(item.get("reason")), str(item.get("message"))) for item in listed]
-    if last and not found and last["result"] == "Fail":
-        found = [(str(last["reason"]), str(last["message"]))]
-    more = record.get("problemCount", 0) - len(found)
-    return [*found, ("", f"and {more} more")] if more > 0 else found
+    pairs = [(str(item.get("reason")), str(item.get("message"))) for item in listed]
+    if last and not pairs and last["result"] == "Fail":
+        pairs = [(str(last["reason"]), str(last["message"]))]
+    more = record.get("problemCount", 0) - len(pairs)
+    return [*pairs, ("", f"and {more} more")] if more > 0 else pairs
 
 
 async def _read(cluster: Cluster, args: argparse.Namespace) -> list[dict[str, Any]]:

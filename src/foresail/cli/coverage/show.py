@@ -60,15 +60,15 @@ _OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
     ),
     "foresail_namespace_gaps": (
         "Gaps of a namespace and its claims, as `foresail coverage` lists them.",
-        lambda each: len(each.all_gaps()),
+        lambda coverage: len(coverage.all_gaps()),
     ),
     "foresail_namespace_claims": (
         "Claims of a namespace with data to save.",
-        lambda each: each.claims_wanted,
+        lambda coverage: coverage.claims_wanted,
     ),
     "foresail_namespace_claims_saved": (
         "Claims of a namespace whose data a schedule saves, in order and within the objective.",
-        lambda each: each.claims_saved,
+        lambda coverage: coverage.claims_saved,
     ),
 }
 FAMILIES = (_TIME, *_OF_NAMESPACES, _SAFETY)
@@ -81,7 +81,9 @@ def text_format(coverages: Iterable[NamespaceCoverage], instant: datetime) -> st
     for name, (meaning, value) in _OF_NAMESPACES.items():
         values = ((row.name, value(row)) for row in rows)
         lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
-        lines += [f'{name}{{namespace="{each}"}} {figure:.0f}' for each, figure in values if figure is not None]
+        lines += [
+            f'{name}{{namespace="{namespace}"}} {figure:.0f}' for namespace, figure in values if figure is not None
+        ]
     lines += [
         f"# HELP {_SAFETY} The verdict about a namespace: Safe, AtRisk, Unsafe or Unknown.",
         f"# TYPE {_SAFETY} gauge",
@@ -199,13 +201,13 @@ def _schedules(coverage: NamespaceCoverage) -> str:
     return "<excluded>" if coverage.is_excluded else ",".join(coverage.schedules) or "<none>"
 
 
-def _when(each: NamespaceCoverage | ClaimCoverage, instant: datetime) -> tuple[str, str, str]:
+def _when(coverage: NamespaceCoverage | ClaimCoverage, instant: datetime) -> tuple[str, str, str]:
     """Return the cells of the newest good backup, the objective and the next run."""
-    backup = each.newest_good
+    backup = coverage.newest_good
     return (
         f"{backup.name} ({ago(backup.started, instant)})" if backup else "<none>",
-        compact(each.objective) if each.objective else "n/a",
-        moment(each.next_run, instant) if each.next_run else "n/a",
+        compact(coverage.objective) if coverage.objective else "n/a",
+        moment(coverage.next_run, instant) if coverage.next_run else "n/a",
     )
 
 
@@ -255,18 +257,18 @@ def _data(coverage: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
     }
 
 
-def _protection(each: NamespaceCoverage | ClaimCoverage, instant: datetime) -> dict[str, Any]:
-    backup = each.newest_good
+def _protection(coverage: NamespaceCoverage | ClaimCoverage, instant: datetime) -> dict[str, Any]:
+    backup = coverage.newest_good
     newest = None
     if backup is not None and backup.started is not None:
         age = (instant - backup.started).total_seconds()
         newest = {"name": backup.name, "started": backup.started.isoformat(), "ageSeconds": age}
     return {
-        "schedules": list(each.schedules),
+        "schedules": list(coverage.schedules),
         "newestGoodBackup": newest,
-        "objectiveSeconds": each.objective.total_seconds() if each.objective else None,
-        "nextRun": each.next_run.isoformat() if each.next_run else None,
-        "gaps": _gaps(each.gaps),
+        "objectiveSeconds": coverage.objective.total_seconds() if coverage.objective else None,
+        "nextRun": coverage.next_run.isoformat() if coverage.next_run else None,
+        "gaps": _gaps(coverage.gaps),
     }
 
 

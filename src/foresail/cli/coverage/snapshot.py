@@ -86,9 +86,9 @@ def _kind(group: str, resource: DiscoveredResource) -> ResourceKind:
 
 
 _CORE = tuple(
-    ResourceKind("", each.plural, each.kind, each.is_namespaced, each.kind.lower(), each.aliases)
-    for each in CORE
-    if each.plural != "bindings"  # Velero cannot list them
+    ResourceKind("", kind.plural, kind.kind, kind.is_namespaced, kind.kind.lower(), kind.aliases)
+    for kind in CORE
+    if kind.plural != "bindings"  # Velero cannot list them
 )
 
 
@@ -110,7 +110,7 @@ async def read_resource_policies(
     if not global_policies:
         return own
     for_all = await _read_or_refused(cluster, Key(namespace, global_policies), release)
-    return {name: _with_global(each, for_all) for name, each in own.items()}
+    return {name: _with_global(policy, for_all) for name, policy in own.items()}
 
 
 def _with_global(
@@ -144,9 +144,9 @@ async def _read(cluster: Cluster, key: Key, release: Release) -> Policies:
     return policies_of(config_map.data, release)
 
 
-def with_policies(row: ScheduleRow, found: Found) -> ScheduleRow:
+def with_policies(row: ScheduleRow, policies: Found) -> ScheduleRow:
     """Return a schedule with its resource policy, or why Velero refuses that."""
-    policy = found.get(config_map_of(row.spec))
+    policy = policies.get(config_map_of(row.spec))
     if isinstance(policy, UnreadError):
         return replace(row, policy_unread=str(policy))
     if isinstance(policy, PolicyError):
@@ -245,7 +245,7 @@ async def read_view_and_schedules(
         _flags(known.deployments, velero_namespace, unknown_volumes),
         snapshot_providers=await _snapshot_providers(cluster, velero_namespace, unknown_volumes),
     )
-    specs = [each.spec for each in judged]
+    specs = [row.spec for row in judged]
     policies = await read_resource_policies(cluster, velero_namespace, specs, release, flags.global_policies)
     locations = {location.key.name: location for location in known.locations}
     agents_down, agents_unknown = await _read_agents(cluster, velero_namespace)
@@ -253,8 +253,7 @@ async def read_view_and_schedules(
         rows,
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
         tuple(
-            _with_bucket(with_policies(each, policies), locations, is_of_tenant=each.kind != "Schedule")
-            for each in judged
+            _with_bucket(with_policies(row, policies), locations, is_of_tenant=row.kind != "Schedule") for row in judged
         ),
         tuple(
             _with_bucket(row, locations, is_of_tenant=True)
@@ -433,13 +432,13 @@ def _template(schedule: EvaluatedSchedule) -> BackupSpec:
 def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Request]) -> dict[str, str]:
     """Return the titles of NonAdminSchedules by the uid of the NonAdminBackups that they made."""
     titles = {
-        (each.metadata.namespace, each.metadata.uid): f"{each.metadata.namespace}/{each.metadata.name}"
-        for each in schedules
+        (schedule.metadata.namespace, schedule.metadata.uid): f"{schedule.metadata.namespace}/{schedule.metadata.name}"
+        for schedule in schedules
     }
     marked = ((request.metadata, (request.metadata.annotations or {}).get(SCHEDULE_UID, "")) for request in requests)
     # A tenant may write any uid: only a schedule of the same namespace counts.
-    found = {about.uid: titles.get((about.namespace, schedule), "") for about, schedule in marked}
-    return {uid: title for uid, title in found.items() if title}
+    names = {about.uid: titles.get((about.namespace, schedule), "") for about, schedule in marked}
+    return {uid: title for uid, title in names.items() if title}
 
 
 def claims_not_in(

@@ -34,12 +34,12 @@ def diff_dialects(args: argparse.Namespace) -> int:
         raise UsageError("specify either an expression or -f FILE", "foresail cron diff-dialects '0 3 1 * 1'")
     at = instant_of(args.at, args.zone)
     if args.file is None:
-        found = [Scheduled("", args.expression, args.zone)]
+        schedules = [Scheduled("", args.expression, args.zone)]
     else:
-        found = list(scheduled_objects(documents(args.file), args.zone))
-    compared = [(each, _compared(each, at)) for each in found]
+        schedules = list(scheduled_objects(documents(args.file), args.zone))
+    compared = [(schedule, _compared(schedule, at)) for schedule in schedules]
     if args.output == "json":
-        print(json.dumps([_as_json(each, change) for each, change in compared], indent=2))
+        print(json.dumps([_as_json(schedule, change) for schedule, change in compared], indent=2))
     elif args.file is None:
         print(_in_full(compared[0][1]))
     else:
@@ -47,12 +47,12 @@ def diff_dialects(args: argparse.Namespace) -> int:
     return 0
 
 
-def _compared(each: Scheduled, at: datetime) -> DialectDiff:
+def _compared(schedule: Scheduled, at: datetime) -> DialectDiff:
     try:
-        validate_zone_name(each.zone)
+        validate_zone_name(schedule.zone)
     except CronError as error:
-        raise CommandError(f"{each.name or each.text}: {error}") from None
-    return compare_dialects(each.text, each.zone, at)
+        raise CommandError(f"{schedule.name or schedule.text}: {error}") from None
+    return compare_dialects(schedule.text, schedule.zone, at)
 
 
 def scheduled_objects(items: list[Any], zone: str) -> Iterator[Scheduled]:
@@ -75,11 +75,11 @@ def _name(metadata: object) -> str:
     return f"{known.get('namespace', 'default')}/{known.get('name', '?')}"
 
 
-def _as_json(each: Scheduled, diff: DialectDiff) -> dict[str, object]:
+def _as_json(schedule: Scheduled, diff: DialectDiff) -> dict[str, object]:
     return {
-        "name": each.name or None,
-        "schedule": each.text,
-        "timeZone": each.zone,
+        "name": schedule.name or None,
+        "schedule": schedule.text,
+        "timeZone": schedule.zone,
         "change": diff.change.value,
         "changes": diff.change not in (DialectChange.NONE, DialectChange.INVALID),
         "reason": diff.reason,
@@ -98,10 +98,17 @@ def _in_full(diff: DialectDiff) -> str:
 
 
 def _print_rows(compared: list[tuple[Scheduled, DialectDiff]]) -> None:
-    changed = [(each, found) for each, found in compared if found.change is not DialectChange.NONE]
+    changed = [(schedule, change) for schedule, change in compared if change.change is not DialectChange.NONE]
     rows = [
-        (each.name, each.text, found.change.value, str(len(found.removed)), str(len(found.added)), _first(found))
-        for each, found in changed
+        (
+            schedule.name,
+            schedule.text,
+            change.change.value,
+            str(len(change.removed)),
+            str(len(change.added)),
+            _first(change),
+        )
+        for schedule, change in changed
     ]
     if rows:
         print(table(("NAME", "SCHEDULE", "CHANGE", "GONE", "NEW", "FIRST"), rows))

@@ -206,7 +206,7 @@ def kinds(seen: Evidence) -> Iterator[Finding]:
         return
     if "backups.velero.io" not in there:
         yield problem("kinds", "Velero's kinds are not installed in this cluster", "install Velero first")
-    ours = {f"{each.kind.plural}.{each.kind.group}": each for each in DEFINITIONS}
+    ours = {f"{custom.kind.plural}.{custom.kind.group}": custom for custom in DEFINITIONS}
     absent = sorted(name for name in ours if name not in there)
     if absent:
         fix = "run foresail install; with Helm: helm upgrade --install foresail-crds charts/foresail-crds"
@@ -237,9 +237,9 @@ def unserved(seen: Evidence) -> Iterator[Finding]:
         return  # an operator without a Deployment: its capabilities are unknown
     for option, kinds in _SERVED_WITH.items():
         counts = [(kind, seen.unserved.get(kind, 0)) for kind in kinds]
-        found = [f"{count} {kind.name if count == 1 else _several(kind)}" for kind, count in counts if count]
-        if found:
-            says = f"no operator serves {_listed(found)}: {option} is off, so they have no effect"
+        counted = [f"{count} {kind.name if count == 1 else _several(kind)}" for kind, count in counts if count]
+        if counted:
+            says = f"no operator serves {_listed(counted)}: {option} is off, so they have no effect"
             yield problem("kinds", says, f"foresail install {option}; or delete them")
 
 
@@ -271,13 +271,13 @@ def rivals(seen: Evidence) -> Iterator[Finding]:
 
 def permissions(seen: Evidence) -> Iterator[Finding]:
     """Report whether the operator may do what it must."""
-    refused = [str(each) for each, allowed in seen.permissions.items() if not allowed]
+    refused = [str(permission) for permission, allowed in seen.permissions.items() if not allowed]
     if refused:
         fix = "install it again: foresail install, or helm upgrade foresail charts/foresail"
         yield problem("permissions", f"the operator's ServiceAccount may not {some(refused)}", fix)
     elif seen.permissions:
         yield good("permissions", f"the operator has all {len(seen.permissions)} permissions that it needs")
-    lacking = [str(each) for each, allowed in seen.own_permissions.items() if not allowed]
+    lacking = [str(permission) for permission, allowed in seen.own_permissions.items() if not allowed]
     if lacking:
         says = f"no operator was found, and you could not install one: you may not {some(lacking)}"
         yield warning("permissions", says, "ask a cluster administrator to install it")
@@ -287,25 +287,25 @@ def permissions(seen: Evidence) -> Iterator[Finding]:
 
 def refusals(seen: Evidence) -> Iterator[Finding]:
     """Report the objects for which the API server has refused a write within the last minutes, and why the first."""
-    found = sorted(seen.refused_writes)
-    if found:
-        names = [f"{kind} {key}" for kind, key in found]
+    writes = sorted(seen.refused_writes)
+    if writes:
+        names = [f"{kind} {key}" for kind, key in writes]
         fix = "correct what the message names; all of them: kubectl get events -A --field-selector reason=WriteRefused"
-        yield warning("refused", f"{some(names)}: {seen.refused_writes[found[0]]}", fix)
+        yield warning("refused", f"{some(names)}: {seen.refused_writes[writes[0]]}", fix)
 
 
 def _fields(spec: dict[str, Any]) -> set[str]:
     """Return the paths of all fields that a definition keeps; what it keeps unseen is left out."""
-    found: set[str] = set()
+    paths: set[str] = set()
 
     def walk(node: dict[str, Any], path: str) -> None:
         for name, below in (node.get("properties") or {}).items():
             here = f"{path}.{name}" if path else name
-            found.add(here)
+            paths.add(here)
             walk(below, here)
         if isinstance(node.get("items"), dict):
             walk(node["items"], path)
 
     for version in spec.get("versions", []):
         walk(version.get("schema", {}).get("openAPIV3Schema", {}), "")
-    return found
+    return paths

@@ -285,7 +285,7 @@ class _Deployed:
             for deployment in self.deployments
             if deployment.metadata.namespace == namespace
         ]
-        self.of_velero = [each for each, row in rows if row is not None]
+        self.of_velero = [deployment for deployment, row in rows if row is not None]
         self.servers = tuple(row for _, row in rows if row is not None)
         self.ours = [deployment for deployment in self.deployments if is_operator(deployment)]
         self.operators = tuple(map(operator_of, self.ours))
@@ -430,7 +430,7 @@ async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:
 def is_other(wire: Deployment) -> bool:
     """Return whether a Deployment runs the other controller of the non-admin kinds."""
     images = [container.image for container in wire.spec.template.spec.containers]
-    return any(_OTHER in each for each in (wire.metadata.name, *images))
+    return any(_OTHER in text for text in (wire.metadata.name, *images))
 
 
 async def _permissions(
@@ -438,12 +438,12 @@ async def _permissions(
 ) -> dict[Permission, bool]:
     """Ask the API server what the ServiceAccount of each operator may do; what one of them lacks is lacking."""
     reviewed = list(operators)
-    if account and account not in {each.service_account for each in operators}:
+    if account and account not in {operator.service_account for operator in operators}:
         first = reviewed[0] if reviewed else Operator(Key("", ""), True, False, False, account)  # noqa: FBT003
         reviewed = [replace(first, service_account=account)]
     elif account:
-        reviewed = [each for each in operators if each.service_account == account]
-    found: dict[Permission, bool] = {}
+        reviewed = [operator for operator in operators if operator.service_account == account]
+    allowed: dict[Permission, bool] = {}
     for operator in reviewed:
         wanted = needed(
             schedules=operator.schedules,
@@ -457,8 +457,10 @@ async def _permissions(
         wanted = sorted({*wanted, *(FORECAST if operator.heeds_schedules else ())})
         user = f"system:serviceaccount:{operator.service_account.replace('/', ':')}"
         answers = await _allowed(cluster, namespace, wanted, REVIEW, {"user": user}, operator.lease)
-        found |= {each: is_allowed and found.get(each, True) for each, is_allowed in answers.items()}
-    return found
+        allowed |= {
+            permission: is_allowed and allowed.get(permission, True) for permission, is_allowed in answers.items()
+        }
+    return allowed
 
 
 async def _own_permissions(cluster: Cluster, namespace: str) -> dict[Permission, bool]:
@@ -475,7 +477,7 @@ async def _allowed(
     lease: str = SCHEDULES_LEASE,
 ) -> dict[Permission, bool]:
     asked = [_attributes(namespace, permission, lease) for permission in wanted]
-    answers = await asyncio.gather(*(_may(cluster, each, review, whose) for each in asked))
+    answers = await asyncio.gather(*(_may(cluster, permission, review, whose) for permission in asked))
     return dict(zip(wanted, answers, strict=True))
 
 

@@ -96,7 +96,7 @@ def _unattended(seen: Evidence) -> Finding:
 def _unrecognised(seen: Evidence) -> Iterator[Finding]:
     """Report an operator that fires nothing, because it recognises no Velero server."""
     by_us = [operator for operator in seen.operators if operator.schedules]
-    if seen.has_read_deployments and by_us and not any(each.velero_schedules_off for each in by_us):
+    if seen.has_read_deployments and by_us and not any(operator.velero_schedules_off for operator in by_us):
         says = "no Velero server is recognised, so the operator cannot know that Velero's schedule controller is off"
         value = "in the chart, schedules.veleroSchedulesOff"
         fix = f"if it is off, add --velero-schedules-off to Deployment {by_us[0].key} ({value})"
@@ -118,16 +118,16 @@ def runnable(seen: Evidence) -> Iterator[Finding]:
             continue
         policy = policy_for(name, row.labels, policies)
         settings = settings_under(policy, Settings())
-        each = ScheduleView(row, (), location_of(row.location, places), known, settings, policy=policy)
-        verdict = judge(each, now)
-        because = cannot_run(each, verdict)
+        view = ScheduleView(row, (), location_of(row.location, places), known, settings, policy=policy)
+        verdict = judge(view, now)
+        because = cannot_run(view, verdict)
         if verdict.starts is not None:
             minutes_of_starts.setdefault(verdict.starts.replace(second=0), []).append(name)
         if because is not None:
             reasons.setdefault(because.reason.value, []).append((name, because.message))
-    for reason, found in reasons.items():
-        name, message = found[0]
-        says = f"{some([each for each, _ in found])} can never run ({reason}): {message}"
+    for reason, cases in reasons.items():
+        name, message = cases[0]
+        says = f"{some([name for name, _ in cases])} can never run ({reason}): {message}"
         yield problem("schedules", says, f"foresail schedule explain {name} -n {seen.namespace}")
     yield from _piled_up(minutes_of_starts)
 
@@ -158,7 +158,7 @@ def objectives(seen: Evidence) -> Iterator[Finding]:
         if gap is not None and gap > rpo:
             missed.append((name, f"runs are up to {compact(gap)} apart, and the objective is {compact(rpo)}"))
     if missed:
-        says = f"{some([each for each, _ in missed])} cannot meet the objective: {missed[0][1]}"
+        says = f"{some([name for name, _ in missed])} cannot meet the objective: {missed[0][1]}"
         yield warning("objectives", says, "run them more often, or raise objective.rpo of their SchedulePolicy")
 
 
@@ -194,19 +194,19 @@ def locations(seen: Evidence) -> Iterator[Finding]:
     if not own:
         yield problem("locations", "there is no BackupStorageLocation", "velero backup-location create default …")
     now = seen.server_time or seen.instant
-    for each in own:
-        name = each.metadata.name
-        late = not_validated_for(seen, each, now)
-        if each.status.phase != velero.AVAILABLE:
-            cause = cause_of(each.status.message) or "Velero has not validated it yet"
+    for place in own:
+        name = place.metadata.name
+        late = not_validated_for(seen, place, now)
+        if place.status.phase != velero.AVAILABLE:
+            cause = cause_of(place.status.message) or "Velero has not validated it yet"
             fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"
-            yield problem("locations", f"{name} is {each.status.phase or 'not validated'}: {cause}", fix)
+            yield problem("locations", f"{name} is {place.status.phase or 'not validated'}: {cause}", fix)
         elif late is not None:
             says = f"{name} was available {minutes(late)} ago, and Velero has not validated it since"
             yield warning("locations", says, f"see why: {_log(seen)}")
         else:
             yield good("locations", f"{name} is available")
-    if own and not any(each.spec.default for each in own):
+    if own and not any(place.spec.default for place in own):
         fix = f"velero backup-location set {own[0].metadata.name} --default"
         yield warning("locations", "none is the default, so Backups must name one", fix)
     yield from _locations_of_tenants(seen)
@@ -227,7 +227,7 @@ def _locations_of_tenants(seen: Evidence) -> Iterator[Finding]:
         for approval in seen.approvals
         if approval.status.phase == "Pending"
     ]
-    waiting = [f"{each.namespace}/{each.name}" for each in asked if each is not None]
+    waiting = [f"{key.namespace}/{key.name}" for key in asked if key is not None]
     if waiting:
         fix = "foresail location request get, then foresail location request approve or reject"
         yield warning("locations", f"{some(waiting)}: waiting for approval", fix)
@@ -242,12 +242,12 @@ def _tenant_of(location: velero.Location) -> str | None:
 
 def strangers(seen: Evidence) -> Iterator[Finding]:
     """Report whether locations hold Backups of Schedules that are not here."""
-    found: dict[str, set[str]] = {}
+    schedules: dict[str, set[str]] = {}
     for backup in seen.backups:
         schedule = (backup.metadata.labels or {}).get(velero.SCHEDULE_LABEL, "")
         if schedule and schedule not in seen.schedules:
-            found.setdefault(backup.spec.storage_location, set()).add(schedule)
-    for location, names in sorted(found.items()):
+            schedules.setdefault(backup.spec.storage_location, set()).add(schedule)
+    for location, names in sorted(schedules.items()):
         yield warning(
             "strangers",
             f"location {location} has Backups of Schedules that are not in this cluster: {some(sorted(names))}",
@@ -258,23 +258,23 @@ def strangers(seen: Evidence) -> Iterator[Finding]:
 def stuck(seen: Evidence) -> Iterator[Finding]:
     """Say which Backups Velero does not begin, and which it will never finish by its known bugs."""
     now = seen.server_time or seen.instant
-    running = [each for each in seen.backups if each.status.phase == "InProgress"]
+    running = [backup for backup in seen.backups if backup.status.phase == "InProgress"]
     ready = [backup for backup in seen.backups if backup.status.phase == "ReadyToStart"]
     forgotten = [backup for backup in ready if _still(backup, now) > _STARTS_WITHIN]
-    for each in forgotten:
-        name = each.metadata.name
+    for backup in forgotten:
+        name = backup.metadata.name
         yield problem(
             "stuck",
-            f"Backup {name} has been ReadyToStart for {minutes(_still(each, now))}: Velero loses these on restart",
+            f"Backup {name} has been ReadyToStart for {minutes(_still(backup, now))}: Velero loses these on restart",
             f"wake it: kubectl annotate backup {name} -n {seen.namespace} foresail.dev/woken=true",
         )
     if not running and not forgotten:
         yield from _idle_queue(seen, now)
-    for each in running:
-        if _age(each, now) > _RUNS_AT_MOST:
-            name = each.metadata.name
+    for backup in running:
+        if _age(backup, now) > _RUNS_AT_MOST:
+            name = backup.metadata.name
             fix = f"velero backup describe {name} --details; velero backup delete {name} if nothing moves"
-            yield warning("stuck", f"Backup {name} has been running for {minutes(_age(each, now))}", fix)
+            yield warning("stuck", f"Backup {name} has been running for {minutes(_age(backup, now))}", fix)
 
 
 def _idle_queue(seen: Evidence, now: datetime) -> Iterator[Finding]:

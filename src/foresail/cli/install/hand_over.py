@@ -52,33 +52,33 @@ _CHECK = "`foresail doctor` reports who runs the Schedules; run the same command
 
 def switched_off(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with the schedule controller off; others that are off stay in the same list."""
-    found = list(arguments)
-    for place, listed in _lists(found):
+    changed = list(arguments)
+    for place, listed in _lists(changed):
         if _SCHEDULE not in listed:
-            found[place] = _written(found[place], [*listed, _SCHEDULE])
-        return found
-    return [*found, f"{FLAG}={_SCHEDULE}"]
+            changed[place] = _written(changed[place], [*listed, _SCHEDULE])
+        return changed
+    return [*changed, f"{FLAG}={_SCHEDULE}"]
 
 
 def switched_on(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with the schedule controller on; others that are off stay off."""
-    found: list[str | None] = [*arguments]
+    changed: list[str | None] = [*arguments]
     for place, listed in _lists(arguments):
         if _SCHEDULE not in listed:
             continue
-        left = [each for each in listed if each != _SCHEDULE]
+        left = [name for name in listed if name != _SCHEDULE]
         if left:
-            found[place] = _written(arguments[place], left)
+            changed[place] = _written(arguments[place], left)
         else:
-            found[place] = None
+            changed[place] = None
             if not arguments[place].startswith(FLAG):  # the list was a word of its own, after the flag
-                found[place - 1] = None
-    return [each for each in found if each is not None]
+                changed[place - 1] = None
+    return [argument for argument in changed if argument is not None]
 
 
 def others_off(arguments: Sequence[str]) -> list[str]:
     """Return the controllers that are off beside that of schedules."""
-    return [each for _, listed in _lists(arguments) for each in listed if each != _SCHEDULE]
+    return [name for _, listed in _lists(arguments) for name in listed if name != _SCHEDULE]
 
 
 def _lists(arguments: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
@@ -92,7 +92,7 @@ def _lists(arguments: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _names(text: str) -> list[str]:
-    return [name for each in text.split(",") if (name := each.strip())]
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def _written(before: str, names: Sequence[str]) -> str:
@@ -205,8 +205,8 @@ class Server:
         if off:
             field = "command" if "server" in self.container.command else "args"  # flags come after that word
             return {field: switched_off(words[field])}
-        after = {field: switched_on(found) for field, found in words.items()}
-        return {field: found for field, found in after.items() if found != words[field]}
+        after = {field: switched_on(arguments) for field, arguments in words.items()}
+        return {field: arguments for field, arguments in after.items() if arguments != words[field]}
 
 
 async def velero_server(cluster: Cluster, namespace: str) -> Server | None:
@@ -214,7 +214,7 @@ async def velero_server(cluster: Cluster, namespace: str) -> Server | None:
     deployments = [msgspec.json.decode(raw, type=_Deployment) for raw in await cluster.listed(DEPLOYMENT, namespace)]
     servers = [server for deployment in deployments if (server := _server(deployment)) is not None]
     if len(servers) > 1:
-        names = ", ".join(str(each.key) for each in servers)
+        names = ", ".join(str(server.key) for server in servers)
         raise CommandError(f"several Deployments run a Velero server: {names}", "keep only one in this namespace")
     return servers[0] if servers else None
 
@@ -398,7 +398,7 @@ def _server(wire: _Deployment) -> Server | None:
     pod = wire.spec.template.spec
     meta = wire.metadata
     status = wire.status
-    container = next((each for each in pod.containers if is_server(each)), None)
+    container = next((container for container in pod.containers if is_server(container)), None)
     if container is None:
         return None
     replicas = wire.spec.replicas

@@ -75,15 +75,15 @@ async def preview_schedules(cluster: Cluster, namespace: str, zone: str) -> list
 
 def schedule_lines(seen: Evidence, zone: str = "UTC") -> list[str]:
     """Return one line that counts, and one for each reason; expressions are read in that time zone."""
-    found = dict(_classified(seen, zone))
-    counts = Counter(found.values())
+    kinds = dict(_classified(seen, zone))
+    counts = Counter(kinds.values())
     parts = [f"{counts[kind]} {kind[counts[kind] > 1]}" for kind in _KINDS if counts[kind]]
     total = len(seen.schedules)
     if total and not parts:
         parts = ["each can run, and none changes meaning"]
     lines = [f"{total} Schedule{'' if total == 1 else 's'}{': ' if parts else ''}{', '.join(parts)}"]
     lines += [f"  {finding.says}; {finding.fix}" for finding in runnable(seen)]
-    changed = [name for name, kind in found.items() if kind == _MEANING]
+    changed = [name for name, kind in kinds.items() if kind == _MEANING]
     if changed:
         tag = seen.servers[0].tag if seen.servers else ""
         lines.append(
@@ -193,14 +193,14 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
     await _define(cluster, ours, patience, dry_run=dry_run)
     if "schedules" not in options.capabilities:
         await _leave_to_velero(cluster, server, patience, is_ours="schedules" in released, dry_run=dry_run)
-    for piece in (each for each in wanted if not each.is_operator):
+    for piece in (piece for piece in wanted if not piece.is_operator):
         if dry_run and await _lacks_its_kind(cluster, piece, ours):
             report("created", piece, "not validated: its kind does not exist yet")
         else:
             await applied(cluster, piece, dry_run=dry_run)
     if _SELF_SERVICE in options.capabilities:
         await ensure_key(cluster, options.namespace, dry_run=args.dry_run)
-    await start(cluster, server, options, [each for each in wanted if each.is_operator], patience, dry_run=dry_run)
+    await start(cluster, server, options, [piece for piece in wanted if piece.is_operator], patience, dry_run=dry_run)
     await remove(cluster, options, wanted, released, patience, dry_run=dry_run)
     if dry_run:
         if "schedules" in options.capabilities:
@@ -227,8 +227,8 @@ async def _leave_to_velero(
 
 async def _schedules_with_hooks(cluster: Cluster, namespace: str) -> tuple[str, ...]:
     """Return the Schedules that have hooks now: the runs of no others may have any."""
-    found = [msgspec.json.decode(raw, type=_Hooked) for raw in await cluster.listed_if_known(SCHEDULE, namespace)]
-    return tuple(sorted(each.metadata.name for each in found if has_hooks(bytes(each.spec.template))))
+    schedules = [msgspec.json.decode(raw, type=_Hooked) for raw in await cluster.listed_if_known(SCHEDULE, namespace)]
+    return tuple(sorted(schedule.metadata.name for schedule in schedules if has_hooks(bytes(schedule.spec.template))))
 
 
 async def _server_beside(cluster: Cluster, namespace: str) -> Server:
@@ -310,7 +310,7 @@ def capabilities_switched_off(before: Installed | None, options: InstallOptions,
     if before is not None and before.tenant_locations and not options.tenant_locations and _SELF_SERVICE not in off:
         off.append(TENANT_LOCATIONS)
     if off and not is_confirmed:
-        confirm_deletion([f"capability {each} with its permissions and what it holds" for each in off])
+        confirm_deletion([f"capability {capability} with its permissions and what it holds" for capability in off])
     return off
 
 
@@ -322,7 +322,7 @@ def to_release(args: argparse.Namespace, before: Installed | None, off: Sequence
 
 
 def _labels(given: Sequence[str]) -> dict[str, str]:
-    pairs = [each.partition("=") for each in given]
+    pairs = [text.partition("=") for text in given]
     wrong = next((text for text, (name, _, value) in zip(given, pairs, strict=True) if not name or not value), None)
     if wrong is not None:
         raise UsageError(f"--monitoring-label: {wrong!r} is no label", "give it as NAME=VALUE")

@@ -98,8 +98,8 @@ class Releases:
 
     async def _release_requests(self) -> None:
         for family in (BACKUPS, RESTORES):
-            for each in await self._listed(family.kind):
-                await self._release(family.kind, each, family.finalizer)
+            for item in await self._listed(family.kind):
+                await self._release(family.kind, item, family.finalizer)
 
         await self._release_locations()
         await self._remove_labels()
@@ -115,8 +115,8 @@ class Releases:
                 _report("released", NAMESPACE, namespace)
 
     async def _release_locations(self) -> None:
-        for each in await self._listed(NON_ADMIN_LOCATION):
-            await self._release(NON_ADMIN_LOCATION, each, FINALIZER)
+        for location in await self._listed(NON_ADMIN_LOCATION):
+            await self._release(NON_ADMIN_LOCATION, location, FINALIZER)
 
     async def _remove_sandboxes(self) -> None:
         """Delete what checks left, evidence excepted; a restore must end first, because then the fence goes."""
@@ -135,16 +135,16 @@ class Releases:
             (CONFIG_MAP, here, _CHECK_NAME),
             (NAMESPACE, "", SANDBOX_NAME),
         ):
-            found = await self._listed(kind, namespace, CHECK_LABEL) if await self._cluster.knows(kind) else []
-            for each in found:
-                if name.fullmatch(each.metadata.name):
-                    await self._delete(kind, each)
+            items = await self._listed(kind, namespace, CHECK_LABEL) if await self._cluster.knows(kind) else []
+            for item in items:
+                if name.fullmatch(item.metadata.name):
+                    await self._delete(kind, item)
 
     async def _release_capacity(self) -> None:
         await self._remove_annotation(CRON_JOB, "", WARM_UP_STATUS)
         for kind, labels in ((POD, f"{PRIMER_LABEL},!{JOB_NAME_LABEL}"), (CRON_JOB, PRIMER_LABEL)):
-            for each in await self._listed(kind, labels=labels):
-                await self._delete(kind, each)
+            for item in await self._listed(kind, labels=labels):
+                await self._delete(kind, item)
         await self._delete_buffers()
 
     async def _delete_buffers(self) -> None:
@@ -159,17 +159,17 @@ class Releases:
                 await self._cluster.merged_if_same(kind, buffer.key, {"spec": {"replicas": 0}})
         for buffer in buffers:
             await self._delete(kind, buffer)
-        for each in await self._listed(POD_TEMPLATE, labels=PRIMER_LABEL):
-            await self._delete(POD_TEMPLATE, each)
+        for template in await self._listed(POD_TEMPLATE, labels=PRIMER_LABEL):
+            await self._delete(POD_TEMPLATE, template)
 
     async def _remove_annotation(self, kind: Kind, namespace: str, annotation: str) -> None:
         """Remove what the operator recorded on the objects of a kind."""
-        for each in await self._listed(kind, namespace):
-            if annotation in (each.metadata.annotations or {}):
+        for item in await self._listed(kind, namespace):
+            if annotation in (item.metadata.annotations or {}):
                 if not self._dry_run:  # without a version: its controller may write to it at any time, to other fields
                     body = {"metadata": {"annotations": {annotation: None}}}
-                    await self._cluster.merged_if_same(kind, each.key, body)
-                _report("released", kind, each)
+                    await self._cluster.merged_if_same(kind, item.key, body)
+                _report("released", kind, item)
 
     async def _listed(self, kind: Kind, namespace: str = "", labels: str = "") -> list[_Named]:
         raw = (
@@ -179,25 +179,25 @@ class Releases:
         )
         return [msgspec.json.decode(item, type=_Named) for item in raw]
 
-    async def _release(self, kind: Kind, each: _Named, finalizer: str) -> None:
+    async def _release(self, kind: Kind, item: _Named, finalizer: str) -> None:
         """Remove our finalizer, because no operator is left to do it; finalizers of others stay."""
-        found: _Named | None = each
-        while found is not None and found.metadata.has_from_us(finalizer):
-            others = [name for name in found.metadata.finalizers if name != finalizer]
-            version = {"resourceVersion": found.metadata.resource_version}
+        current: _Named | None = item
+        while current is not None and current.metadata.has_from_us(finalizer):
+            others = [name for name in current.metadata.finalizers if name != finalizer]
+            version = {"resourceVersion": current.metadata.resource_version}
             body = {"metadata": {"finalizers": others or None, **version}}
-            if self._dry_run or await self._cluster.merged_if_same(kind, found.key, body):
-                _report("released", kind, each)
+            if self._dry_run or await self._cluster.merged_if_same(kind, current.key, body):
+                _report("released", kind, item)
                 return
-            found = await self._cluster.if_there(kind, each.key, _Named)
+            current = await self._cluster.if_there(kind, item.key, _Named)
 
-    async def _delete(self, kind: Kind, each: _Named) -> None:
-        await self._cluster.delete(kind, each.key, each.metadata.uid, dry_run=self._dry_run)
-        _report("deleted", kind, each)
+    async def _delete(self, kind: Kind, item: _Named) -> None:
+        await self._cluster.delete(kind, item.key, item.metadata.uid, dry_run=self._dry_run)
+        _report("deleted", kind, item)
 
 
-def _report(what: str, kind: Kind, each: _Named) -> None:
-    print(f"{what:<11} {kind.name} {each.key}", flush=True)
+def _report(what: str, kind: Kind, item: _Named) -> None:
+    print(f"{what:<11} {kind.name} {item.key}", flush=True)
 
 
 async def remove(
@@ -217,8 +217,8 @@ async def remove(
         if not dry_run:
             await _ended(cluster, options.namespace, wanted, patience)
         releases = Releases(cluster, options.namespace, dry_run=dry_run)
-        for each in off:
-            await releases.of(each)
+        for capability in off:
+            await releases.of(capability)
     await deleted(cluster, reversed([piece for piece in gone if not piece.is_operator]), dry_run=dry_run)
 
 

@@ -30,13 +30,13 @@ _REASONS = {APPROVE: "openshift.io/oadp-approval-reason", REJECT: "openshift.io/
 
 def get(args: argparse.Namespace) -> int:
     """Print the requests of all tenants, or of the namespace of -n, and the locations that have none yet."""
-    found, unrequested = on_cluster(args, lambda cluster: _read(cluster, args))
+    requested, unrequested = on_cluster(args, lambda cluster: _read(cluster, args))
     if not is_table(args.output):
         kind = {"apiVersion": NON_ADMIN_LOCATION_REQUEST.api_version, "kind": NON_ADMIN_LOCATION_REQUEST.name}
-        print(as_text([{**kind, **msgspec.json.decode(raw, type=dict[str, Any])} for raw, _ in found], args.output))
+        print(as_text([{**kind, **msgspec.json.decode(raw, type=dict[str, Any])} for raw, _ in requested], args.output))
         return 0
-    rows = [(*request_cells(each), "") for _, each in found]
-    rows += [unrequested_cells(each, in_full=args.output == "wide") for each in unrequested]
+    rows = [(*request_cells(request), "") for _, request in requested]
+    rows += [unrequested_cells(location, in_full=args.output == "wide") for location in unrequested]
     if rows:
         print(table(("NAMESPACE", "NAME", "PHASE", "DECISION", "BUCKET", "REQUEST", "WHY"), rows), flush=True)
     else:
@@ -57,7 +57,7 @@ async def _read(
     namespace = args.namespace or ""
     every = await read_requests(cluster, args.velero_namespace)
     unrequested = (
-        await read_unrequested(cluster, namespace, [each for _, each in every]) if is_table(args.output) else []
+        await read_unrequested(cluster, namespace, [request for _, request in every]) if is_table(args.output) else []
     )
     return [pair for pair in every if not namespace or asked_for(pair[1]).namespace == namespace], unrequested
 
@@ -66,11 +66,15 @@ async def read_unrequested(cluster: Cluster, namespace: str, requests: Iterable[
     """Return the locations without a request for approval, as far as the user may list locations."""
     if not await may(cluster, "list", NON_ADMIN_LOCATION, namespace):
         return []
-    asked = {(each.metadata.annotations or {}).get(REQUEST_UID) for each in requests}
+    asked = {(request.metadata.annotations or {}).get(REQUEST_UID) for request in requests}
     raw = await cluster.listed_if_known(NON_ADMIN_LOCATION, namespace)
     locations = [msgspec.json.decode(item, type=Location) for item in raw]
-    found = [each for each in locations if each.metadata.uid not in asked and not each.metadata.deletion_timestamp]
-    return sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
+    unrequested = [
+        location
+        for location in locations
+        if location.metadata.uid not in asked and not location.metadata.deletion_timestamp
+    ]
+    return sorted(unrequested, key=lambda location: (location.metadata.namespace, location.metadata.name))
 
 
 def unrequested_cells(location: Location, *, in_full: bool) -> tuple[str, ...]:
@@ -97,8 +101,8 @@ def reject(args: argparse.Namespace) -> int:
 async def read_requests(cluster: Cluster, velero_namespace: str) -> list[tuple[msgspec.Raw, Approval]]:
     """Return the requests of all tenants, as they came and decoded."""
     raw = await cluster.listed(NON_ADMIN_LOCATION_REQUEST, velero_namespace)
-    found = [(item, msgspec.json.decode(item, type=Approval)) for item in raw]
-    return sorted(found, key=lambda pair: (asked_for(pair[1]).namespace, asked_for(pair[1]).name))
+    pairs = [(item, msgspec.json.decode(item, type=Approval)) for item in raw]
+    return sorted(pairs, key=lambda pair: (asked_for(pair[1]).namespace, asked_for(pair[1]).name))
 
 
 async def _decide(cluster: Cluster, args: argparse.Namespace, decision: str) -> int:
@@ -165,7 +169,9 @@ def request_cells(approval: Approval) -> tuple[str, ...]:
 def requested(approval: Approval) -> list[str]:
     """Return where the requested location leads and how it is reached; the reference to credentials is left out."""
     spec = msgspec.json.decode(asked_for(approval).requested_spec, type=dict[str, Any])
-    storage, config = (part if isinstance(part := spec.get(each), dict) else {} for each in ("objectStorage", "config"))
+    storage, config = (
+        part if isinstance(part := spec.get(field), dict) else {} for field in ("objectStorage", "config")
+    )
     facts = {
         "provider": spec.get("provider", ""),
         "bucket": storage.get("bucket", ""),

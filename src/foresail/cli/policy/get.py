@@ -113,12 +113,12 @@ def use_by_namespace(
 def use_of(family: Family, made: Iterable[VeleroObject], requests: Iterable[Mapping[str, Any]], at: datetime) -> Use:
     """Return the use of one namespace: what Velero has, and what was accepted and Velero does not have yet."""
     objects = {velero_object.metadata.name: velero_object.status for velero_object in made}
-    is_active = {name: each.phase not in velero.TERMINAL for name, each in objects.items()}
+    is_active = {name: backup.phase not in velero.TERMINAL for name, backup in objects.items()}
     for request in requests:
         reference = (request.get("status") or {}).get(family.reference) or {}
         if reference.get("nacuuid") and not reference.get("name"):
             is_active.setdefault(reference["nacuuid"], True)
-    expirations = (each.expiration for name, each in objects.items() if not is_active[name])
+    expirations = (backup.expiration for name, backup in objects.items() if not is_active[name])
     started = [status.start_timestamp for status in objects.values() if status.start_timestamp is not None]
     return Use(
         len(is_active),
@@ -215,24 +215,24 @@ class _Found:
 
 def get(args: argparse.Namespace) -> int:
     """Print the selected policies."""
-    found = _read_policies(args, with_use=False).selected
+    policies = _read_policies(args, with_use=False).selected
     if not is_table(args.output):
-        print(as_text([each.content for each in found], args.output))
-    elif found:
-        print(tables(found, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
+        print(as_text([policy.content for policy in policies], args.output))
+    elif policies:
+        print(tables(policies, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
     return 0
 
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected policies, with the use of each namespace."""
-    found = _read_policies(args, with_use=True)
-    if found.selected:
+    read = _read_policies(args, with_use=True)
+    if read.selected:
         print(
             "\n\n\n".join(
-                described(each)
-                if isinstance(each, Applied)
-                else schedule_policy_described(each, found.tenants_of(each))
-                for each in found.selected
+                described(policy)
+                if isinstance(policy, Applied)
+                else schedule_policy_described(policy, read.tenants_of(policy))
+                for policy in read.selected
             )
         )
     return 0
@@ -248,53 +248,53 @@ def tables(policies: Sequence[Policy], at: datetime, *, wide: bool, width: int |
     return "\n\n".join(parts)
 
 
-def policy_table(found: Sequence[Applied], at: datetime, prefix: str, *, wide: bool, width: int | None) -> str:
+def policy_table(policies: Sequence[Applied], at: datetime, prefix: str, *, wide: bool, width: int | None) -> str:
     """Return a row for each policy: its priority, how many namespaces it applies in, and its quotas."""
-    cells = [(*policy_cells(applied, at), *((selector_text(applied),) if wide else ())) for applied in found]
+    cells = [(*policy_cells(applied, at), *((selector_text(applied),) if wide else ())) for applied in policies]
     rows = [(prefix + cell[0], *cell[1:]) for cell in cells]
     header = (*_SHORT, "SELECTOR") if wide else _SHORT
     return table(header, rows) if wide else fitted(header, rows, width, ("NAME",))
 
 
-def policy_cells(each: Applied, at: datetime) -> tuple[str, ...]:
+def policy_cells(applied: Applied, at: datetime) -> tuple[str, ...]:
     """Return the cells of the short table."""
-    spec = each.policy.spec
+    spec = applied.policy.spec
     quotas = (spec.quotas.stored, spec.quotas.active, spec.quotas.restores.stored)
-    created = instant(str(each.content["metadata"].get("creationTimestamp") or ""))
+    created = instant(str(applied.content["metadata"].get("creationTimestamp") or ""))
     return (
-        each.name,
+        applied.name,
         str(spec.priority),
-        str(len(each.namespaces)),
+        str(len(applied.namespaces)),
         *("-" if quota is None else str(quota) for quota in quotas),
         short(at - created) if created else "n/a",
     )
 
 
-def described(each: Applied) -> str:
+def described(applied: Applied) -> str:
     """Return a policy with its spec, and the namespaces in which it applies with their use against the quotas."""
-    spec = each.policy.spec
+    spec = applied.policy.spec
     lines = [
-        f"Name:\t{each.name}",
-        f"Kind:\t{each.kind}",
+        f"Name:\t{applied.name}",
+        f"Kind:\t{applied.kind}",
         f"Priority:\t{spec.priority}",
-        f"Selector:\t{selector_text(each)}",
+        f"Selector:\t{selector_text(applied)}",
         f"Weight:\t{spec.weight}",
         "",
     ]
-    return f"{aligned(lines)}\n{rules_text(each.content, _SHOWN)}\n\n{_namespaces(each)}"
+    return f"{aligned(lines)}\n{rules_text(applied.content, _SHOWN)}\n\n{_namespaces(applied)}"
 
 
 _SHOWN = ("namespaceSelector", "priority", "weight")
 
 
-def _namespaces(each: Applied) -> str:
-    if not each.namespaces:
+def _namespaces(applied: Applied) -> str:
+    if not applied.namespaces:
         return "Namespaces:  <none>"
     rows = []
-    for namespace in each.namespaces:
-        backups = use_in(each.backups, namespace)
-        restores = use_in(each.restores, namespace)
-        shares = shares_of(each.policy.spec.quotas, backups, restores)
+    for namespace in applied.namespaces:
+        backups = use_in(applied.backups, namespace)
+        restores = use_in(applied.restores, namespace)
+        shares = shares_of(applied.policy.spec.quotas, backups, restores)
         rows.append((f"  {namespace}", *(share(*pair) for pair in shares.values())))
     header = ("  NAMESPACE", "BACKUPS", "ACTIVE", "RESTORES", "ACTIVE RESTORES")
     return "Namespaces:\n" + table(header, rows)
@@ -305,22 +305,22 @@ def use_in(uses: Uses | None, namespace: str) -> Use | None:
     return None if uses is None else uses.get(namespace, Use())
 
 
-def selector_text(each: Applied) -> str:
+def selector_text(applied: Applied) -> str:
     """Return which namespaces a policy selects."""
-    selector = shown_selector((each.content.get("spec") or {}).get("namespaceSelector"))
+    selector = shown_selector((applied.content.get("spec") or {}).get("namespaceSelector"))
     return "every namespace" if selector == "<none>" else selector
 
 
 def _read_policies(args: argparse.Namespace, *, with_use: bool) -> _Found:
     if args.names and args.selector:
         raise CommandError(f"policy {args.names[0]} cannot be combined with -l", "specify either names or -l")
-    found = on_cluster(args, lambda cluster: _read_both(cluster, args, with_use=with_use))
-    if not found.selected:
+    read = on_cluster(args, lambda cluster: _read_both(cluster, args, with_use=with_use))
+    if not read.selected:
         print("No SelfServicePolicies or SchedulePolicies found", file=sys.stderr)
-    for each in found.selected:
-        if isinstance(each, AppliedSchedulePolicy) and each.problem:
-            hint(f"SchedulePolicy {each.name} {each.problem}")
-    return found
+    for policy in read.selected:
+        if isinstance(policy, AppliedSchedulePolicy) and policy.problem:
+            hint(f"SchedulePolicy {policy.name} {policy.problem}")
+    return read
 
 
 async def _read_both(cluster: Cluster, args: argparse.Namespace, *, with_use: bool) -> _Found:
@@ -329,7 +329,7 @@ async def _read_both(cluster: Cluster, args: argparse.Namespace, *, with_use: bo
         of_schedules = tasks.begin(read_with_schedules(cluster, args.velero_namespace))
     every: list[Policy] = [*of_tenants.result(), *of_schedules.result()]
     if args.names:
-        return _Found(every, [each for name in args.names for each in _named(name, every)])
+        return _Found(every, [policy for name in args.names for policy in _named(name, every)])
     return _Found(every, await _labelled(cluster, every, args.selector) if args.selector else every)
 
 
@@ -337,18 +337,18 @@ async def _labelled(cluster: Cluster, every: Sequence[Policy], labels: str) -> l
     """Return the policies that labels select."""
     kinds = [kind for kind in _KINDS if any(policy.kind == kind.name for policy in every)]
     listed = {kind.name: await cluster.listed(kind, "", labels) for kind in kinds}
-    names = {(kind, _any.decode(raw)["metadata"]["name"]) for kind, found in listed.items() for raw in found}
+    names = {(kind, _any.decode(raw)["metadata"]["name"]) for kind, raws in listed.items() for raw in raws}
     return [policy for policy in every if (policy.kind, policy.name) in names]
 
 
 def _named(name: str, every: Sequence[Policy]) -> list[Policy]:
     """Return the policies of a name, or of KIND/NAME."""
     kind, _, bare = name.rpartition("/")
-    kinds = {each.name for each in _KINDS if not kind or _means(kind, each)}
-    found = [policy for policy in every if policy.name == bare and policy.kind in kinds]
-    if not found:
+    kinds = {policy_kind.name for policy_kind in _KINDS if not kind or _means(kind, policy_kind)}
+    named = [policy for policy in every if policy.name == bare and policy.kind in kinds]
+    if not named:
         raise CommandError(f"policy {name} does not exist", "list what exists: foresail policy get")
-    return found
+    return named
 
 
 def _means(word: str, kind: Kind) -> bool:
@@ -392,13 +392,13 @@ def applied_policies(
 ) -> dict[str, list[str]]:
     """Return in which of these namespaces each policy applies, by the name of the policy; in some none ever does."""
     rows = [policy_row(policy) for policy in policies]
-    found: dict[str, list[str]] = {}
+    applying: dict[str, list[str]] = {}
     for namespace in namespaces:
         metadata = namespace["metadata"]
         applies = policy_for(metadata["name"], metadata.get("labels") or {}, rows, never)
         if applies is not None:
-            found.setdefault(applies.name, []).append(metadata["name"])
-    return {name: sorted(each) for name, each in found.items()}
+            applying.setdefault(applies.name, []).append(metadata["name"])
+    return {name: sorted(namespaces) for name, namespaces in applying.items()}
 
 
 async def read_use(

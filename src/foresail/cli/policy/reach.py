@@ -35,18 +35,18 @@ def problems(
 
     `gaps` has how the resource policies leave room for file-system backup, by the names of their ConfigMaps.
     """
-    found = [*_empty_bounds(policy), *_deadlocks(policy), *_unknown_locations(policy, locations, snapshots)]
-    return found if policy.spec.backup.file_system == "Allowed" else [*found, *_copied_files(policy, gaps)]
+    problems = [*_empty_bounds(policy), *_deadlocks(policy), *_unknown_locations(policy, locations, snapshots)]
+    return problems if policy.spec.backup.file_system == "Allowed" else [*problems, *_copied_files(policy, gaps)]
 
 
 def resource_policies(policy: SelfServicePolicy) -> dict[str, str]:
     """Return the ConfigMaps that a policy names for backups, each with the field."""
     backup = policy.spec.backup
-    found = dict.fromkeys(backup.allowed.resource_policies, "allowed.resourcePolicies")
+    named = dict.fromkeys(backup.allowed.resource_policies, "allowed.resourcePolicies")
     for field, values in (("defaults", backup.defaults), ("required", backup.required)):
         if values.resource_policy is not None:
-            found[values.resource_policy.name] = f"{field}.resourcePolicy"
-    return found
+            named[values.resource_policy.name] = f"{field}.resourcePolicy"
+    return named
 
 
 def _copied_files(policy: SelfServicePolicy, gaps: Mapping[str, str]) -> Iterator[str]:
@@ -206,13 +206,13 @@ def _in_cluster(args: argparse.Namespace, given: list[SelfServicePolicy]) -> _Pr
 
 def _print_outcomes(args: argparse.Namespace, every: Collection[Outcome], names: Collection[str]) -> None:
     """Print the namespaces that the policies with these names concern, and how many there are."""
-    shown = [each for each in every if _is_shown(each, names, args.namespace)]
+    shown = [outcome for outcome in every if _is_shown(outcome, names, args.namespace)]
     if args.output != "table":
-        print(document([_as_json(each) for each in shown], args.output))
+        print(document([_as_json(outcome) for outcome in shown], args.output))
     elif shown:
-        print(table(("NAMESPACE", "NOW", "THEN", "ALSO MATCHING"), [_row(each) for each in shown]))
-    held_by_them = sum(each.then in names for each in every)
-    changed = sum(each.now != each.then for each in every)
+        print(table(("NAMESPACE", "NOW", "THEN", "ALSO MATCHING"), [_row(outcome) for outcome in shown]))
+    held_by_them = sum(outcome.then in names for outcome in every)
+    changed = sum(outcome.now != outcome.then for outcome in every)
     text = f"the file's policies would apply to {held_by_them} of {len(every)} namespaces"
     print(f"{text}; the policy would change in {changed}", file=sys.stderr)
 
@@ -252,19 +252,24 @@ def outcome(namespace: Namespace, held: Policies, given: Policies, never: Collec
     )
 
 
-def _is_shown(each: Outcome, names: Collection[str], asked: Collection[str]) -> bool:
+def _is_shown(outcome: Outcome, names: Collection[str], asked: Collection[str]) -> bool:
     if asked:
-        return each.namespace in asked
-    return each.now != each.then or any(name in names for name in each.matching)
+        return outcome.namespace in asked
+    return outcome.now != outcome.then or any(name in names for name in outcome.matching)
 
 
-def _row(each: Outcome) -> tuple[str, str, str, str]:
-    others = "(no policy applies)" if each.is_out_of_reach else ", ".join(each.matching[1:])
-    return each.namespace, each.now or _NONE, each.then or _NONE, others
+def _row(outcome: Outcome) -> tuple[str, str, str, str]:
+    others = "(no policy applies)" if outcome.is_out_of_reach else ", ".join(outcome.matching[1:])
+    return outcome.namespace, outcome.now or _NONE, outcome.then or _NONE, others
 
 
-def _as_json(each: Outcome) -> dict[str, object]:
-    return {"namespace": each.namespace, "now": each.now, "then": each.then, "matching": list(each.matching)}
+def _as_json(outcome: Outcome) -> dict[str, object]:
+    return {
+        "namespace": outcome.namespace,
+        "now": outcome.now,
+        "then": outcome.then,
+        "matching": list(outcome.matching),
+    }
 
 
 def _policies(source: str, iterable: Iterable[Mapping[str, Any]]) -> list[SelfServicePolicy]:
@@ -304,8 +309,8 @@ def _of_cluster(args: argparse.Namespace, given: Policies) -> tuple[list[Any], l
     except CommandError as error:
         error.hint = f"{error.hint}; or read files: --namespaces, --policies"
         raise
-    found = [[msgspec.json.decode(raw) for raw in listed] for listed in (namespaces, policies)]
-    return found[0], found[1], known, operators
+    documents = [[msgspec.json.decode(raw) for raw in listed] for listed in (namespaces, policies)]
+    return documents[0], documents[1], known, operators
 
 
 async def _read(

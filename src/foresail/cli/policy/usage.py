@@ -105,26 +105,26 @@ def usage(args: argparse.Namespace) -> int:
     is_named = args.namespace is not None
     if not args.all_namespaces:
         settle_namespace(args)
-    found = sorted(
-        on_cluster(args, lambda cluster: _read(cluster, args)), key=lambda each: (-each.fullest, each.namespace)
+    usages = sorted(
+        on_cluster(args, lambda cluster: _read(cluster, args)), key=lambda usage: (-usage.fullest, usage.namespace)
     )
-    for each in found:
-        if each.unknown:
-            hint(f"the quotas of namespace {each.namespace} are unknown: {each.unknown}")
-        if each.backups is not None and each.backups.is_by_requests:
-            hint(f"not counted in namespace {each.namespace}: {each.left_out}")
+    for usage in usages:
+        if usage.unknown:
+            hint(f"the quotas of namespace {usage.namespace} are unknown: {usage.unknown}")
+        if usage.backups is not None and usage.backups.is_by_requests:
+            hint(f"not counted in namespace {usage.namespace}: {usage.left_out}")
     if args.output not in ("table", "wide"):
-        print(document([as_data(each) for each in found], args.output))
+        print(document([as_data(usage) for usage in usages], args.output))
         return 0
-    shown = found[: args.limit] if args.limit else found
+    shown = usages[: args.limit] if args.limit else usages
     if shown:
         print(usage_table(shown, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
     else:
         print("No SelfServicePolicy applies in any namespace", file=sys.stderr)
     if not (args.all_namespaces or is_named):
         hint(f"only namespace {args.namespace}, that of your kube context, is shown; -A shows all with a policy")
-    if len(shown) < len(found):
-        print(f"{len(found) - len(shown)} more namespaces; list all with --limit 0", file=sys.stderr)
+    if len(shown) < len(usages):
+        print(f"{len(usages) - len(shown)} more namespaces; list all with --limit 0", file=sys.stderr)
     return 0
 
 
@@ -136,9 +136,9 @@ async def read_usage(cluster: Cluster, args: argparse.Namespace, names: Collecti
     """Read the use of the quotas of all namespaces, or of these, in which a policy applies."""
     policies = await _policies(cluster)
     namespaces = [
-        each
-        for each in map(_namespace.decode, await cluster.listed(NAMESPACE, ""))
-        if names is None or each["metadata"]["name"] in names
+        namespace
+        for namespace in map(_namespace.decode, await cluster.listed(NAMESPACE, ""))
+        if names is None or namespace["metadata"]["name"] in names
     ]
     by_policy = await namespaces_by_policy(cluster, policies, namespaces, args)
     policy_of = {namespace: name for name, namespaces in by_policy.items() for namespace in namespaces}
@@ -186,18 +186,18 @@ def _usage(namespace: str, policy: SelfServicePolicy | None, backups: Use | None
 
 def usage_table(usages: Sequence[Usage], at: datetime, *, wide: bool, width: int | None) -> str:
     """Return a row for each namespace; the wide one has the active restores and the oldest backup too."""
-    rows = [_row(each, at, wide=wide) for each in usages]
+    rows = [_row(usage, at, wide=wide) for usage in usages]
     header = (*_SHORT, "ACTIVE RESTORES", "OLDEST") if wide else _SHORT
     return table(header, rows) if wide else fitted(header, rows, width, ("NAMESPACE", "POLICY"))
 
 
-def _row(each: Usage, at: datetime, *, wide: bool) -> tuple[str, ...]:
-    shown = {name: share(*pair) for name, pair in each.shares.items()}
-    backups = each.backups or Use()
+def _row(usage: Usage, at: datetime, *, wide: bool) -> tuple[str, ...]:
+    shown = {name: share(*pair) for name, pair in usage.shares.items()}
+    backups = usage.backups or Use()
     row = (
-        each.namespace,
-        each.policy or ("<unknown>" if each.unknown else "<none>"),
-        f"{each.fullest:.0%}" if each.has_limit else "-",
+        usage.namespace,
+        usage.policy or ("<unknown>" if usage.unknown else "<none>"),
+        f"{usage.fullest:.0%}" if usage.has_limit else "-",
         shown["stored"],
         shown["active"],
         shown["restores.stored"],
@@ -206,16 +206,16 @@ def _row(each: Usage, at: datetime, *, wide: bool) -> tuple[str, ...]:
     return (*row, shown["restores.active"], ago(backups.oldest, at)) if wide else row
 
 
-def as_data(each: Usage) -> dict[str, Any]:
+def as_data(usage: Usage) -> dict[str, Any]:
     """Return the same for programs."""
-    backups = each.backups or Use()
+    backups = usage.backups or Use()
     times = {"oldestBackup": backups.oldest, "newestBackup": backups.newest}
     return {
-        "namespace": each.namespace,
-        "policy": each.policy or None,
-        **({"unknown": each.unknown} if each.unknown else {}),
-        "fullest": round(each.fullest, 4),
-        "quotas": {name: {"used": used, "limit": most} for name, (used, most) in each.shares.items()},
+        "namespace": usage.namespace,
+        "policy": usage.policy or None,
+        **({"unknown": usage.unknown} if usage.unknown else {}),
+        "fullest": round(usage.fullest, 4),
+        "quotas": {name: {"used": used, "limit": most} for name, (used, most) in usage.shares.items()},
         **{name: stamp(at) if at is not None else None for name, at in times.items()},
     }
 

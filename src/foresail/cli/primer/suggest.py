@@ -60,28 +60,28 @@ _events = msgspec.json.Decoder(Event)
 
 async def starts(cluster: Cluster, namespace: str) -> Starts:
     """Read the start of each Job from Events; empty if the user may not read them."""
-    found: dict[Key, datetime] = {}
+    starts: dict[Key, datetime] = {}
     for reason in (SCHEDULED, STARTED):  # the later one counts: a node may be there long before the image is
         selector = f"involvedObject.kind={pods.POD.name},reason={reason}"
         try:
             raw = await cluster.listed(EVENT, namespace, fields=selector)
         except CommandError:
-            return found
-        found |= first_of_each(map(_events.decode, raw))
-    return found
+            return starts
+        starts |= first_of_each(map(_events.decode, raw))
+    return starts
 
 
 def first_of_each(events: Iterable[Event]) -> dict[Key, datetime]:
     """Return for each Job the first Event of one of its pods."""
-    found: dict[Key, datetime] = {}
+    starts: dict[Key, datetime] = {}
     for event in events:
         at = event.event_time or event.first_timestamp
         if at is None:
             continue
         for name in _jobs(event.involved_object.name):
             key = Key(event.involved_object.namespace, name)
-            found[key] = min(utc(at), found.get(key, utc(at)))
-    return found
+            starts[key] = min(utc(at), starts.get(key, utc(at)))
+    return starts
 
 
 def _jobs(pod: str) -> list[str]:
@@ -102,17 +102,17 @@ def suggest(args: argparse.Namespace) -> int:
     selector = msgspec.convert(read_selector(args.selector), LabelSelector) if args.selector else LabelSelector()
     known, started = in_namespace(args, lambda cluster: _read(cluster, args))
     rows = [row for row in known.state.cron_jobs.rows() if not row.primer_uid and selects(selector, row.labels)]
-    found = suggestions(known, rows, args.at_least, args.zone, now(), started)
+    suggested = suggestions(known, rows, args.at_least, args.zone, now(), started)
     prices = Prices(args.price_cpu_hour, args.price_memory_gib_hour)
     if is_table(args.output):
-        if found:
+        if suggested:
             wide = args.output == "wide"
             namespaced = not args.all_namespaces
             width = None if wide else terminal_width(sys.stdout)
-            print(suggestion_table(found, prices, wide=wide, namespaced=namespaced, width=width))
+            print(suggestion_table(suggested, prices, wide=wide, namespaced=namespaced, width=width))
     else:
-        print(manifests(found, prices, args.output, allow_standing=args.allow_standing))
-    for text in remarks(found, args.at_least, allow_standing=args.allow_standing):
+        print(manifests(suggested, prices, args.output, allow_standing=args.allow_standing))
+    for text in remarks(suggested, args.at_least, allow_standing=args.allow_standing):
         hint(text)
     return 0
 
@@ -125,9 +125,10 @@ def suggestions(
     known: Primers, rows: Iterable[CronJobRow], at_least: int, zone: str, at: datetime, started: Starts
 ) -> list[Suggestion]:
     """Return a suggestion for each CronJob that waits and is not primed, the one that saves most first."""
-    found = [_suggestion(known, row, at_least, zone, at, started) for row in rows]
+    possible = [_suggestion(known, row, at_least, zone, at, started) for row in rows]
     return sorted(
-        (each for each in found if each is not None), key=lambda suggestion: (-suggestion.saved_a_day, suggestion.key)
+        (suggestion for suggestion in possible if suggestion is not None),
+        key=lambda suggestion: (-suggestion.saved_a_day, suggestion.key),
     )
 
 
@@ -140,26 +141,26 @@ def primer_of(suggestion: Suggestion) -> dict[str, Any]:
     return {"apiVersion": PRIMER.api_version, "kind": PRIMER.name, "metadata": metadata, "spec": spec}
 
 
-def manifests(found: Sequence[Suggestion], prices: Prices, form: str, *, allow_standing: bool) -> str:
+def manifests(suggested: Sequence[Suggestion], prices: Prices, form: str, *, allow_standing: bool) -> str:
     """Return the Primers as names, as a JSON list, or as YAML with their worth and cost in comments."""
     proposed = [
         suggestion
-        for suggestion in found
+        for suggestion in suggested
         if suggestion.holds_something and (allow_standing or not suggestion.needs_allow_standing)
     ]
-    primers = [primer_of(each) for each in proposed]
+    primers = [primer_of(suggestion) for suggestion in proposed]
     if form == "name":
         return as_text(primers, form)
     if form != "yaml":
         return document({"apiVersion": "v1", "kind": "List", "items": primers}, form)
     return "\n---\n".join(
-        "\n".join((*_comments(each, prices), document(primer, form)))
-        for each, primer in zip(proposed, primers, strict=True)
+        "\n".join((*_comments(suggestion, prices), document(primer, form)))
+        for suggestion, primer in zip(proposed, primers, strict=True)
     )
 
 
 def suggestion_table(
-    found: Sequence[Suggestion], prices: Prices, *, wide: bool, namespaced: bool, width: int | None = None
+    suggested: Sequence[Suggestion], prices: Prices, *, wide: bool, namespaced: bool, width: int | None = None
 ) -> str:
     """Return the suggestions, one on a line; time saved, hours held and their cost are those of a day."""
     header = ["CRONJOB", "SAVES A DAY", "WARM-UP", "CPU-H", "GIB-H"]
@@ -167,7 +168,7 @@ def suggestion_table(
     header += ["COST"] if prices else []
     header += ["RUNS", "P95 DELAY", "HELD A DAY", "HOLDS"] if wide else []
     rows = []
-    for suggestion in found:
+    for suggestion in suggested:
         row = [] if namespaced else [suggestion.key.namespace]
         held = suggestion.holds_something
         row += [suggestion.key.name, _saves(suggestion), minutes(suggestion.warm_up)]
@@ -185,12 +186,12 @@ def suggestion_table(
     return fitted(header, rows, width, _SHRINKS)
 
 
-def remarks(found: Sequence[Suggestion], at_least: int, *, allow_standing: bool) -> list[str]:
+def remarks(suggested: Sequence[Suggestion], at_least: int, *, allow_standing: bool) -> list[str]:
     """Return what a user must know beside the suggestions."""
-    if not found:
+    if not suggested:
         return [f"no CronJob without a Primer waits {at_least} s or longer, according to its Jobs, pods and Events"]
     notes = []
-    for suggestion in found:
+    for suggestion in suggested:
         if not suggestion.holds_something:
             notes.append(
                 f"CronJob {suggestion.key}: its pods request nothing, so a Primer would hold no capacity."

@@ -41,20 +41,20 @@ def served_kinds(discovery: Discovery) -> Served:
     ]
     for group in discovery.items or ():
         versions: dict[str, list[str]] = defaultdict(list)
-        found: dict[str, ServedKind] = {}
+        by_name: dict[str, ServedKind] = {}
         for version in group.versions or ():
             for resource in version.resources or ():
                 versions[resource.resource].append(version.version)
                 names = tuple(filter(None, (resource.singular_resource, *(resource.short_names or ()))))
                 kind = resource.response_kind.kind if resource.response_kind is not None else ""
                 is_namespaced = resource.scope == "Namespaced"
-                found.setdefault(
+                by_name.setdefault(
                     resource.resource,
                     ServedKind(group.metadata.name, resource.resource, kind, is_namespaced, aliases=names),
                 )
         kinds += [
-            ServedKind(each.group, name, each.kind, each.is_namespaced, tuple(versions[name]), each.aliases)
-            for name, each in found.items()
+            ServedKind(served.group, name, served.kind, served.is_namespaced, tuple(versions[name]), served.aliases)
+            for name, served in by_name.items()
         ]
     return Served(kinds)
 
@@ -81,11 +81,11 @@ class DryRuns:
     async def world(self, namespaces: Collection[str]) -> World:
         """Return what exists beside the items, as far as the caller may read it."""
         read = {name: await self._namespace(name) for name in namespaces}
-        exist = {name for name, found in read.items() if found is not None}
+        exist = {name for name, document in read.items() if document is not None}
         terminating = {name for name in exist if is_terminating(read[name] or {})}
         listed = {name: await self._listed(QUOTA, name) for name in exist}
-        quotas = [item for found in listed.values() for item in found or ()]
-        unlisted = frozenset(name for name, found in listed.items() if found is None)
+        quotas = [item for quota_items in listed.values() for item in quota_items or ()]
+        unlisted = frozenset(name for name, items in listed.items() if items is None)
         classes = await self._listed(STORAGE_CLASS, "")
         names = None if classes is None else _names(classes)
         return World(self._served, frozenset(exist), quotas, names, frozenset(terminating), unlisted)
@@ -93,8 +93,8 @@ class DryRuns:
     async def accounts(self, namespaces: Collection[str]) -> dict[str, frozenset[str] | None]:
         """Return the names of the ServiceAccounts of each namespace; None where the caller may not list them."""
         wanted = list(namespaces)
-        found = await asyncio.gather(*(self._listed(ACCOUNT, name) for name in wanted))
-        return {name: None if each is None else _names(each) for name, each in zip(wanted, found, strict=True)}
+        accounts = await asyncio.gather(*(self._listed(ACCOUNT, name) for name in wanted))
+        return {name: None if listed is None else _names(listed) for name, listed in zip(wanted, accounts, strict=True)}
 
     async def observed(
         self, preparation: Preparation, world: World, scratch: Mapping[str, str]
@@ -110,21 +110,21 @@ class DryRuns:
         created = await asyncio.gather(
             *(self._dry_run(NAMESPACE, Key("", ""), preparation.namespaces[name]) for name in spaces)
         )
-        found = {step.target: answer for step, answer in zip(steps, answers, strict=True)}
+        observed = {step.target: answer for step, answer in zip(steps, answers, strict=True)}
         for name, answer in zip(spaces, created, strict=True):
-            found[ItemKey("namespaces", "", name)] = Observed(None, answer)
-        return found
+            observed[ItemKey("namespaces", "", name)] = Observed(None, answer)
+        return observed
 
     def writes(self, preparation: Preparation, observed: Mapping[ItemKey, Observed]) -> tuple[Write, ...]:
         """Return what to send to do the steps without Velero, in order."""
-        found = []
+        writes = []
         for step in preparation.steps:
             kind = self._kind(step)
             known = observed.get(step.target, Observed())
             asked = None if kind is None else written_as(step, known.live, self._policy)
             if kind is not None and asked is not None:
-                found.append(Write(step.target, kind, asked))
-        return tuple(found)
+                writes.append(Write(step.target, kind, asked))
+        return tuple(writes)
 
     async def _observed(
         self, step: Step, live: Document | None, planned: Collection[ItemKey], scratch: Mapping[str, str]
@@ -167,8 +167,8 @@ class DryRuns:
             kind = self._kind(step)
             if kind is not None:
                 groups[kind, step.target.namespace].append(step)
-        found = await asyncio.gather(*(self._group(kind, name, each) for (kind, name), each in groups.items()))
-        return {key: body for group in found for key, body in group.items()}
+        bodies = await asyncio.gather(*(self._group(kind, name, targets) for (kind, name), targets in groups.items()))
+        return {key: body for group in bodies for key, body in group.items()}
 
     async def _group(self, kind: Kind, namespace: str, steps: list[Step]) -> dict[ItemKey, Document]:
         if len(steps) >= _WORTH_A_LIST:
@@ -183,8 +183,8 @@ class DryRuns:
 
     async def _read(self, kind: Kind, key: Key) -> Document | None:
         async with self._limit:
-            found = await self._client.get(kind, key, dict[str, Any])
-        return None if isinstance(found, Failure) else found
+            answer = await self._client.get(kind, key, dict[str, Any])
+        return None if isinstance(answer, Failure) else answer
 
     async def _listed(self, kind: Kind, namespace: str) -> list[Document] | None:
         """Return the objects of a kind; None if the caller may not list them."""
@@ -204,10 +204,10 @@ class DryRuns:
         """Return a namespace; None if it does not exist, and an empty one if the caller may not read it."""
         if not await may(self._caller, "get", NAMESPACE, name, name):
             return {}
-        found = await self._client.get(NAMESPACE, Key("", name), dict[str, Any])
-        if isinstance(found, Failure):
-            return None if found.cause is Cause.NOT_FOUND else {}
-        return found
+        answer = await self._client.get(NAMESPACE, Key("", name), dict[str, Any])
+        if isinstance(answer, Failure):
+            return None if answer.cause is Cause.NOT_FOUND else {}
+        return answer
 
     def _kind(self, step: Step) -> Kind | None:
         known = self._served.kind(step.target.resource)

@@ -126,18 +126,18 @@ def _is_pod(key: ItemKey, namespace: str) -> bool:
 async def _wait_for_account(cluster: Cluster, namespace: str) -> None:
     """Wait for the default ServiceAccount, without which every pod is refused."""
     for _ in range(_PATIENCE):
-        found = await cluster.client.get(ACCOUNT, Key(namespace, "default"), msgspec.Raw)
-        if not isinstance(found, Failure):
+        account = await cluster.client.get(ACCOUNT, Key(namespace, "default"), msgspec.Raw)
+        if not isinstance(account, Failure):
             return
         await asyncio.sleep(_PAUSE)
 
 
 async def _delete(cluster: Cluster, name: str) -> None:
-    found = await cluster.client.get(NAMESPACE, Key("", name), Named)
-    if isinstance(found, Failure):
+    existing = await cluster.client.get(NAMESPACE, Key("", name), Named)
+    if isinstance(existing, Failure):
         return
     try:
-        await cluster.delete(NAMESPACE, Key("", name), found.metadata.uid)
+        await cluster.delete(NAMESPACE, Key("", name), existing.metadata.uid)
     except CommandError as error:
         hint(f"the scratch namespace {name} is left: {error.problem}; delete it: kubectl delete namespace {name}")
 
@@ -228,15 +228,15 @@ async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> Restore
 
 def warnings_of(backup: Backup, world: World) -> list[str]:
     """Return what a plan does not take into account of a backup and of the cluster."""
-    found = []
+    notes = []
     if not backup.has_volumes and any(item.key.resource in _WITH_VOLUMES for item in backup.items):
-        found.append(f"Backup {backup.name} has no readable list of its volumes: which of them have data is not known")
+        notes.append(f"Backup {backup.name} has no readable list of its volumes: which of them have data is not known")
     if world.unlisted_quotas:
         names = sorted(world.unlisted_quotas)
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         where = ", ".join(names[:_MOST_NAMES]) + more
-        found.append(f"ResourceQuotas cannot be listed, so what the items take of them is not added up: {where}")
-    return found
+        notes.append(f"ResourceQuotas cannot be listed, so what the items take of them is not added up: {where}")
+    return notes
 
 
 def backup_of(inputs: Inputs) -> Backup:
@@ -275,13 +275,13 @@ async def ended_in_order(work: Callable[[], Awaitable[int]]) -> int:
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGHUP)
-    for each in signals:
+    for number in signals:
         if task is not None:
-            loop.add_signal_handler(each, task.cancel)
+            loop.add_signal_handler(number, task.cancel)
     try:
         return await work()
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     finally:
-        for each in signals:
-            loop.remove_signal_handler(each)
+        for number in signals:
+            loop.remove_signal_handler(number)

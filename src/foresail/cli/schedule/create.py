@@ -77,7 +77,7 @@ def template_of(args: argparse.Namespace) -> dict[str, Any]:
     given = {
         **{field: read_list(getattr(args, option)) for option, field in LISTS.items()},
         "labelSelector": read_selector(args.selector or ""),
-        "orLabelSelectors": [read_selector(each) for each in others if each],
+        "orLabelSelectors": [read_selector(selector) for selector in others if selector],
         "orderedResources": read_ordered(args.ordered_resources or ""),
         "resourcePolicy": {"kind": "configmap", "name": policy} if policy else None,
         "uploaderConfig": {"parallelFilesUpload": files} if files > 0 else None,
@@ -98,10 +98,10 @@ def template_of(args: argparse.Namespace) -> dict[str, Any]:
 def _refuse_contradictions(args: argparse.Namespace) -> None:
     if args.selector and args.or_selector:
         raise CommandError("--selector and --or-selector cannot be combined", "specify one of them")
-    old = [each for each in _OLD if getattr(args, each) is not None]
-    new = [each for each in _NEW if getattr(args, each) is not None]
+    old = [option for option in _OLD if getattr(args, option) is not None]
+    new = [option for option in _NEW if getattr(args, option) is not None]
     if old and new:
-        first, second = (spelled(each[0]) for each in (old, new))
+        first, second = (spelled(options[0]) for options in (old, new))
         hint = "use the four options for cluster-scoped and namespace-scoped resources, or the three others"
         raise CommandError(f"{first} and {second} cannot be combined", hint)
     both = set(read_list(args.include_namespaces)) & set(read_list(args.exclude_namespaces))
@@ -173,9 +173,9 @@ def first_run(evaluated: EvaluatedSchedule, instant: datetime) -> str:
 def checked(text: str, server: VeleroServer, zone: str, instant: datetime) -> Schedule:
     """Return the schedule that the cluster's Velero will read, or say why it must not be sent."""
     if server.dialect is None:
-        found = diff_dialects(text, zone, instant)
-        if found is not None:
-            problem = f"{_two_meanings(text)} ({found.change.value}), and the version of this Velero is unknown"
+        difference = diff_dialects(text, zone, instant)
+        if difference is not None:
+            problem = f"{_two_meanings(text)} ({difference.change.value}), and the version of this Velero is unknown"
             raise CommandError(problem, "specify --velero-dialect")
     try:
         cron = parse(text, server.dialect or Dialect.ROBFIG, zone)
@@ -198,5 +198,5 @@ async def _check_locations(cluster: Cluster, args: argparse.Namespace, known: Na
     if name and location_of(name, known.locations) is None:
         there = ", ".join(sorted(location.key.name for location in known.locations)) or "none"
         raise CommandError(f"BackupStorageLocation {args.namespace}/{name} does not exist", f"existing: {there}")
-    for each in read_list(args.volume_snapshot_locations):
-        await cluster.read(velero.VOLUME_SNAPSHOT_LOCATION, Key(args.namespace, each), msgspec.Raw)
+    for location in read_list(args.volume_snapshot_locations):
+        await cluster.read(velero.VOLUME_SNAPSHOT_LOCATION, Key(args.namespace, location), msgspec.Raw)

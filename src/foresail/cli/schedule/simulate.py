@@ -60,9 +60,9 @@ def fates_of(
     evaluated: Sequence[EvaluatedSchedule], instant: datetime, span: Span, takes: timedelta
 ) -> list[tuple[Fate, EvaluatedSchedule]]:
     """Return what becomes of every slot of some Schedules, in order."""
-    found = simulated_together([schedule.view for schedule in evaluated], instant, span, takes)
+    played = simulated_together([schedule.view for schedule in evaluated], instant, span, takes)
     return sorted(
-        ((fate, each) for each, fates in zip(evaluated, found, strict=True) for fate in fates),
+        ((fate, schedule) for schedule, fates in zip(evaluated, played, strict=True) for fate in fates),
         key=lambda pair: (pair[0].slot, pair[1].schedule.key),
     )
 
@@ -106,22 +106,22 @@ def _span(args: argparse.Namespace, instant: datetime) -> tuple[Span, timedelta]
 def summary_rows(fates: Sequence[tuple[Fate, EvaluatedSchedule]], zone: str) -> list[tuple[str, ...]]:
     """Return a row for each Schedule: how many slots run, and the first that does not run on time."""
     backups_by_schedule: dict[str, list[Fate]] = {}
-    for fate, each in fates:
-        backups_by_schedule.setdefault(str(each.schedule.key), []).append(fate)
+    for fate, schedule in fates:
+        backups_by_schedule.setdefault(str(schedule.schedule.key), []).append(fate)
     rows = []
-    for name, found in sorted(backups_by_schedule.items()):
-        on_time, late = (sum(fate.outcome is which for fate in found) for which in (Outcome.RUNS, Outcome.LATE))
-        first = next((fate for fate in found if fate.outcome is not Outcome.RUNS), None)
+    for name, of_schedule in sorted(backups_by_schedule.items()):
+        on_time, late = (sum(fate.outcome is which for fate in of_schedule) for which in (Outcome.RUNS, Outcome.LATE))
+        first = next((fate for fate in of_schedule if fate.outcome is not Outcome.RUNS), None)
         exception = f"{wall_time(first.slot, zone)} {outcome(first, zone)}" if first else ""
-        counts = (len(found), on_time, late, len(found) - on_time - late)
+        counts = (len(of_schedule), on_time, late, len(of_schedule) - on_time - late)
         rows.append((name, *map(str, counts), exception))
     return rows
 
 
 def _every_slot(fates: Sequence[tuple[Fate, EvaluatedSchedule]], args: argparse.Namespace) -> str:
     rows = [
-        (wall_time(fate.slot, args.zone), stamp(fate.slot), str(each.schedule.key), outcome(fate, args.zone))
-        for fate, each in fates
+        (wall_time(fate.slot, args.zone), stamp(fate.slot), str(schedule.schedule.key), outcome(fate, args.zone))
+        for fate, schedule in fates
     ]
     return table((f"SLOT ({args.zone})", "UTC", "SCHEDULE", "OUTCOME"), rows)
 

@@ -103,13 +103,13 @@ def simulated_together(
     """Return the same for each of several Schedules; those of one group wait for each other."""
     played = [_Played(view, now, span, takes) for view in views]
     groups: dict[object, list[_Played]] = {}
-    for number, each in enumerate(played):
-        group = each.view.group
-        groups.setdefault((each.key.namespace, group.name) if group is not None else number, []).append(each)
+    for number, play in enumerate(played):
+        group = play.view.group
+        groups.setdefault((play.key.namespace, group.name) if group is not None else number, []).append(play)
     simulated = {backup.key.name for view in views for backup in view.backups}
     for members in groups.values():
         _Group(members, simulated, now, takes).play(span.until, on_step)
-    return [each.fates for each in played]
+    return [play.fates for play in played]
 
 
 def cron_of(view: ScheduleView, now: datetime) -> Schedule | None:
@@ -217,26 +217,26 @@ class _Group:
             moments += self._ends[:1]
         return min(moments, default=None)
 
-    def _step(self, each: _Played, at: datetime, due: list[tuple[datetime, Key]]) -> None:
-        if each.turn is not None:
-            del self._waiting[bisect_left(self._waiting, (each.turn, each.key))]
-        each.step(at, self._group_of(each))
-        if each.starts and self._takes:
+    def _step(self, play: _Played, at: datetime, due: list[tuple[datetime, Key]]) -> None:
+        if play.turn is not None:
+            del self._waiting[bisect_left(self._waiting, (play.turn, play.key))]
+        play.step(at, self._group_of(play))
+        if play.starts and self._takes:
             heappush(self._ends, at + self._takes)
-        if each.turn is not None:
-            insort(self._waiting, (each.turn, each.key))
-        if each.next is not None:
-            heappush(due, (each.next, each.key))
+        if play.turn is not None:
+            insort(self._waiting, (play.turn, play.key))
+        if play.next is not None:
+            heappush(due, (play.next, play.key))
 
     def _free(self) -> int:
         return max(self._view.most - len(self._ends), 0) if self._view is not None else 0
 
-    def _group_of(self, each: _Played) -> GroupView | None:
+    def _group_of(self, play: _Played) -> GroupView | None:
         """Return the group as one of its Schedules sees it."""
-        own = each.view.group
+        own = play.view.group
         if own is None:
             return None
-        ahead = tuple(entry for entry in self._waiting[: self._free() + 1] if entry[1] != each.key)
+        ahead = tuple(entry for entry in self._waiting[: self._free() + 1] if entry[1] != play.key)
         return msgspec.structs.replace(own, unfinished=(), more=len(self._ends), waiting=ahead)
 
 
@@ -325,7 +325,7 @@ Fates = Sequence[tuple[Fate, EvaluatedSchedule]]
 
 def policies_of(file: str, read: list[Any]) -> list[PolicyRow]:
     """Return the SchedulePolicies of a file; report one that cannot be used."""
-    found: dict[str, PolicyRow] = {}
+    rows: dict[str, PolicyRow] = {}
     for item in objects(read, KIND):
         metadata = item.get("metadata")
         name = str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
@@ -336,12 +336,12 @@ def policies_of(file: str, read: list[Any]) -> list[PolicyRow]:
         problem = problem_with(row)
         if problem is not None:
             raise CommandError(f"{KIND} {name} in {file}: {problem}", "correct that field")
-        if name in found:
+        if name in rows:
             raise CommandError(f"{file} has {KIND} {name} twice", "remove one of them")
-        found[name] = row
-    if not found:
+        rows[name] = row
+    if not rows:
         raise CommandError(f"{file} has no {KIND}", "specify a file with at least one")
-    return list(found.values())
+    return list(rows.values())
 
 
 PLANNED = "planned"
@@ -360,15 +360,15 @@ def under(schedule: EvaluatedSchedule, given: Iterable[PolicyRow], instant: date
 
 def load_in(fates: Fates, span: Span, zone: str, now: datetime) -> Load:
     """Return how many runs start when, as they were simulated."""
-    starts = {key: list[datetime]() for key in sorted({each.schedule.key for _, each in fates})}
-    for fate, each in fates:
+    starts = {key: list[datetime]() for key in sorted({play.schedule.key for _, play in fates})}
+    for fate, play in fates:
         if fate.at:
-            starts[each.schedule.key].append(fate.at)
+            starts[play.schedule.key].append(fate.at)
     wall = load_zoneinfo(validate_zone_name(zone))
     first = span.since.astimezone(wall).date()
     last = (span.until - timedelta(seconds=1)).astimezone(wall).date()
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    return load_of([Timetable(key, partial(_between, found)) for key, found in starts.items()], days, zone, now)
+    return load_of([Timetable(key, partial(_between, instants)) for key, instants in starts.items()], days, zone, now)
 
 
 def _between(starts: Sequence[datetime], since: datetime, until: datetime) -> list[datetime]:
@@ -387,10 +387,10 @@ def broken_promises(fates: Fates, zone: str) -> list[str]:
 
 def _missed_objectives(fates: Fates, zone: str) -> Iterator[str]:
     starts: dict[str, list[datetime]] = {}
-    schedules = {str(each.schedule.key): each for _, each in fates}
-    for fate, each in fates:
+    schedules = {str(play.schedule.key): play for _, play in fates}
+    for fate, play in fates:
         if fate.at is not None:
-            starts.setdefault(str(each.schedule.key), []).append(fate.at)
+            starts.setdefault(str(play.schedule.key), []).append(fate.at)
     for name, times in sorted(starts.items()):
         policy = schedules[name].view.policy
         rpo = rpo_of(policy)

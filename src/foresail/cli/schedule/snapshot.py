@@ -356,10 +356,10 @@ def read_selected(args: argparse.Namespace) -> tuple[list[EvaluatedSchedule], da
 
 def read_contents(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the selected Schedules as they are in the cluster; report if there are none."""
-    found = [(row_of(raw).key, _any.decode(raw)) for raw in on_cluster(args, lambda to: selected_schedules(to, args))]
-    if not found:
+    pairs = [(row_of(raw).key, _any.decode(raw)) for raw in on_cluster(args, lambda to: selected_schedules(to, args))]
+    if not pairs:
         _report_none(args)
-    rows = found if args.names else sorted(found, key=lambda pair: pair[0])
+    rows = pairs if args.names else sorted(pairs, key=lambda pair: pair[0])
     return [_with_kind(content) for _, content in rows]
 
 
@@ -375,15 +375,19 @@ async def evaluate_selected(cluster: Cluster, args: argparse.Namespace, instant:
         namespace = "" if args.all_namespaces else args.namespace
         # The namespace is known before its Schedules are.
         early = [namespace] if namespace else []
-        begun = {each: tasks.begin(_read_under(cluster, each, args, instant, policies)) for each in early}
-        found = [(row_of(schedule), _any.decode(schedule)) for schedule in await selected_schedules(cluster, args)]
-        if not found:
+        begun = {
+            namespace: tasks.begin(_read_under(cluster, namespace, args, instant, policies)) for namespace in early
+        }
+        pairs = [(row_of(schedule), _any.decode(schedule)) for schedule in await selected_schedules(cluster, args)]
+        if not pairs:
             await tasks.cancel()
             return []
-        namespaces = sorted({row.key.namespace for row, _ in found} - begun.keys())
-        begun |= {each: tasks.begin(_read_under(cluster, each, args, instant, policies)) for each in namespaces}
-    known = {each: task.result() for each, task in begun.items()}
-    rows = found if args.names else sorted(found, key=lambda pair: pair[0].key)
+        namespaces = sorted({row.key.namespace for row, _ in pairs} - begun.keys())
+        begun |= {
+            namespace: tasks.begin(_read_under(cluster, namespace, args, instant, policies)) for namespace in namespaces
+        }
+    known = {namespace: task.result() for namespace, task in begun.items()}
+    rows = pairs if args.names else sorted(pairs, key=lambda pair: pair[0].key)
     return [evaluate(row, content, known[row.key.namespace], instant) for row, content in rows]
 
 
@@ -431,8 +435,8 @@ def _unusable_deletions(backups: Iterable[str], known: NamespaceSnapshot) -> dic
     rows = {deletion.key.name: deletion for deletion in known.deletions}
     unread = {deletion.key.name: deletion for deletion in known.unread_deletions}
     requests = ((name, deletion_name(name)) for name in backups)
-    found = ((name, unusable_deletion(name, rows.get(of), unread.get(of))) for name, of in requests)
-    return {name: problem for name, problem in found if problem is not None}
+    problems = ((name, unusable_deletion(name, rows.get(of), unread.get(of))) for name, of in requests)
+    return {name: problem for name, problem in problems if problem is not None}
 
 
 def _velero_server(known: VeleroServer, schedule: ScheduleRow) -> VeleroServer:
@@ -445,10 +449,10 @@ def _velero_server(known: VeleroServer, schedule: ScheduleRow) -> VeleroServer:
 
 def backups_by_schedule(backups: Iterable[BackupRow]) -> dict[str, tuple[BackupRow, ...]]:
     """Return Backups under the names of their Schedules."""
-    found: dict[str, list[BackupRow]] = {}
+    grouped: dict[str, list[BackupRow]] = {}
     for backup in backups:
-        found.setdefault(backup.schedule, []).append(backup)
-    return {name: tuple(rows) for name, rows in found.items()}
+        grouped.setdefault(backup.schedule, []).append(backup)
+    return {name: tuple(rows) for name, rows in grouped.items()}
 
 
 def row_of(raw: msgspec.Raw) -> ScheduleRow:

@@ -111,11 +111,11 @@ def named(listed: Sequence[Adoptable], names: Sequence[str]) -> list[Adoptable]:
 async def _approve(cluster: Cluster, selected: Sequence[Adoptable], *, dry_run: bool) -> None:
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def send(each: Adoptable) -> None:
+    async def send(adoptable: Adoptable) -> None:
         async with turns:
-            await cluster.merge(velero.BACKUP, each.view.backup.key, approving(each), dry_run=dry_run)
+            await cluster.merge(velero.BACKUP, adoptable.view.backup.key, approving(adoptable), dry_run=dry_run)
 
-    await asyncio.gather(*(send(each) for each in selected))
+    await asyncio.gather(*(send(adoptable) for adoptable in selected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,29 +136,30 @@ async def approve_one(cluster: Cluster, scope: Scope, name: str, seen: SeenAdopt
 
 def select_one(adoptables: Sequence[Adoptable], name: str, seen: SeenAdoption) -> Adoptable:
     """Return the one of this very Velero Backup, in this very namespace and with this record."""
-    for each in adoptables:
-        if (each.view.backup.key.name, each.view.backup.uid) != (name, seen.uid) or each.offer.is_name_taken:
+    for adoptable in adoptables:
+        backup = adoptable.view.backup
+        if backup.key.name != name or backup.uid != seen.uid or adoptable.offer.is_name_taken:
             continue
-        if each.namespace.uid != seen.namespace_uid:
-            problem = f"namespace {each.view.owner.namespace} is another one than you have seen"
+        if adoptable.namespace.uid != seen.namespace_uid:
+            problem = f"namespace {adoptable.view.owner.namespace} is another one than you have seen"
             raise CommandError(f"Velero Backup {name}: {problem}", "check who owns it now, then approve again")
-        if each.record != seen.record:
-            problem = f"its record is {each.record} now, and was not when you saw it"
+        if adoptable.record != seen.record:
+            problem = f"its record is {adoptable.record} now, and was not when you saw it"
             raise CommandError(f"Velero Backup {name}: {problem}", "check it with foresail backup adopt -A")
-        return each
+        return adoptable
     raise CommandError(f"Velero Backup {name} cannot be adopted", "list what can: foresail backup adopt -A")
 
 
-def approving(each: Adoptable) -> dict[str, Any]:
+def approving(adoptable: Adoptable) -> dict[str, Any]:
     """Return the write that approves one adoption, of this very object."""
-    uid = each.view.backup.uid
-    return {"metadata": {"uid": uid, "annotations": {ADOPT: approval(uid, each.namespace.uid)}}}
+    uid = adoptable.view.backup.uid
+    return {"metadata": {"uid": uid, "annotations": {ADOPT: approval(uid, adoptable.namespace.uid)}}}
 
 
 async def _wait(cluster: Cluster, scope: Scope, selected: Sequence[Adoptable], until: datetime | None) -> None:
-    names = {each.view.backup.key for each in selected}
+    names = {adoptable.view.backup.key for adoptable in selected}
     while True:
-        left = names & {each.view.backup.key for each in await read_adoptable(cluster, scope, now())}
+        left = names & {adoptable.view.backup.key for adoptable in await read_adoptable(cluster, scope, now())}
         if not left:
             print(f"{len(names)} backups adopted", file=sys.stderr)
             return
@@ -170,20 +171,28 @@ async def _wait(cluster: Cluster, scope: Scope, selected: Sequence[Adoptable], u
 
 def _print(adoptables: Sequence[Adoptable], args: argparse.Namespace) -> None:
     if not is_table(args.output):
-        print(document([as_data(each) for each in adoptables], args.output))
+        print(document([as_data(adoptable) for adoptable in adoptables], args.output))
     elif adoptables:
-        print(table(_HEADER, [row(each) for each in adoptables]))
+        print(table(_HEADER, [row(adoptable) for adoptable in adoptables]))
 
 
-def row(each: Adoptable) -> tuple[str, ...]:
+def row(adoptable: Adoptable) -> tuple[str, ...]:
     """Return what the table shows of one."""
-    owner = each.view.owner
-    started = each.started
+    owner = adoptable.view.owner
+    started = adoptable.started
     when = stamp(started) if started is not None else "n/a"
-    return (owner.namespace, owner.name, each.record, each.made_for, each.state, when, each.view.backup.key.name)
+    return (
+        owner.namespace,
+        owner.name,
+        adoptable.record,
+        adoptable.made_for,
+        adoptable.state,
+        when,
+        adoptable.view.backup.key.name,
+    )
 
 
-def as_data(each: Adoptable) -> dict[str, str]:
+def as_data(adoptable: Adoptable) -> dict[str, str]:
     """Return one for programs to read."""
     names = ("namespace", "name", "record", "madeFor", "state", "started", "veleroBackup")
-    return dict(zip(names, row(each), strict=True))
+    return dict(zip(names, row(adoptable), strict=True))

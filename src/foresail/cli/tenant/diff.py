@@ -58,12 +58,12 @@ def diff(args: argparse.Namespace) -> int:
 
 async def _diff(cluster: Cluster, args: argparse.Namespace, access: Access) -> int:
     about = Key(args.namespace, args.name)
-    found = await compared(cluster, about, access)
+    comparison = await compared(cluster, about, access)
     if args.output != "table":
-        print(document(as_data(about, found), args.output))
+        print(document(as_data(about, comparison), args.output))
         return 0
-    print(diff_text(found.changes, is_exact=found.compared_with == CONTENTS))
-    for text in hints(found):
+    print(diff_text(comparison.changes, is_exact=comparison.compared_with == CONTENTS))
+    for text in hints(comparison):
         hint(text)
     return 0
 
@@ -105,7 +105,7 @@ def diff_text(rows: Sequence[Change], *, is_exact: bool) -> str:
     if not rows:
         return "No differences." if is_exact else "Nothing is gone, new or written since the backup began."
     header = ("CHANGE", "KIND", "NAME", "FIELDS")
-    return table(header, [(each.change, each.kind, each.name, _fields(each)) for each in rows])
+    return table(header, [(change.change, change.kind, change.name, _fields(change)) for change in rows])
 
 
 def _fields(change: Change) -> str:
@@ -113,34 +113,34 @@ def _fields(change: Change) -> str:
     return ", ".join(change.fields[:_MOST_FIELDS]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def hints(found: Comparison) -> list[str]:
+def hints(comparison: Comparison) -> list[str]:
     """Return what the rows do not say."""
     told = []
-    if found.compared_with == WRITES:
+    if comparison.compared_with == WRITES:
         told.append(
             "you may not read the contents of the backup, so fields are those of whoever wrote the object since. "
             "A written object may still be the same"
         )
-    if found.compared_with == NOTHING:
+    if comparison.compared_with == NOTHING:
         told.append("which objects changed is not known: the policy does not let you read the contents of the backup")
-    if found.following:
-        told.append(f"{counted(found.following, 'change')} of Pods, ReplicaSets and the like follow automatically")
-    not_compared = not_compared_text(found.not_compared)
+    if comparison.following:
+        told.append(f"{counted(comparison.following, 'change')} of Pods, ReplicaSets and the like follow automatically")
+    not_compared = not_compared_text(comparison.not_compared)
     return [*told, *([not_compared] if not_compared else [])]
 
 
-def as_data(about: Key, found: Comparison) -> dict[str, Any]:
+def as_data(about: Key, comparison: Comparison) -> dict[str, Any]:
     """Return the same for programs."""
     rows = [
-        {"change": each.change, "kind": each.kind, "name": each.name, "fields": list(each.fields)}
-        for each in found.changes
+        {"change": change.change, "kind": change.kind, "name": change.name, "fields": list(change.fields)}
+        for change in comparison.changes
     ]
-    causes = [{"kind": kind, "cause": cause} for kind, cause in found.not_compared.items()]
+    causes = [{"kind": kind, "cause": cause} for kind, cause in comparison.not_compared.items()]
     return {
         "namespace": about.namespace,
         "name": about.name,
-        "comparedWith": found.compared_with,
+        "comparedWith": comparison.compared_with,
         "changes": rows,
-        "following": found.following,
+        "following": comparison.following,
         "notCompared": causes,
     }

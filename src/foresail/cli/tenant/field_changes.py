@@ -19,33 +19,33 @@ _MOST_DEEP = 40  # levels of fields; deeper ones count as their parent
 
 def changed_since(items: Iterable[Item], live: Mapping[ItemKey, Document]) -> list[Change]:
     """Return the objects of a backup that exist and are not the same, by their contents."""
-    found = []
+    changed = []
     for item in items:
         now = live.get(item.key)
         fields = () if now is None or item.problem else changes(stripped(item.body), now)
         if fields:
-            found.append(Change(CHANGED, _title(item), item.key.name, tuple(field.path for field in fields)))
-    return sorted(found)
+            changed.append(Change(CHANGED, _title(item), item.key.name, tuple(field.path for field in fields)))
+    return sorted(changed)
 
 
 def written_since(held: Iterable[HeldKind], live: Mapping[ApiResource, Iterable[LiveObject]]) -> list[Change]:
     """Return the objects of a backup that somebody wrote since, with the fields of those who did."""
     kinds = {(kind.group, kind.kind): kind for kind in held if kind.is_namespaced}
-    found = []
+    changed = []
     for resource, objects in live.items():
         kind = kinds.get((resource.group, resource.kind))
         names = set(kind.names) if kind is not None else set()
-        for each in objects:
-            if kind is not None and each.name in names and (each.is_recreated or each.is_written):
-                change = RECREATED if each.is_recreated else WRITTEN
-                found.append(Change(change, kind.title, each.name, each.fields))
-    return sorted(found)
+        for item in objects:
+            if kind is not None and item.name in names and (item.is_recreated or item.is_written):
+                change = RECREATED if item.is_recreated else WRITTEN
+                changed.append(Change(change, kind.title, item.name, item.fields))
+    return sorted(changed)
 
 
 def fields_of(owned: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the paths of the fields in an entry of managedFields, such as `spec.replicas`, but for the status."""
-    found = {path for path in _paths(owned, "", _MOST_DEEP) if path.partition(".")[0] != _STATUS}
-    return tuple(sorted(found))
+    paths = {path for path in _paths(owned, "", _MOST_DEEP) if path.partition(".")[0] != _STATUS}
+    return tuple(sorted(paths))
 
 
 def _paths(owned: Mapping[str, Any], parent: str, levels: int) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _path(name: str, parent: str) -> str | None:
     except msgspec.DecodeError:
         return None
     if isinstance(value, dict):
-        value = ",".join(f"{key}={each}" for key, each in value.items())
+        value = ",".join(f"{key}={text}" for key, text in value.items())
     return f"{parent}[{value}]"
 
 

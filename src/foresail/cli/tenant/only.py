@@ -61,13 +61,13 @@ def check_options(args: argparse.Namespace) -> None:
 
 def read_only(given: Sequence[str]) -> list[tuple[str, str]]:
     """Return the kind and name of each object."""
-    found = []
-    for each in read_list(given):
-        kind, slash, name = each.partition("/")
+    objects = []
+    for word in read_list(given):
+        kind, slash, name = word.partition("/")
         if not (kind and slash and name) or "/" in name:
-            raise UsageError(f"--only: {each!r} is not KIND/NAME", "write --only configmap/settings,deployment/web")
-        found.append((kind, name))
-    return found
+            raise UsageError(f"--only: {word!r} is not KIND/NAME", "write --only configmap/settings,deployment/web")
+        objects.append((kind, name))
+    return objects
 
 
 async def restore_only(cluster: Cluster, args: argparse.Namespace) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def _kind(word: str, name: str, served: Served) -> ServedKind:
 
 
 def _is_held(kind: ServedKind, name: str, held: Sequence[HeldKind]) -> bool:
-    return any((each.group, each.kind) == (kind.group, kind.kind) and name in each.names for each in held)
+    return any((item.group, item.kind) == (kind.group, kind.kind) and name in item.names for item in held)
 
 
 def is_exact(wanted: Named, held: Sequence[HeldKind]) -> bool:
@@ -148,7 +148,7 @@ async def _restore_as_caller(
     plan = await make_plan(cluster, cluster.client, replace(inputs, only=keys))
     print(as_text(plan.backup, plan.verdicts, (), plan.warnings), flush=True)
     _check(plan)
-    planned = {each.target for each in plan.verdicts if each.outcome in _WRITTEN}
+    planned = {verdict.target for verdict in plan.verdicts if verdict.outcome in _WRITTEN}
     writes = [write for write in plan.writes if write.target in planned]
     if _is_agreed(args, plan, len(writes)):
         await _write(cluster, writes)
@@ -156,7 +156,9 @@ async def _restore_as_caller(
 
 def _check(plan: RestorePlan) -> None:
     """Refuse all if one cannot be restored: half of what was asked for is not what was asked for."""
-    refused = [each for each in plan.verdicts if each.target.namespace and each.outcome not in (*_WRITTEN, *_LEFT)]
+    refused = [
+        verdict for verdict in plan.verdicts if verdict.target.namespace and verdict.outcome not in (*_WRITTEN, *_LEFT)
+    ]
     if refused:
         first = refused[0]
         raise CommandError(f"{first.target}: {first.reason}; nothing was restored", "leave it out of --only")
@@ -164,7 +166,7 @@ def _check(plan: RestorePlan) -> None:
 
 def _is_agreed(args: argparse.Namespace, plan: RestorePlan, number: int) -> bool:
     """Whether there is something to write, and the caller wants it."""
-    left = sum(each.outcome is Outcome.EXISTS for each in plan.verdicts)
+    left = sum(verdict.outcome is Outcome.EXISTS for verdict in plan.verdicts)
     if left:
         text, them = ("object exists and differs", "it") if left == 1 else ("objects exist and differ", "them")
         hint(f"{left} {text}; to change {them} back: {CHANGE_BACK}")

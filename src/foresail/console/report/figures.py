@@ -122,13 +122,13 @@ class Figures:
     @property
     def safety(self) -> Safety:
         """The verdict about all of them, with its evidence: the worst one."""
-        found = [(each.name, safety_of(each)) for each in self.counted]
-        worst = next((verdict for verdict in WORST_FIRST if any(one.verdict is verdict for _, one in found)), None)
+        verdicts = [(coverage.name, safety_of(coverage)) for coverage in self.counted]
+        worst = next((verdict for verdict in WORST_FIRST if any(one.verdict is verdict for _, one in verdicts)), None)
         if worst is None:
             return Safety(Verdict.UNKNOWN, "there is no namespace to judge")
-        alike = [(name, one) for name, one in found if one.verdict is worst]
+        alike = [(name, one) for name, one in verdicts if one.verdict is worst]
         name, first = alike[0]
-        if len(found) == 1:
+        if len(verdicts) == 1:
             return first
         others = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
         text = "all namespaces are safe" if worst is Verdict.SAFE else f"{name}: {first.message}{others}"
@@ -142,11 +142,11 @@ class Figures:
     @property
     def gaps(self) -> list[OpenGaps]:
         """Every gap with its command, in the order of the namespaces."""
-        found: dict[tuple[str, str], list[Gap]] = {}
+        gaps_of: dict[tuple[str, str], list[Gap]] = {}
         for namespace in self.namespaces:
             for gap in namespace.all_gaps():
-                found.setdefault((namespace.name, self.command_for(namespace.name, gap)), []).append(gap)
-        return [OpenGaps(name, command, tuple(gaps)) for (name, command), gaps in found.items()]
+                gaps_of.setdefault((namespace.name, self.command_for(namespace.name, gap)), []).append(gap)
+        return [OpenGaps(name, command, tuple(gaps)) for (name, command), gaps in gaps_of.items()]
 
     def command_for(self, namespace: str, gap: Gap) -> str:
         """Return the command that closes a gap, or shows its cause."""
@@ -160,15 +160,15 @@ class Figures:
     @property
     def without_backup(self) -> list[str]:
         """The namespaces that have no good backup at all."""
-        return [each.name for each in self.counted if each.newest_good is None]
+        return [coverage.name for coverage in self.counted if coverage.newest_good is None]
 
     @property
     def worst(self) -> tuple[str, timedelta] | None:
         """The namespace whose newest good backup is the oldest, and its age; None if there is no good backup."""
         ages = [
-            (self.instant - each.newest_good.started, each.name)
-            for each in self.counted
-            if each.newest_good is not None and each.newest_good.started is not None
+            (self.instant - coverage.newest_good.started, coverage.name)
+            for coverage in self.counted
+            if coverage.newest_good is not None and coverage.newest_good.started is not None
         ]
         age, name = max(ages, default=(timedelta(), ""))
         return (name, age) if ages else None
@@ -193,4 +193,4 @@ def failed_runs(backups: Iterable[BackupRow], now: datetime) -> tuple[BackupRow,
     """Return the runs that failed recently, the newest first."""
     failed = [backup for backup in backups if backup.phase in FAILED_PHASES and backup.started is not None]
     newest_first = sorted(failed, key=lambda row: row.started or now, reverse=True)
-    return tuple(takewhile(lambda each: each.started is not None and now - each.started <= RECENT, newest_first))
+    return tuple(takewhile(lambda run: run.started is not None and now - run.started <= RECENT, newest_first))

@@ -75,7 +75,7 @@ def restored(*, has_data: bool) -> dict[tuple[str, str], str]:
 
 def left_out(*, has_data: bool) -> tuple[str, ...]:
     """Return the built-in kinds that a check leaves out."""
-    return tuple(each for each in LEFT_OUT if not (has_data and each in WITH_DATA.values()))
+    return tuple(kind for kind in LEFT_OUT if not (has_data and kind in WITH_DATA.values()))
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class Served(msgspec.Struct, frozen=True):
 
 def served_kinds(discovery: Discovery) -> Served:
     """Return what discovery lists."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     unknown: set[str] = set()
     for group in discovery.items or ():
         name = group.metadata.name
@@ -102,8 +102,8 @@ def served_kinds(discovery: Discovery) -> Served:
                 unknown.add(name)
             for resource in version.resources or ():
                 if resource.response_kind is not None:
-                    found[f"{name}/{version.version}/{resource.response_kind.kind}"] = f"{resource.resource}.{name}"
-    return Served(found, frozenset(unknown))
+                    names[f"{name}/{version.version}/{resource.response_kind.kind}"] = f"{resource.resource}.{name}"
+    return Served(names, frozenset(unknown))
 
 
 def group_of(gvk: str) -> str:
@@ -172,16 +172,16 @@ class Contents(msgspec.Struct, frozen=True):
     @property
     def objects(self) -> Counter[str]:
         """How many objects to restore each of these namespaces has."""
-        return Counter(each.namespace for each in (*self.expected, *self.optional))
+        return Counter(item.namespace for item in (*self.expected, *self.optional))
 
 
 def lists_of(file: bytes) -> Lists | None:
     """Return names by kind; None if the file is not of Velero's shape."""
-    found = named_lists(file)
-    if found is None:
+    lists = named_lists(file)
+    if lists is None:
         return None
-    too_long = any(len(name) > 2 * _LONGEST_NAME + 20 for names in found.values() for name in names)
-    return None if too_long or any(len(kind) > 2 * _LONGEST_NAME for kind in found) else found
+    too_long = any(len(name) > 2 * _LONGEST_NAME + 20 for names in lists.values() for name in names)
+    return None if too_long or any(len(kind) > 2 * _LONGEST_NAME for kind in lists) else lists
 
 
 def contents_of(file: bytes, wanted: Wanted, served: Served, classes: Sequence[str] = ()) -> Contents | None:
@@ -283,22 +283,22 @@ def _in_one_version(lists: Lists, served: Served) -> Lists:
     """
     versions = Counter(map(kind_of, lists))
     taken: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    found: Lists = {}
-    for gvk in sorted(lists, key=lambda each: (not served.has(each), each)):
+    once: Lists = {}
+    for gvk in sorted(lists, key=lambda gvk: (not served.has(gvk), gvk)):
         kind = kind_of(gvk)
         names = lists[gvk]
         if versions[kind] > 1:
             names = [name for name in names if name not in taken[kind]]
             taken[kind].update(names)
         if names:
-            found[gvk] = names
-    return found
+            once[gvk] = names
+    return once
 
 
 def included_resources(custom: Sequence[str], *, has_data: bool) -> list[str]:
     """Return what the restore includes: nothing beyond this list reaches the sandbox."""
     excluded = left_out(has_data=has_data)
-    return sorted({*restored(has_data=has_data).values(), *(each for each in custom if each not in excluded)})
+    return sorted({*restored(has_data=has_data).values(), *(kind for kind in custom if kind not in excluded)})
 
 
 def _item(gvk: str, place: str) -> Item:
@@ -308,15 +308,15 @@ def _item(gvk: str, place: str) -> Item:
 
 def _by_stem(stems: Container[tuple[str, str]], names: Iterable[str]) -> dict[tuple[str, str], set[str]]:
     """Return names, given as plural.group, by those of the stems that they may have."""
-    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    by_stem: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for name in names:
         plural, _, group = name.partition(".")
         plural = plural.replace("-", "")
         for ending in range(min(_LONGEST_ENDING, len(plural)) + 1):
             stem = (group, plural[: len(plural) - ending])
             if stem in stems:
-                found[stem].add(name)
-    return found
+                by_stem[stem].add(name)
+    return by_stem
 
 
 def _stem(gvk: str) -> tuple[str, str]:
@@ -330,7 +330,7 @@ def _missing_classes(lists: Lists, wanted: Wanted, classes: Sequence[str]) -> li
 
     The list does not say which class a claim uses: while one of them exists, it may be that one.
     """
-    claims = [_item(_CLAIMS, each) for each in lists.get(_CLAIMS, ())]
+    claims = [_item(_CLAIMS, name) for name in lists.get(_CLAIMS, ())]
     if not any(not wanted.namespaces or claim.namespace in wanted.namespaces for claim in claims):
         return []
     listed = {name for gvk, names in lists.items() if kind_of(gvk) == _STORAGE_CLASS for name in names}

@@ -150,17 +150,17 @@ def prepare(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> P
     canaries = view.pods_result
     if settings is not None and run.fence is None and canaries is not None and canaries.query.run == run.id:
         return follow(view, check, run, data.prove_fence(check, run, settings, canaries, now), now)
-    found = read(view, check, run, None, now)
-    if isinstance(found, Plan):
-        return found
-    contents = found.contents
+    files = read(view, check, run, None, now)
+    if isinstance(files, Plan):
+        return files
+    contents = files.contents
     if contents is None:
-        text = f"the list of the backup: {found.problem}"
+        text = f"the list of the backup: {files.problem}"
         return finish(view, check, run, failed(Reason.CONTENTS_UNREADABLE, text), now)
-    verdict = refusal(view, check, run, contents, found)
+    verdict = refusal(view, check, run, contents, files)
     if verdict is not None:
         return finish(view, check, run, verdict, now)
-    return restore_into_sandboxes(view, check, run, contents, found, now)
+    return restore_into_sandboxes(view, check, run, contents, files, now)
 
 
 def refusal(
@@ -184,7 +184,7 @@ def restore_into_sandboxes(
     settings = _data_settings(view, run)
     moved = files_found.claims.moved if files_found.claims is not None else ()
     fences = rules.fences(view, run, sources)
-    unfenced = [each for each, quota in fences.items() if quota is None]
+    unfenced = [name for name, quota in fences.items() if quota is None]
     if unfenced:
         made = [
             create
@@ -210,10 +210,10 @@ def compare(view: CheckView, check: CheckRow, run: CheckRun, restore: RestoreRow
     kept = data.kept_verdict(view, run)
     if kept is not None:
         return follow(view, check, run, data.check_pods(view, check, run, restore, kept, now), now)
-    found = read(view, check, run, restore, now)
-    if isinstance(found, Plan):
-        return found
-    verdict = found.verdict or failed(Reason.CONTENTS_UNREADABLE, f"the files of the restore: {found.problem}")
+    files = read(view, check, run, restore, now)
+    if isinstance(files, Plan):
+        return files
+    verdict = files.verdict or failed(Reason.CONTENTS_UNREADABLE, f"the files of the restore: {files.problem}")
     if run.depth == "Data" and not verdict.problems:
         return follow(view, check, run, data.check_pods(view, check, run, restore, verdict, now), now)
     return finish(view, check, run, verdict, now)

@@ -43,8 +43,8 @@ class _Part(msgspec.Struct):
 
     def lines(self) -> list[str]:
         own = [line for namespace in (self.namespaces or {}).values() for line in namespace or ()]
-        found = [*own, *(self.velero or ()), *(self.cluster or ())]
-        return [each[:_LONGEST_LINE] for each in found[:_MOST_LINES]]
+        lines = [*own, *(self.velero or ()), *(self.cluster or ())]
+        return [line[:_LONGEST_LINE] for line in lines[:_MOST_LINES]]
 
 
 class _Results(msgspec.Struct):
@@ -193,22 +193,22 @@ def _lines(results: bytes | None) -> tuple[list[str], list[str]] | None:
     if results is None:
         return [], []
     try:
-        found = _results.decode(results)
+        results_file = _results.decode(results)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    return (found.errors or _Part()).lines(), (found.warnings or _Part()).lines()
+    return (results_file.errors or _Part()).lines(), (results_file.warnings or _Part()).lines()
 
 
 def _actions(lists: Lists) -> dict[tuple[str, str, str, str], str]:
     """Return what Velero did with each object, by group, kind, namespace and name: it may choose another version."""
-    found: dict[tuple[str, str, str, str], str] = {}
+    actions: dict[tuple[str, str, str, str], str] = {}
     for gvk, entries in lists.items():
         for entry in entries:
             key = (*kind_of(gvk), *_place(entry))
             action = entry.rpartition("(")[2].removesuffix(")")
-            if found.get(key) not in _ARRIVED:
-                found[key] = action
-    return found
+            if actions.get(key) not in _ARRIVED:
+                actions[key] = action
+    return actions
 
 
 def _place(entry: str) -> tuple[str, str]:
@@ -253,4 +253,4 @@ def _problem(item: Item, sandbox: str, action: str, said: str, warnings: _Restor
 
 def _tidy(line: str) -> str:
     line = _PREFIX.sub("", line)
-    return " ".join("".join(each if each.isprintable() else " " for each in line).split())[:300]
+    return " ".join("".join(character if character.isprintable() else " " for character in line).split())[:300]

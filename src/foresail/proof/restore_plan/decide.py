@@ -219,9 +219,9 @@ class _Judge:
         self._created: set[tuple[str, str, str]] = set()
 
     def verdict(self, step: Step, observed: Observed) -> Verdict:
-        found = _without_namespace(step.target, self._spaces, self._world) or self._verdict(step, observed)
-        self._outcomes[step.target] = found.outcome
-        return found
+        verdict = _without_namespace(step.target, self._spaces, self._world) or self._verdict(step, observed)
+        self._outcomes[step.target] = verdict.outcome
+        return verdict
 
     def _verdict(self, step: Step, observed: Observed) -> Verdict:
         target = step.target
@@ -263,12 +263,14 @@ class _Judge:
 
     def _without_new_class(self, step: Step) -> Verdict | None:
         """Return the verdict of an item that Velero fails because its new storage class does not exist."""
-        missing = [each for each in step.new_storage_classes if not self._is_restored(CLASSES, each)]
+        missing = [
+            storage_class for storage_class in step.new_storage_classes if not self._is_restored(CLASSES, storage_class)
+        ]
         known = self._world.storage_classes
         if missing and known is None:
             reason = f"StorageClass {missing[0]}, its new one, was not checked: you may not list StorageClasses"
             return Verdict(step.target, Outcome.UNPREDICTABLE, reason)
-        absent = [each for each in missing if each not in (known or ())]
+        absent = [storage_class for storage_class in missing if storage_class not in (known or ())]
         if not absent:
             return None
         reason = f"StorageClass {absent[0]}, which velero.io/change-storage-class gives it, does not exist"
@@ -281,15 +283,15 @@ class _Judge:
         is_account = target.resource == ACCOUNTS
         if is_account and not account_patch(step.body, live):
             return Verdict(target, Outcome.UNCHANGED, "nothing to add to the ServiceAccount")
-        found = changes(step.body, live)
+        differing = changes(step.body, live)
         if not is_account and self._policy != "update":
-            reason = "it exists and is not changed" if found else f"it exists; {_unseen(step)}"
-            return Verdict(target, Outcome.EXISTS, reason, changes=found)
+            reason = "it exists and is not changed" if differing else f"it exists; {_unseen(step)}"
+            return Verdict(target, Outcome.EXISTS, reason, changes=differing)
         if answer is not None and not answer.is_accepted:
-            return _refused(target, answer, found)
+            return _refused(target, answer, differing)
         if target.resource in _WITH_SLICES:
             self._updated_services.add((target.namespace, target.name))
-        return Verdict(target, Outcome.UPDATE, "" if found else _unseen(step), changes=found)
+        return Verdict(target, Outcome.UPDATE, "" if differing else _unseen(step), changes=differing)
 
     def _same(self, step: Step) -> Verdict:
         """Return the verdict of an item that is the same now, before the items that come earlier are restored."""
@@ -372,7 +374,7 @@ def _unseen(step: Step) -> str:
     return SAME_FIELDS
 
 
-def _refused(target: ItemKey, answer: Answer, found: tuple[Change, ...]) -> Verdict:
+def _refused(target: ItemKey, answer: Answer, differing: tuple[Change, ...]) -> Verdict:
     webhook = webhook_without_dry_run(answer)
     if webhook:
         return Verdict(target, Outcome.UNPREDICTABLE, f"the webhook {webhook} takes no dry runs")
@@ -381,4 +383,4 @@ def _refused(target: ItemKey, answer: Answer, found: tuple[Change, ...]) -> Verd
         return Verdict(target, Outcome.UNPREDICTABLE, reason, is_unanswered=True)
     if answer.reason == "AlreadyExists":
         return Verdict(target, Outcome.EXISTS, "it exists, and you may not read it to compare")
-    return Verdict(target, Outcome.REFUSED, answer.message or answer.reason, refused_by(answer), found)
+    return Verdict(target, Outcome.REFUSED, answer.message or answer.reason, refused_by(answer), differing)

@@ -96,10 +96,10 @@ class FairQueue:
 
     def leave(self, name: str) -> bool:
         """Remove a request; return whether it waited."""
-        found = self._keys.pop(name, None)
-        if found is None:
+        place = self._keys.pop(name, None)
+        if place is None:
             return False
-        key, order = found
+        key, order = place
         backlog = self._backlogs[key.namespace]
         del backlog[bisect_left(backlog, order)]
         if not backlog:
@@ -201,17 +201,17 @@ class FairQueue:
         able = self._backlogs.keys() - self.barred if self.barred else self._backlogs
         line = [(max(virtual, starts.get(namespace, 0)), namespace, 0) for namespace in able]
         heapify(line)
-        found: list[str] = []
-        while line and len(found) < count:
+        names: list[str] = []
+        while line and len(names) < count:
             start, namespace, place = line[0]
             backlog = self._backlogs[namespace]
-            found.append(backlog[place][1])
+            names.append(backlog[place][1])
             following = start + self._step(namespace) if place + 1 < len(backlog) else None
             if following is None:
                 heappop(line)
             else:
                 heapreplace(line, (following, namespace, place + 1))
-        return found
+        return names
 
     # Virtual time
 
@@ -250,16 +250,16 @@ class FairQueue:
         past = sorted(self._past)
         begin = 0
         end = past[0].at
-        for number, each in enumerate(past):
-            if (each.at - end).total_seconds() > _PAUSE:
+        for number, hand_over in enumerate(past):
+            if (hand_over.at - end).total_seconds() > _PAUSE:
                 begin = number
-            end = max(end, each.end)
+            end = max(end, hand_over.end)
         oldest = self.oldest or _NEVER
         if end < _NEVER and (oldest - end).total_seconds() > _PAUSE:
             return self._virtual, self._starts  # it had ended before any request waited
         virtual = self._virtual
         starts = dict(self._starts)
-        for each in past[begin:]:
-            virtual = max(virtual, starts.get(each.namespace, 0))
-            starts[each.namespace] = virtual + self._cost(each.namespace, each.seconds or self.typical)
+        for hand_over in past[begin:]:
+            virtual = max(virtual, starts.get(hand_over.namespace, 0))
+            starts[hand_over.namespace] = virtual + self._cost(hand_over.namespace, hand_over.seconds or self.typical)
         return virtual, starts
