@@ -94,7 +94,8 @@ def _object(kind: StructType) -> Schema:
 
 def _field(of: type, field: Field) -> Schema:
     """Return the schema of a field, with the description nearest to it, and its default."""
-    rendered, name = _rendered(field.type), field.encode_name
+    rendered = _rendered(field.type)
+    name = field.encode_name
     own = MEANINGS.get(f"{of.__name__}.{name}")
     meaning = own or (None if _is_described(field.type) else MEANINGS.get(name)) or rendered.get("description")
     default = None if isinstance(field.default, msgspec.Struct | msgspec.UnsetType) else field.default

@@ -74,11 +74,13 @@ class Viewers:
     """The readers of tokens that were used lately; a reader is found by its token only, and shares nothing."""
 
     def __init__(self, api: Anonymous, setup: Setup) -> None:
-        self._api, self._setup = api, setup
+        self._api = api
+        self._setup = setup
         # Connections without an identity: every request has its own token. No viewer's objects fill the memory of all.
         self._http = HttpPool(api.connection)
         self._known: dict[tuple[str, str], tuple[float, Reader]] = {}
-        self._turns, self._kept = Turns(), Kept()
+        self._turns = Turns()
+        self._kept = Kept()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -140,7 +142,9 @@ class Gate:
     mount = MOUNT
 
     def __init__(self, viewers: Viewers, setup: Setup, tls: ssl.SSLContext) -> None:
-        self._viewers, self._setup, self._tls = viewers, setup, tls
+        self._viewers = viewers
+        self._setup = setup
+        self._tls = tls
         self.streams = Streams(MOST_STREAMS, LONGEST_STREAM)
 
     async def serve(self, address: str | None, port: int) -> web.AppRunner:

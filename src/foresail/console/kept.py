@@ -231,7 +231,8 @@ class KeptCluster(Cluster):
 
     def __init__(self, client: Client, kept: Kept, viewer: str) -> None:
         super().__init__(client)
-        self._kept, self._viewer = kept, viewer
+        self._kept = kept
+        self._viewer = viewer
 
     def forget(self) -> None:
         """Drop what is kept: the viewer has changed something, and sees it at once."""

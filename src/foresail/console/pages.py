@@ -389,10 +389,11 @@ def data_bar(transfer: Transfer) -> Html:
     return words((bar, transfer_text(transfer)))
 
 
+_STEP_MOODS = {YES: "good", NO: "bad", NOT_CHECKED: ""}
+
+
 def _step_mood(answer: str) -> str:
-    if answer == YES:
-        return "good"
-    return "" if answer == NOT_CHECKED else "bad" if answer == NO else "warn" if answer in STOPS else ""
+    return _STEP_MOODS.get(answer, "warn" if answer in STOPS else "")
 
 
 def doctor(site: Site, findings: Sequence[Finding]) -> Html:

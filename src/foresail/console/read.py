@@ -122,7 +122,10 @@ class Reader:
     """Reads pages for one viewer; the rights are reviewed again every minute."""
 
     def __init__(self, cluster: Cluster, wanted: Wanted, operator_namespace: str | None, share: Share) -> None:
-        self.cluster, self.wanted, self.operator_namespace, self.share = cluster, wanted, operator_namespace, share
+        self.cluster = cluster
+        self.wanted = wanted
+        self.operator_namespace = operator_namespace
+        self.share = share
         self._reviewed: tuple[datetime, Rights] | None = None
         self._reviewing = asyncio.Lock()
         self.recent = Recent(self._is_accepted)

@@ -15,7 +15,8 @@ class Recent:
     """Shares reads of one viewer that are under way or a second old, if the API server still accepts the viewer."""
 
     def __init__(self, check: Callable[[], Awaitable[object]]) -> None:
-        self._check, self._reads = check, dict[str, asyncio.Task[Any]]()
+        self._check = check
+        self._reads = dict[str, asyncio.Task[Any]]()
         self._waiting: Counter[asyncio.Task[Any]] = Counter()
 
     async def get(self, what: str, read: Callable[[], Awaitable[T]]) -> T:

@@ -84,10 +84,13 @@ class Pages:
     """What one viewer sees and does: every read and write is the reader's, with that viewer's own rights."""
 
     def __init__(self, reader: Reader, form: Form, tls: ssl.SSLContext, streams: Streams) -> None:
-        self._reader, self._cluster, self._form = reader, reader.cluster, form
+        self._reader = reader
+        self._cluster = reader.cluster
+        self._form = form
         self._velero_namespace = reader.wanted.velero_namespace
         self._tls = tls  # in front of the bucket, from which a plan reads the contents of a backup
-        self._streams, self.share = streams, reader.share
+        self._streams = streams
+        self.share = reader.share
 
     async def in_turn(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read when it is this viewer's turn."""
@@ -486,9 +489,14 @@ class Console:
         operator_namespace: str | None = None,
         place: tuple[str, str] = ("", ""),  # the context of the kubeconfig, and the host of its API server
     ) -> None:
-        self._secrets, self.mount, self.streams = known, known.mount, Streams(MOST_STREAMS)
+        self._secrets = known
+        self.mount = known.mount
+        self.streams = Streams(MOST_STREAMS)
         self._form = Form(known.mount, known.csrf, context=place[0], server=place[1])
-        self._cluster, self._wanted, self._tls, self._operator_namespace = cluster, wanted, tls, operator_namespace
+        self._cluster = cluster
+        self._wanted = wanted
+        self._tls = tls
+        self._operator_namespace = operator_namespace
         self._share = Turns().share()
         self._pages = self._pages_of(wanted.namespace)
         self._is_token_used = False

@@ -29,8 +29,10 @@ class Turns:
     """What all viewers read at once: one the whole cluster, some their own namespaces, few the files of Velero."""
 
     def __init__(self) -> None:
-        self.cluster, self.namespaces = asyncio.Semaphore(1), asyncio.Semaphore(8)
-        self.files, self.plans = asyncio.Semaphore(2), asyncio.Semaphore(1)
+        self.cluster = asyncio.Semaphore(1)
+        self.namespaces = asyncio.Semaphore(8)
+        self.files = asyncio.Semaphore(2)
+        self.plans = asyncio.Semaphore(1)
         self._shares: WeakValueDictionary[str, Share] = WeakValueDictionary()
 
     def share(self, viewer: str = "") -> "Share":
@@ -42,8 +44,10 @@ class Share:
     """The turns of one viewer: at most two reads and one file at a time."""
 
     def __init__(self, turns: Turns) -> None:
-        self._turns, self._pages = turns, 0
-        self._reads, self._files = asyncio.Semaphore(2), asyncio.Semaphore(1)
+        self._turns = turns
+        self._pages = 0
+        self._reads = asyncio.Semaphore(2)
+        self._files = asyncio.Semaphore(1)
 
     @contextmanager
     def page(self) -> Iterator[None]:
@@ -91,7 +95,8 @@ class Streams:
     """Bounds how many pages are followed at once and for how long; a browser then begins a new stream by itself."""
 
     def __init__(self, most: int, longest: float = float("inf")) -> None:
-        self._most, self._longest = most, longest
+        self._most = most
+        self._longest = longest
         self._open: Counter[str] = Counter()
         self.ended = asyncio.Event()
 

@@ -160,7 +160,8 @@ class BackgroundReads(Generic[Query, Found]):
         finally:
             unfinished = list(self._requested)
             self._requested.clear()
-            self._slow_queue, self._quick_queue = _Requests[Query](), _SharedRequests[Query]()
+            self._slow_queue = _Requests[Query]()
+            self._quick_queue = _SharedRequests[Query]()
             for key in unfinished:
                 self.wake(key)
 

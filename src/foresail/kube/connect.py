@@ -36,7 +36,8 @@ class Connection:
     """The API server's address, its TLS settings, and the headers that authenticate us."""
 
     def __init__(self, load: Callable[[], _Settings], settings: _Settings, credentials: Credentials) -> None:
-        self._load, self._settings = load, settings
+        self._load = load
+        self._settings = settings
         self._trusted = _trust(settings, credentials)
         self.tls = _tls(settings, credentials)
         self._renewing = asyncio.Lock()
@@ -111,7 +112,8 @@ class Connection:
         trusted = _trust(settings, credentials)
         if trusted != self._trusted:
             self.tls = _tls(settings, credentials)
-        self._settings, self._trusted = settings, trusted
+        self._settings = settings
+        self._trusted = trusted
 
 
 def _no_credentials(error: Exception) -> ConnectError:

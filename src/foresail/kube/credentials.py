@@ -203,7 +203,9 @@ class TokenFile:
     """A bearer token in a file that may be replaced; read again every minute."""
 
     def __init__(self, path: Path, certificate: bytes = b"", key: bytes = b"") -> None:
-        self._path, self._certificate, self._key = path, certificate, key
+        self._path = path
+        self._certificate = certificate
+        self._key = key
         self._read_at = clock.steady()
         self._token = self._read()
 

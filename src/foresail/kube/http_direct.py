@@ -40,7 +40,9 @@ class _Wire:
     __slots__ = ("idle_since", "reader", "tls", "writer")
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls: ssl.SSLContext | None) -> None:
-        self.reader, self.writer, self.tls = reader, writer, tls
+        self.reader = reader
+        self.writer = writer
+        self.tls = tls
         self.idle_since = 0.0
 
     async def is_usable(self) -> bool:
@@ -146,8 +148,11 @@ class DirectAnswer:
     """The head of an answer, and its body as it comes."""
 
     def __init__(self, idle: list[_Wire], wire: _Wire, until: float | None, head: "_Head") -> None:
-        self.status, self.headers = head.status, head.headers
-        self._idle, self._wire, self._until = idle, wire, until
+        self.status = head.status
+        self.headers = head.headers
+        self._idle = idle
+        self._wire = wire
+        self._until = until
         self._is_chunked, self._left = _framing(head)  # _left: of the chunk or the body; None until the connection ends
         self._is_reusable = head.is_kept_alive and self._left is not None
         self._has_chunk = False

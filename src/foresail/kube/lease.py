@@ -73,7 +73,8 @@ class Leadership:
         self._client = client
         self._now = now
         self._candidate = Candidate(identity, timing or LeaseTiming())
-        self._leading, self._following = asyncio.Event(), asyncio.Event()
+        self._leading = asyncio.Event()
+        self._following = asyncio.Event()
         self._following.set()
         self._last_failure: Failure | None = None
 

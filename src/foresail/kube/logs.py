@@ -44,7 +44,8 @@ class JsonLines(logging.Formatter):
         }
         subject = _about.get()
         if subject is not None:
-            line["controller"], line["key"] = subject[0], str(subject[1])
+            line["controller"] = subject[0]
+            line["key"] = str(subject[1])
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)

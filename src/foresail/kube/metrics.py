@@ -49,8 +49,12 @@ class Metrics(Collector):
         lease: str = "foresail",
         requests: Requests | None = None,
     ) -> None:
-        self._loops, self._executor, self._events, self._is_leader = loops, executor, events, is_leader
-        self._others, self._lease = others, lease
+        self._loops = loops
+        self._executor = executor
+        self._events = events
+        self._is_leader = is_leader
+        self._others = others
+        self._lease = lease
         self._registry = CollectorRegistry()
         self._requests = requests or Requests()
         self._registry.register(self)

@@ -67,7 +67,9 @@ class Store(Generic[Row]):
     def count(self, index: str, value: Hashable) -> int:
         """Return how many rows an index has under a value."""
         keys = self._found[index].get(value)
-        return 0 if keys is None else 1 if isinstance(keys, Key) else len(keys)
+        if keys is None:
+            return 0
+        return 1 if isinstance(keys, Key) else len(keys)
 
     def put(self, key: Key, row: Row) -> Row | None:
         """Store a row and return the old one; an equal row keeps the old object.

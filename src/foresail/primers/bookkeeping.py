@@ -113,7 +113,8 @@ class Bookkeeping:
     """Learns from changes, from background reads and from the results of Plans."""
 
     def __init__(self, state: PrimerState, metrics: PrimerMetrics) -> None:
-        self._state, self._metrics = state, metrics
+        self._state = state
+        self._metrics = metrics
         self.image_volumes = ImageVolumes()
         self.refusals = Refusals()
         self.losses: dict[str, str] = {}  # by the UID of a CronJob

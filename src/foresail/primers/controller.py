@@ -52,7 +52,8 @@ class Primers:
         self.metrics = PrimerMetrics()
         self.state = PrimerState(settings, buffer_kind, self.metrics)
         self.background_reads = BackgroundReads[DryRunRequest | VolumeLookup, Shape | Volumes | Failure](self._run_read)
-        self._dry_run, self._locate_volumes = dry_run, locate_volumes
+        self._dry_run = dry_run
+        self._locate_volumes = locate_volumes
         self._books = Bookkeeping(self.state, self.metrics)
         self._keys = EventKeys(self.state)
         self._observer = Observer(self.state, self._books)

@@ -69,8 +69,13 @@ class _Reservation:
     """The reservation for one CronJob at one instant."""
 
     def __init__(self, view: PrimerView, verdict: Verdict, fires: Fires, shape: Shape, now: datetime) -> None:
-        self.view, self.verdict, self.fires, self.shape, self.now = view, verdict, fires, shape, now
-        self.target, self.primer = verdict.target, view.primer
+        self.view = view
+        self.verdict = verdict
+        self.fires = fires
+        self.shape = shape
+        self.now = now
+        self.target = verdict.target
+        self.primer = view.primer
         known = recorded_primed(view, self.target.cron.uid)
         held = known.warming if known else None
         self.warming = held if held is None or held.buffer is None else None  # only what placeholders held

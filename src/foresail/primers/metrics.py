@@ -173,7 +173,8 @@ class PrimerMetrics(Collector):
 
     def _count_state(self, namespace: str, reason: str | None, count: int) -> None:
         # Whoever may edit a CronJob may write any reason into its record.
-        state = namespace, _PRIMED if reason is None else reason if reason in _REASONS else _UNKNOWN
+        known = reason if reason in _REASONS else _UNKNOWN
+        state = namespace, _PRIMED if reason is None else known
         self._states[state] += count
         if not self._states[state]:
             del self._states[state]

@@ -38,7 +38,8 @@ class Observer:
     """Collects what a decision about a Primer depends on."""
 
     def __init__(self, state: PrimerState, books: Bookkeeping) -> None:
-        self._state, self._books = state, books
+        self._state = state
+        self._books = books
         settings = state.settings
         self._settings = {each: msgspec.structs.replace(settings, image_volumes=each) for each in (False, True)}
 

@@ -202,7 +202,8 @@ def can_preempt(view: PrimerView, shape: Shape) -> bool:
     """Whether a pod of the run may preempt a placeholder."""
     its = view.priority(shape.priority_class)
     ours = view.priority(view.settings.priority_class)
-    value = shape.priority if shape.priority is not None else its.value if its else 0
+    of_class = its.value if its else 0
+    value = shape.priority if shape.priority is not None else of_class
     preemption = shape.preemption or (its.preemption if its else "")
     return preemption != "Never" and (ours is None or value > ours.value)
 

@@ -159,7 +159,8 @@ class BufferStore:
         )
         self.templates = Store[TemplateRow]({"primer": lambda row: [row.primer_uid]})
         self._expected: dict[Key, tuple[BufferedPods, ...]] = {}  # by Primer: the store may not show them yet
-        self._metrics, self._held = metrics, held
+        self._metrics = metrics
+        self._held = held
         self._answered: datetime | None = None
         self._unanswered: datetime | None = None
 

@@ -33,7 +33,8 @@ class Scopes:
     """Judges specs among the namespaces, kinds and resource policies of a view."""
 
     def __init__(self, view: CoverageView) -> None:
-        self._release, self._kinds = view.release, view.kinds
+        self._release = view.release
+        self._kinds = view.kinds
         self._namespaces = Namespaces.named((namespace.name, namespace.labels) for namespace in view.namespaces)
         self._by_title = {schedule.title: schedule for schedule in view.schedules}
         known = [schedule for schedule in view.schedules if not schedule.policy_problem and not schedule.policy_unread]

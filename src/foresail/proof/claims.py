@@ -72,7 +72,10 @@ class ClaimJudge:
     """Judges claims of all namespaces; `health` has why a schedule protects nothing at the moment."""
 
     def __init__(self, view: CoverageView, scopes: Scopes, health: Mapping[str, Sequence[Gap]], now: datetime) -> None:
-        self._view, self._scopes, self._health, self._now = view, scopes, health, now
+        self._view = view
+        self._scopes = scopes
+        self._health = health
+        self._now = now
         self._groups = {schedule.title: scopes.group(schedule.spec, schedule.policies) for schedule in view.schedules}
 
     def judge(
@@ -220,7 +223,9 @@ class _Data:
     """How specs save the data of one claim: those of one group do it in the same way."""
 
     def __init__(self, view: CoverageView, scopes: Scopes, claim: ClaimRow) -> None:
-        self._server, self._scopes, self.claim = view.server, scopes, claim
+        self._server = view.server
+        self._scopes = scopes
+        self.claim = claim
         self.item = _item(CLAIMS, claim.namespace, claim.body)
         self._pods = [_item(PODS, claim.namespace, pod) for pod in claim.pods]
         self._answers: dict[int, tuple[Method, str]] = {}

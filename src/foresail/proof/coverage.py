@@ -134,7 +134,8 @@ def _groups(schedules: Iterable[ScheduleRow]) -> dict[Part, list[ScheduleRow]]:
 
 class _Judgement:
     def __init__(self, view: CoverageView, now: datetime) -> None:
-        self.view, self.now = view, now
+        self.view = view
+        self.now = now
         self.scopes = Scopes(view)
         self.runs = _runs(view, Origin.HERE)
         self.unknown = _runs(view, Origin.UNKNOWN)

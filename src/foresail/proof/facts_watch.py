@@ -34,7 +34,8 @@ class PublishedFacts:
     name = "facts"
 
     def __init__(self, velero_namespace: str, skew: Callable[[], timedelta | None]) -> None:
-        self._namespace, self._skew = velero_namespace, skew
+        self._namespace = velero_namespace
+        self._skew = skew
         self.deployments = Store[Deployment]()
         self.locations = Store[velero.Location]()
         self.providers = Store[str]()

@@ -90,7 +90,8 @@ class ScheduleMetrics(Collector):
     """The last verdict on each Schedule, as figures."""
 
     def __init__(self, locations: Store[LocationRow], waiting: Callable[[], Sequence[BackupRow]]) -> None:
-        self._locations, self._waiting = locations, waiting
+        self._locations = locations
+        self._waiting = waiting
         self.shows_all = False  # whether healthy Schedules have series of their own too
         self._figures: dict[Key, Figures] = {}
         self._lateness = Histogram(

@@ -130,8 +130,9 @@ def schedule_controller_is_off(arguments: Iterable[str]) -> bool:
         name, _, value = argument.partition("=")
         if argument == _NO_BACKUPS or (name == _NO_BACKUPS and value in _TRUE):
             return True
-        listed = argument if is_list else value if name == _OFF else ""
-        if "schedule" in [each.strip() for each in listed.split(",")]:
+        in_one_word = value if name == _OFF else ""
+        listed = argument if is_list else in_one_word
+        if "schedule" in [controller.strip() for controller in listed.split(",")]:
             return True
         is_list = argument == _OFF
     return False

@@ -31,7 +31,9 @@ async def is_enabled(cluster: Cluster, namespace: str) -> bool | None:
     except CommandError:
         return None
     labels = found.metadata.labels or {}
-    return True if VELERO_ANNOTATIONS_LABEL in labels else None if OPT_IN_LABEL in labels else False
+    if VELERO_ANNOTATIONS_LABEL in labels:
+        return True
+    return None if OPT_IN_LABEL in labels else False
 
 
 async def require(cluster: Cluster, kind: Kind, namespace: str) -> None:

@@ -116,7 +116,8 @@ def _unproven(last: TenantRequest | None, claims: Sequence[ClaimRow], facts: Fac
     if facts is None or not facts.is_recognised:
         return ["how Velero saves volumes, which its flags decide"]
     made = _status_of(last)
-    is_native, is_csi = made.volume_snapshots_completed, made.csi_volume_snapshots_completed
+    is_native = made.volume_snapshots_completed
+    is_csi = made.csi_volume_snapshots_completed
     is_off = (is_native and not facts.snapshot_providers) or (is_csi and not facts.has_csi)
     return ["whether Velero can still make the snapshots of the last run: it is not set up for them"] if is_off else []
 

@@ -190,7 +190,9 @@ def _when(pile: Pile) -> str:
     more = len(pile.minutes) - _SHOWN_TIMES
     times = rhythm or f"at {shown}{f' and {more} more times' if more > 0 else ''}"
     first = f"{pile.days[0]:%a %d %b}"
-    days = "every day" if is_daily else first if len(pile.days) == 1 else f"{len(pile.days)} days from {first}"
+    if is_daily:
+        return f"every day {times}"
+    days = first if len(pile.days) == 1 else f"{len(pile.days)} days from {first}"
     return f"{days} {times}"
 
 
@@ -200,7 +202,8 @@ def _rhythm(times: Sequence[time]) -> str:
     if step is None:
         return ""
     first, last = (f"{each:%H:%M}" for each in (times[0], times[-1]))
-    words = f"{step} minutes" if step % 60 else "hour" if step == 60 else f"{step // 60} hours"  # noqa: PLR2004
+    hours = "hour" if step == 60 else f"{step // 60} hours"  # noqa: PLR2004
+    words = f"{step} minutes" if step % 60 else hours
     if len(times) * step != _DAY:
         return f"every {words} from {first} to {last}"
     if words == "hour":

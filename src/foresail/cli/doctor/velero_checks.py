@@ -88,7 +88,9 @@ def _unattended(seen: Evidence) -> Finding:
         f" to Velero: remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
     )
     count = len(seen.schedules)
-    those = "the only Schedule" if count == 1 else f"the {count} Schedules" if count else "new Schedules"
+    those = f"the {count} Schedules" if count else "new Schedules"
+    if count == 1:
+        those = "the only Schedule"
     why = next((why_down(seen, operator) for operator in seen.operators if operator.schedules), "")
     return problem("schedules", f"nothing runs {those}: Velero's controller and the operator are off{why}", fix)
 

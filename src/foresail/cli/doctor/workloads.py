@@ -140,7 +140,9 @@ def _too_few(work: Workload, unready: Collection[ObservedPod], see: str, now: da
         says = f"{work.count}: no controller has processed its last change"
         return Trouble(says, "check that kube-controller-manager runs", is_down=is_down, is_mild=True)
     is_young = any(_age(pod, now) < _STARTS_WITHIN for pod in unready)
-    why = "its pods start" if is_young else "its pods are not ready" if unready else "it has no pods"
+    why = "its pods are not ready" if unready else "it has no pods"
+    if is_young:
+        why = "its pods start"
     return Trouble(f"{work.count}: {why}", see, is_down=is_down, is_mild=is_young or not is_down)
 
 

@@ -30,7 +30,8 @@ class Patience:
     """How long one command may wait, all in all."""
 
     def __init__(self, until: datetime) -> None:
-        self._until, self._whole = until, until - now()
+        self._until = until
+        self._whole = until - now()
 
     def at_least(self, least: timedelta) -> "Patience":
         """Return one that has this much left from now on, or as much as this one had at first if that is less."""

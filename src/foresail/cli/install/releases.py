@@ -75,7 +75,9 @@ class Releases:
     """Releases what the operator holds, by capability; a second run finds nothing."""
 
     def __init__(self, cluster: Cluster, namespace: str, *, dry_run: bool) -> None:
-        self._cluster, self._namespace, self._dry_run = cluster, namespace, dry_run
+        self._cluster = cluster
+        self._namespace = namespace
+        self._dry_run = dry_run
 
     async def of(self, capability: str) -> None:
         """Release what one capability holds."""

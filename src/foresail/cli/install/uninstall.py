@@ -46,7 +46,8 @@ class _Uninstall:
     """One run of the command."""
 
     def __init__(self, cluster: Cluster, args: argparse.Namespace, patience: Patience) -> None:
-        self._cluster, self._patience = cluster, patience
+        self._cluster = cluster
+        self._patience = patience
         self._namespace: str = args.namespace
         self._dry_run = bool(args.dry_run)
         self._leaves_stopped: bool = args.leave_schedules_stopped
@@ -55,7 +56,8 @@ class _Uninstall:
         options = InstallOptions(
             CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True, tenant_locations=True
         )
-        self._options, self._pieces = checked(options), list[Piece]()
+        self._options = checked(options)
+        self._pieces = list[Piece]()
         self._leases = [Key(self._namespace, name) for name in (*LEASES, RETIRED_LEASE)]
 
     async def run(self) -> int:

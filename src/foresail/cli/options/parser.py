@@ -187,7 +187,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def fill_now(self) -> None:
         """Add the options and verbs that were left for later."""
-        fill, self.fill = self.fill, None
+        fill = self.fill
+        self.fill = None
         if fill is not None:
             fill(self)
 

@@ -93,7 +93,9 @@ def distance(at: datetime, now: datetime) -> str:
 
 def runs(count: int) -> str:
     """Return a number of runs that the rules have counted; they stop at a hundred."""
-    return "one run" if count == 1 else f"{count} runs" if count < _MOST_COUNTED else f"{count} runs or more"
+    if count == 1:
+        return "one run"
+    return f"{count} runs" if count < _MOST_COUNTED else f"{count} runs or more"
 
 
 def _fraction(length: int, unit: int) -> str:
@@ -150,7 +152,8 @@ class Throughput:
     def observe(self, transfer: Transfer | None, at: datetime) -> float | None:
         """Take what is observed at an instant; return the throughput, None if it is not known."""
         if transfer is None or (self._changes and transfer.bytes_done < self._changes[-1][1]):
-            self._first, self._changes = transfer, []
+            self._first = transfer
+            self._changes = []
             return None
         if self._first is None:
             self._first = transfer
@@ -208,7 +211,7 @@ def _unit(count: float) -> int:
 def _figure(count: float, unit: int) -> str:
     """Return a number of bytes in a unit, with two digits after the point at most."""
     number = count / _STEP**unit
-    digits = 2 if number < _TEN else 1 if number < _HUNDRED else 0
+    digits = (number < _TEN) + (number < _HUNDRED)
     text = f"{number:.{digits}f}"
     return text.rstrip("0").rstrip(".") if digits else text
 

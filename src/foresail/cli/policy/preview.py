@@ -207,7 +207,8 @@ class _Deadline:
     """The end of the time for a simulation: the thread of a page cannot be cancelled."""
 
     def __init__(self, longest: timedelta) -> None:
-        self._longest, self._until = longest, monotonic() + longest.total_seconds()
+        self._longest = longest
+        self._until = monotonic() + longest.total_seconds()
 
     def check(self) -> None:
         """End the simulation if its time is over."""

@@ -178,6 +178,8 @@ def as_data(schedule: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
     verdict = schedule.verdict
     because = schedule.blocked_by
     blocks = schedule.blocks_next_run
+    shown = because or schedule.refused
+    refused = WRITE_REFUSED if schedule.refused else None
     return {
         "namespace": schedule.schedule.key.namespace,
         "name": schedule.schedule.key.name,
@@ -185,8 +187,8 @@ def as_data(schedule: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
         "due": verdict.due is not None,
         "missed": verdict.missed,
         "attempts": _as_attempts(verdict.attempts),
-        "reason": because.reason.value if because else WRITE_REFUSED if schedule.refused else None,
-        "message": because.message if because else schedule.refused.message if schedule.refused else None,
+        "reason": because.reason.value if because else refused,
+        "message": shown.message if shown else None,
         "nextRunBlockedBy": {"reason": blocks.reason.value, "message": blocks.message} if blocks else None,
         "rules": [_as_rule(step) for step in chain_of(schedule, instant)],
     }

@@ -284,7 +284,9 @@ def _listed(names: Sequence[str] | None, empty: str) -> str:
 
 
 def _switch(value: object, yes: str = "true", no: str = "false") -> str:
-    return "auto" if value is None else yes if value else no
+    if value is None:
+        return "auto"
+    return yes if value else no
 
 
 _SHOWN = 5
@@ -369,4 +371,6 @@ def _slot(row: BackupRow) -> str:
 
 
 def _end(row: BackupRow) -> str:
-    return go_time(row.completed) if row.completed else "<not yet>" if not row.is_terminal else "<n/a>"
+    if row.completed:
+        return go_time(row.completed)
+    return "<n/a>" if row.is_terminal else "<not yet>"

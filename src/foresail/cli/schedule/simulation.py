@@ -122,16 +122,22 @@ class _Played:
     """One Schedule while the simulated time passes."""
 
     def __init__(self, view: ScheduleView, now: datetime, span: Span, takes: timedelta) -> None:
-        self.view, self.key, self.fates = view, view.schedule.key, list[Fate]()
+        self.view = view
+        self.key = view.schedule.key
+        self.fates = list[Fate]()
         self.turn: Turn | None = None  # by which its run waits in its group
         self.starts = False  # a Backup at the last step
-        self._now, self._span, self._takes = now, span, takes
+        self._now = now
+        self._span = span
+        self._takes = takes
         self._cron = cron_of(view, now)
         self.next = None if self._cron is None else now  # when the clock changes something
 
     def step(self, at: datetime, group: GroupView | None) -> None:
         """Ask the rules at an instant, and play back what they say."""
-        self.next, self.turn, self.starts = None, None, False
+        self.next = None
+        self.turn = None
+        self.starts = False
         cron = self._cron
         span = self._span
         fates = self.fates
@@ -159,7 +165,8 @@ class _Played:
             return
         if slot is not None:
             fates += _started(verdict, slot, cron, at, span)
-            self.view, self.starts = _fired(view, slot, at), True
+            self.view = _fired(view, slot, at)
+            self.starts = True
         if blocked_by is not None and blocked_by.reason is Reason.CONCURRENCY_LIMIT and not verdict.is_settling:
             self.turn = verdict.turn
         self.view = _recorded(self.view, verdict, slot)
@@ -182,7 +189,8 @@ class _Group:
     """Schedules that wait for each other, or one that waits for none: who runs, who waits, and who is next."""
 
     def __init__(self, members: list[_Played], simulated: set[str], now: datetime, takes: timedelta) -> None:
-        self._members, self._takes = members, takes
+        self._members = members
+        self._takes = takes
         self._view = members[0].view.group
         self._waiting: list[tuple[Turn, Key]] = []
         self._by_key = {member.key: member for member in members}

@@ -53,7 +53,9 @@ class Adoptable:
     def made_for(self) -> str:
         """Whether it was made for this very namespace, or for an earlier one of its name."""
         uid = self.view.backup.namespace_uid
-        return "unknown" if not uid else "this namespace" if uid == self.namespace.uid else "an earlier namespace"
+        if not uid:
+            return "unknown"
+        return "this namespace" if uid == self.namespace.uid else "an earlier namespace"
 
     @property
     def started(self) -> datetime | None:

@@ -78,7 +78,8 @@ async def compared(cluster: Cluster, about: Key, access: Access) -> Comparison:
     live, not_compared = await live_objects(cluster, about.namespace, discovery, held, spec, backup.started)
     by_name = changes(held, live, spec)
     try:
-        known_by, changed = CONTENTS, await _changed(cluster, about, discovery, access)
+        known_by = CONTENTS
+        changed = await _changed(cluster, about, discovery, access)
     except (NotServedError, TooLargeError):
         known_by = WRITES if backup.started is not None else NOTHING
         changed = written_since(held, live)

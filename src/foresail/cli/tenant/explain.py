@@ -175,7 +175,7 @@ def _step(rule: str, condition: Condition | None) -> Step:
 
 def as_data(request: TenantRequest) -> dict[str, Any]:
     """Return the steps and the next step as data."""
-    blocking = request.blocking
+    shown = request.refused or request.blocking
     return {
         "namespace": request.key.namespace,
         "name": request.key.name,
@@ -183,7 +183,7 @@ def as_data(request: TenantRequest) -> dict[str, Any]:
         "veleroPhase": request.velero.phase or None,
         "queuePosition": request.position,
         "reason": reason_of(request) or None,
-        "message": request.refused.message if request.refused else blocking.message if blocking else None,
+        "message": shown.message if shown else None,
         "next": advised(request),
         "steps": [{"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(request)],
     }

@@ -59,7 +59,8 @@ def _paths(owned: Mapping[str, Any], parent: str, levels: int) -> Iterator[str]:
 
 def _path(name: str, parent: str) -> str | None:
     """Return the path of one entry; None if it stands for no field of its own."""
-    prefix, rest = name[:2], name[2:]
+    prefix = name[:2]
+    rest = name[2:]
     if prefix == _FIELD:
         return f"{parent}.{rest}" if parent else rest
     if prefix not in (_KEY, _VALUE) or not parent:

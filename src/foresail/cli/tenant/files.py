@@ -78,7 +78,8 @@ def access_of(args: argparse.Namespace) -> Access:
     """Return how the user wants files to be read."""
     tls = trust_of(args)
     if args.insecure_skip_tls_verify:
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
     return Access(tls, deadline(args.timeout))
 
 

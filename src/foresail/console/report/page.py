@@ -73,13 +73,21 @@ def _footer(figures: Figures) -> Html:
     return element("footer", f"Foresail {__version__}. Coverage in the terminal: ", command(same))
 
 
+def _oldest_tile(figures: Figures) -> Html:
+    without = figures.without_backup
+    name, age = figures.worst or ("", None)
+    shown = short(age) if age is not None else "n/a"
+    if without:
+        shown = "no backup"
+        name = f"{_some(without)} {'has' if len(without) == 1 else 'have'} no good backup"
+    return tile("Oldest last good backup", shown, name, _mood(bool(without) or figures.is_late))
+
+
 def summary_tiles(figures: Figures) -> Html:
     """Return the answers at a glance: what is protected, the oldest last good backup, gaps, failures, the next run."""
     counted = len(figures.counted)
     failed = len(figures.failed)
     gaps = sum(len(namespace.all_gaps()) for namespace in figures.namespaces)
-    worst = figures.worst
-    without = figures.without_backup
     following = figures.upcoming[0] if figures.upcoming else None
     return tiles(
         tile(
@@ -88,16 +96,7 @@ def summary_tiles(figures: Figures) -> Html:
             _cut(figures.safety.message),
             mood_of(figures.safety.verdict),
         ),
-        tile(
-            "Oldest last good backup",
-            "no backup" if without else short(worst[1]) if worst else "n/a",
-            f"{_some(without)} {'has' if len(without) == 1 else 'have'} no good backup"
-            if without
-            else worst[0]
-            if worst
-            else "",
-            _mood(bool(without) or figures.is_late),
-        ),
+        _oldest_tile(figures),
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
         _next_tile(figures, following),
@@ -113,7 +112,9 @@ def _check_tile(figures: Figures) -> Html:
     more = f"{open_checks} without a result" if open_checks else ""
     if not ended:
         return tile("Restore checks", "none yet", more)
-    mood = "bad" if any(check.has_failed for check in ended) else "" if open_checks else "good"
+    mood = "" if open_checks else "good"
+    if any(check.has_failed for check in ended):
+        mood = "bad"
     detail = ", ".join(filter(None, ("passed last time", more)))
     return tile("Restore checks", f"{figures.passed_checks} of {len(ended)}", detail, mood)
 

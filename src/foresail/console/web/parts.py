@@ -105,7 +105,9 @@ def _day(load: Load, day: date) -> Html:
 def _load_class(count: int) -> str | None:
     if not count:
         return None
-    return "l3" if count >= _VERY_MANY else "l2" if count >= _MANY else "l1"
+    if count >= _VERY_MANY:
+        return "l3"
+    return "l2" if count >= _MANY else "l1"
 
 
 def pile_list(load: Load) -> Html | None:

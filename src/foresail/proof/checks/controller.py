@@ -66,7 +66,8 @@ class RestoreChecks:
     ) -> None:
         data = data if read_pods is not None else None
         self.state = CheckState(velero_namespace, never, data)
-        self._read_files, self._read_pods = read_files, read_pods
+        self._read_files = read_files
+        self._read_pods = read_pods
         self.background_reads = BackgroundReads[Query, Found](self._read)
         self.metrics = CheckMetrics(self.state.checks, self.state.sandboxes, self.state.pass_due)
 

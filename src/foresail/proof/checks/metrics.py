@@ -21,7 +21,9 @@ class CheckMetrics(Collector):
     def __init__(
         self, checks: Store[CheckRow], sandboxes: Store[OwnedObject], pass_due: Mapping[Key, datetime | None]
     ) -> None:
-        self._checks, self._sandboxes, self._pass_due = checks, sandboxes, pass_due
+        self._checks = checks
+        self._sandboxes = sandboxes
+        self._pass_due = pass_due
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: figures exist only while the operator runs."""

@@ -71,7 +71,8 @@ class FileReader:
     """Reads the files of a run and compares them."""
 
     def __init__(self, server: Discovers | None, fetch: Fetch = fetch) -> None:
-        self._server, self._fetch = server, fetch
+        self._server = server
+        self._fetch = fetch
 
     async def run(self, query: Files) -> FilesFound:
         """Return what the files say, or why they cannot be read."""

@@ -64,7 +64,9 @@ class CheckState:
         self.data = data
         self.serves_tenants = never is not None
         self.never = frozenset((*(never or ()), velero_namespace))
-        self.turns, self.ages, self.starts = Turns(), Ages(), Starts()
+        self.turns = Turns()
+        self.ages = Ages()
+        self.starts = Starts()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
         self.requests = Store[RequestRow]()

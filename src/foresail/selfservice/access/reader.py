@@ -52,7 +52,8 @@ class ContentsCache:
 
     def __init__(self, most_backups: int = MOST_BACKUPS, most_characters: int = MOST_CHARACTERS) -> None:
         self._contents: OrderedDict[str, Contents] = OrderedDict()
-        self._most_backups, self._most_characters = most_backups, most_characters
+        self._most_backups = most_backups
+        self._most_characters = most_characters
         self._characters = 0
 
     def __contains__(self, backup_uid: str) -> bool:

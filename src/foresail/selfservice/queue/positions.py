@@ -70,7 +70,9 @@ class VeleroQueue:
         elif is_waiting and not entry.is_waiting:
             insort(self._waiting, entry.order)
         self._running += is_running - entry.is_running
-        entry.is_waiting, entry.is_running, entry.number = is_waiting, is_running, number
+        entry.is_waiting = is_waiting
+        entry.is_running = is_running
+        entry.number = number
         return moved
 
     def leave(self, name: str) -> bool:

@@ -114,14 +114,14 @@ def _nothing_skipped(status: ScheduleStatus) -> Step:
 
 def as_data(schedule: TenantSchedule, instant: datetime) -> dict[str, Any]:
     """Return the steps and the next step as data."""
-    blocking = schedule.blocking
+    shown = schedule.refused or schedule.blocking
     return {
         "namespace": schedule.key.namespace,
         "name": schedule.key.name,
         "phase": schedule.row.phase or "New",
         "nextRun": schedule.row.status.next_run or None,
         "reason": reason_of(schedule) or None,
-        "message": schedule.refused.message if schedule.refused else blocking.message if blocking else None,
+        "message": shown.message if shown else None,
         "next": advised(schedule),
         "steps": [
             {"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(schedule, instant)
