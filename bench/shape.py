@@ -59,16 +59,17 @@ def _idioms(tree: ast.Module) -> Iterator[str]:
 
 
 def _arrows(tree: Path) -> dict[str, float]:
-    """Return the shape of the imports inside of our packages, the parts that people get lost in; 0 in other trees."""
-    if not all((tree / package).is_dir() for package in PACKAGES):
-        return {f"{count} in {package}": 0 for package in PACKAGES for count in COUNTS}
+    """Return the shape of the imports inside of our packages, the parts that people get lost in; 0 if one is absent."""
+    figures = {f"{count} in {package}": 0.0 for package in PACKAGES for count in COUNTS}
+    present = [package for package in PACKAGES if (tree / package).is_dir()]
+    if not present:
+        return figures
     sys.path.insert(0, str(tree.resolve().parent))
     try:
         graph = grimp.build_graph(tree.name, cache_dir=None)
     finally:
         sys.path.pop(0)
-    figures: dict[str, float] = {}
-    for package in PACKAGES:
+    for package in present:
         inside = graph.find_descendants(f"{tree.name}.{package}")
         imports = {module: graph.find_modules_directly_imported_by(module) & inside for module in inside}
         figures[f"files in {package}"] = len(list((tree / package).rglob("*.py")))
