@@ -22,10 +22,10 @@ import msgspec
 
 from bench.coverage_worlds import EXCLUDE, MARK, POLICIES, VELERO, Document, Objects, Specs, definitions, namespaces
 from foresail.api.specs import BackupSpec
-from foresail.scope.coverage import Namespaces, Scope, covered, scope_of
+from foresail.scope.covered import Namespaces, Scope, covered, scope_of
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES, Discovery, kinds_of
-from foresail.scope.policies import Policies, PolicyError, config_map_of, policies_of
 from foresail.scope.releases import LATEST, Release
+from foresail.scope.resource_policies import Policies, PolicyError, config_map_of, policies_of
 from foresail.scope.volumes import BackedUp, pod_volumes, why_no_snapshot
 from foresail.scope.world import ItemKey, World, claims_of, world_of
 from testbed import Cluster, Options

@@ -31,9 +31,9 @@ from foresail.cli.access.self_service import is_enabled
 from foresail.cli.access.together import in_thread
 from foresail.cli.check.checks import CheckCells, read_check, read_check_rows, read_evidence, read_history
 from foresail.cli.coverage.own_snapshot import is_administrator
-from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
+from foresail.cli.doctor.installation import findings
 from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError
 from foresail.cli.location.request import read_requests, read_unrequested
 from foresail.cli.output.words import short
@@ -59,7 +59,7 @@ from foresail.cli.tenant.files import Access
 from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.logs import read_log_end
 from foresail.cli.tenant.new_request import current_user
-from foresail.cli.tenant.plan import read_inputs
+from foresail.cli.tenant.restore_plan import read_inputs
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.selection import earlier_backups, read_request
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_if_open, decode_request, restorable

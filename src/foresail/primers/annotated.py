@@ -30,13 +30,13 @@ _LONGEST_NOTE = 256
 _YEARS = range(2000, 3000)
 
 
-class Record(Primed, frozen=True):
+class StoredPrimed(Primed, frozen=True):
     """What the status of a Primer would have, and since when there is a record."""
 
     since: datetime | None = None
 
 
-_record = msgspec.json.Decoder(Record)
+_record = msgspec.json.Decoder(StoredPrimed)
 
 
 def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
@@ -112,7 +112,7 @@ def record_patch(cron: CronJobRow, primed: Primed | None, now: datetime) -> Patc
         return None
     if primed is not None:
         since = _since(read_record(annotations.record, cron.uid)) or whole(now)
-        text = record(Record(**msgspec.structs.asdict(primed), since=since))
+        text = record(StoredPrimed(**msgspec.structs.asdict(primed), since=since))
     if (annotations.record or None) == text:
         return None
     body = {"metadata": {"annotations": {WARM_UP_STATUS: text}}}
@@ -136,7 +136,7 @@ def has_request_changed(old: CronJobRow | None, new: CronJobRow | None) -> bool:
 
 
 def _since(status: PrimerStatus) -> datetime | None:
-    return next((job.since for job in status.cron_jobs if isinstance(job, Record)), None)
+    return next((job.since for job in status.cron_jobs if isinstance(job, StoredPrimed)), None)
 
 
 def _wanted(row: CronJobRow | None) -> tuple[object, ...]:
@@ -158,7 +158,7 @@ def _problem(cron: CronJobRow) -> str:
     return ""
 
 
-def _instants(primed: Record) -> Iterator[datetime]:
+def _instants(primed: StoredPrimed) -> Iterator[datetime]:
     warming = primed.warming
     instants = [
         primed.next_fire,

@@ -12,9 +12,9 @@ from foresail.api.specs import BackupSpec
 from foresail.backups import good_backups
 from foresail.proof.parts import Part, Rank, part_of
 from foresail.proof.view import BackupRow, CoverageView
-from foresail.scope.coverage import Namespaces, Scope, includes_namespaced_kinds, scope_of
+from foresail.scope.covered import Namespaces, Scope, includes_namespaced_kinds, scope_of
 from foresail.scope.discovery import STANDARD_KINDS
-from foresail.scope.policies import Policies, config_map_of
+from foresail.scope.resource_policies import Policies, config_map_of
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 _NAMESPACES = ("included_namespaces", "excluded_namespaces")

@@ -10,9 +10,9 @@ from foresail.api.specs import BackupSpec
 from foresail.proof.candidates import Candidate, Scopes
 from foresail.proof.reasons import Gap, Reason, Remedy, is_late
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
-from foresail.scope.coverage import is_covered, is_excluded
+from foresail.scope.covered import is_covered, is_excluded
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES
-from foresail.scope.policies import Policies, config_map_of
+from foresail.scope.resource_policies import Policies, config_map_of
 from foresail.scope.volumes import BackedUp, Method, data_backup
 from foresail.scope.world import Item, ItemKey
 from foresail.tenancy.volume_policies import SNAPSHOTS, VOLUME_POLICIES

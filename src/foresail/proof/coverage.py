@@ -15,7 +15,7 @@ from foresail.proof.parts import COMPLETE, Part, part_of
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.runs import blocked, last_run_gaps
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
-from foresail.scope.coverage import is_excluded
+from foresail.scope.covered import is_excluded
 from foresail.scope.globs import has_wildcard
 
 _SKEW = timedelta(minutes=5)

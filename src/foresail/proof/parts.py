@@ -7,7 +7,7 @@ import msgspec
 
 from foresail.api.specs import BackupSpec
 from foresail.proof.view import BackupRow, ScheduleRow
-from foresail.scope.policies import Policies, config_map_of
+from foresail.scope.resource_policies import Policies, config_map_of
 
 _LEFT_OUT_BY_ALL = (
     ("events", "event", "ev"),

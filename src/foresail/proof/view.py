@@ -11,8 +11,8 @@ from foresail.api.specs import BackupSpec
 from foresail.origin import Origin
 from foresail.proof.reasons import Remedy
 from foresail.scope.discovery import Discovery
-from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
+from foresail.scope.resource_policies import Policies
 from foresail.scope.server import ServerFlags
 
 

@@ -6,8 +6,8 @@ from foresail.api.specs import BackupSpec
 from foresail.scope.kinds import uses_new_lists, uses_old_lists
 from foresail.scope.labels import malformed_alternative
 from foresail.scope.namespaces import is_pattern
-from foresail.scope.policies import Policies
 from foresail.scope.releases import LATEST, Release
+from foresail.scope.resource_policies import Policies
 
 
 def problems(

@@ -10,8 +10,8 @@ import msgspec
 from foresail.api.quantities import quantity
 from foresail.api.specs import BackupSpec
 from foresail.scope.discovery import PODS
-from foresail.scope.policies import Conditions, MergedPolicies, Policies, capacity_range
 from foresail.scope.releases import Release
+from foresail.scope.resource_policies import Conditions, MergedPolicies, Policies, capacity_range
 from foresail.scope.server import UNKNOWN, ServerFlags
 from foresail.scope.world import Item, is_running
 

@@ -5,7 +5,7 @@ policy for all volumes holds whatever a pod gets between the operator's check an
 ConfigMaps in Velero's namespace.
 """
 
-from foresail.scope.policies import Action, Policies, VolumePolicy
+from foresail.scope.resource_policies import Action, Policies, VolumePolicy
 
 SNAPSHOTS = "foresail-snapshot-volumes"
 """The ConfigMap by which Velero snapshots all volumes, as it does without a policy."""

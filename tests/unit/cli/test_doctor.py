@@ -19,9 +19,9 @@ from foresail.api.schedule_policy import Objective, SchedulePolicy, SchedulePoli
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.access.operators import Lease, LeaseSpec, Operator
 from foresail.cli.access.refused_writes import RefusedWrite
-from foresail.cli.doctor.checks import data_path, findings, requesters
 from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Restore, gather
 from foresail.cli.doctor.finding import Finding, Grade
+from foresail.cli.doctor.installation import data_path, findings, requesters
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
 from foresail.cli.doctor.workloads import Workload

@@ -6,8 +6,8 @@ from datetime import timedelta
 import msgspec
 
 from foresail.api.marks import REQUEST_UID
-from foresail.cli.doctor.checks import garbage
 from foresail.cli.doctor.finding import Grade
+from foresail.cli.doctor.installation import garbage
 from foresail.cli.doctor.requests import Ownerless, ownerless, ownerless_locations
 from foresail.plan import Key
 from foresail.selfservice.families import RESTORES

@@ -8,8 +8,8 @@ import pytest
 from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE
 from foresail.api.metadata import Metadata, Named
 from foresail.api.restore_check import CheckResult, CheckRun, RestoreCheckStatus, Result
-from foresail.cli.doctor.checks import restore_checks
 from foresail.cli.doctor.evidence import CheckSeen
+from foresail.cli.doctor.installation import restore_checks
 from foresail.plan import Key
 from tests.unit.cli.test_doctor import APART, HEALTHY, NOW, OPERATOR
 

@@ -13,8 +13,8 @@ from foresail.api.metadata import Metadata
 from foresail.api.pod_problems import ObservedPod
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.cli.access.operators import Lease, LeaseSpec
-from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.finding import Finding, Grade
+from foresail.cli.doctor.installation import findings
 from foresail.cli.doctor.requests import Request, unprocessed
 from foresail.cli.doctor.running import server_state
 from foresail.cli.doctor.workloads import Workload, agent_workload, deployment_workload, trouble

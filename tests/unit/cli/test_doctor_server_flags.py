@@ -8,8 +8,8 @@ import pytest
 
 from foresail.api.apps import Deployment
 from foresail.cli.doctor.admission import recommended_flags
-from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.finding import Grade
+from foresail.cli.doctor.installation import findings
 from tests.unit.cli.test_doctor import HEALTHY
 
 CACHE, TIMEOUT = "--disable-informer-cache", "--resource-timeout=1m"

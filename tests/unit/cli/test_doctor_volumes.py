@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from foresail.cli.access.cluster import on_cluster
-from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding, Grade
+from foresail.cli.doctor.installation import findings
 from foresail.cli.doctor.workloads import SNAPSHOTS, VolumeData, changed_policies, read_changed_policies
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 from tests.unit.cli.canned import canned

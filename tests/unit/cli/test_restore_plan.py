@@ -32,7 +32,7 @@ from foresail.cli.restore_plan.planning import (
     warnings_of,
 )
 from foresail.cli.restore_plan.report import as_data, as_text
-from foresail.cli.tenant.plan import ignored_fields, restore_of, tenant_fields
+from foresail.cli.tenant.restore_plan import ignored_fields, restore_of, tenant_fields
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.actions import Settings

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from foresail.api.specs import BackupSpec
-from foresail.scope.coverage import Namespaces, covered, scope_of
+from foresail.scope.covered import Namespaces, covered, scope_of
 from foresail.scope.discovery import Discovery, ResourceKind
-from foresail.scope.policies import PolicyError, config_map_of, policies_of
 from foresail.scope.releases import Release, release_of, unknown_release
+from foresail.scope.resource_policies import PolicyError, config_map_of, policies_of
 from foresail.scope.world import World, world_of
 
 KINDS = Discovery(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from foresail.api.specs import BackupSpec
-from foresail.scope.policies import Policies, merged, policies_of
+from foresail.scope.resource_policies import Policies, merged, policies_of
 from foresail.scope.server import ServerFlags
 from foresail.scope.volumes import BackedUp, Method, data_backup, pod_volumes
 

@@ -15,7 +15,7 @@ from foresail.proof.facts import Facts, decode
 from foresail.proof.view import BackupRow, ScheduleRow
 from foresail.schedules.observe import LocationRow, location_of
 from foresail.schedules.rules import location_problem
-from foresail.scope.policies import config_map_of
+from foresail.scope.resource_policies import config_map_of
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 UNSEEN = "whether Velero and its storage location work now, which only administrators may see"

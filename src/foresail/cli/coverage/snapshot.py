@@ -42,8 +42,8 @@ from foresail.schedules.observe import LocationRow, location_of
 from foresail.schedules.policies import rpo_of
 from foresail.schedules.rules import cannot_run, location_problem
 from foresail.scope.discovery import BACKED_UP_VERBS, Discovery, ResourceKind
-from foresail.scope.policies import Policies, PolicyError, config_map_of, merged, policies_of
 from foresail.scope.releases import Release, release_of, unknown_release
+from foresail.scope.resource_policies import Policies, PolicyError, config_map_of, merged, policies_of
 from foresail.scope.server import ServerFlags, server_flags
 from foresail.scope.world import claims_of
 from foresail.selfservice.access.discovery import CORE

@@ -15,9 +15,9 @@ from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster, may, on_cluster, settle_namespace
 from foresail.cli.access.self_service import enabling_command, is_enabled
 from foresail.cli.access.together import all_of, together
-from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding, Grade, good, minutes, problem, some, warning
+from foresail.cli.doctor.installation import findings
 from foresail.cli.doctor.requests import PROCESSED_WITHIN
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import GREEN, RED, YELLOW, hint, painted

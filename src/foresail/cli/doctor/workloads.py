@@ -16,7 +16,7 @@ from foresail.cli.access.together import all_of
 from foresail.cli.doctor.finding import Finding, problem, some, warning
 from foresail.cli.options.selectors import shown_selector
 from foresail.plan import Key
-from foresail.scope.policies import PolicyError, policies_of
+from foresail.scope.resource_policies import PolicyError, policies_of
 from foresail.scope.server import flag_value, server_flags
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 

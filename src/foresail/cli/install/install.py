@@ -23,7 +23,7 @@ from foresail.api.velero import SCHEDULE
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import REVIEW, Evidence, gather, is_other
 from foresail.cli.doctor.finding import some
-from foresail.cli.doctor.velero_checks import runnable
+from foresail.cli.doctor.velero import runnable
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.hand_over import Server, hand_over, velero_server
 from foresail.cli.install.installed import Installed, find_installed

@@ -371,7 +371,7 @@ def _run(verb: str, args: argparse.Namespace) -> int:
         case "keep":
             from foresail.cli.tenant.keep import keep as command
         case "plan":
-            from foresail.cli.tenant.plan import plan as command
+            from foresail.cli.tenant.restore_plan import plan as command
         case "retry":
             from foresail.cli.tenant.create import retry as command
         case _:

@@ -23,7 +23,7 @@ from foresail.cli.restore_plan.report import as_text
 from foresail.cli.tenant.contents import kinds_served, read_contents
 from foresail.cli.tenant.files import NotServedError, access_of, check_has_files
 from foresail.cli.tenant.held import HeldKind
-from foresail.cli.tenant.plan import read_inputs
+from foresail.cli.tenant.restore_plan import read_inputs
 from foresail.cli.tenant.selection import read_request
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from foresail.api.specs import LocalReference
-from foresail.scope.policies import PolicyError, policies_of
+from foresail.scope.resource_policies import PolicyError, policies_of
 from foresail.scope.volumes import file_system_gap
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs.values import Violation, shown

@@ -6,7 +6,7 @@ import pytest
 
 from foresail.api.specs import BackupSpec
 from foresail.cli.install.manifests import InstallOptions, operators
-from foresail.scope.policies import policies_of
+from foresail.scope.resource_policies import policies_of
 from foresail.scope.volumes import Method, data_backup, file_system_annotation, file_system_gap, pod_volumes
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs.annotations import refused_on_pod, refused_pod

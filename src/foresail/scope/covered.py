@@ -10,8 +10,8 @@ from foresail.scope.discovery import CLAIMS, DEFINITIONS, NAMESPACES, SHARED_KIN
 from foresail.scope.kinds import KindFilter, global_kinds, scoped_kinds, uses_old_lists
 from foresail.scope.labels import selector_problem
 from foresail.scope.namespaces import NamespaceFilter, namespace_filter
-from foresail.scope.policies import ObjectFilters, Policies, ResourceFilter, combined
 from foresail.scope.releases import LATEST, Release
+from foresail.scope.resource_policies import ObjectFilters, Policies, ResourceFilter, combined
 from foresail.scope.validation import crash, problems
 from foresail.scope.volumes import is_unjudged
 from foresail.scope.world import Item, ItemKey, World

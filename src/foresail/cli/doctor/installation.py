@@ -16,7 +16,7 @@ from foresail.cli.doctor.admission import annotations, flag_findings
 from foresail.cli.doctor.evidence import CheckSeen, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.running import pods, stores, veleros, without_leader
-from foresail.cli.doctor.velero_checks import (
+from foresail.cli.doctor.velero import (
     attended,
     clocks,
     locations,
