@@ -74,8 +74,7 @@ def add_report(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         "report",
         help="write coverage, next runs, failed runs, restore checks and gaps as one HTML file",
         description="Writes one HTML file: the coverage of each namespace, next and failed runs, the last restore"
-        " checks, and each gap with a command."
-        " An administrator's has all namespaces, a tenant's their own."
+        " checks, and each gap with a command. An administrator's has all namespaces, a tenant's their own."
         " Changes nothing in the cluster.",
         epilog=examples(
             "foresail report --html report.html",
