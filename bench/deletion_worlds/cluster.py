@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bench.deletion_worlds.model import DAY, HOUR, MINUTE, Copy, Judge, Moment, Origin, Report
+from foresail.kube import connect
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 PHASES = ("Completed",) * 12 + ("PartiallyFailed",) * 3 + ("Failed",) * 2 + ("FailedValidation",)
@@ -14,6 +15,18 @@ ITEMS = (1000,) * 12 + (0, 5)
 GRACES = {"0s": timedelta(), "24h": DAY, "72h": 3 * DAY}
 OURS = "0f8fad5b-d9cb-469f-a165-70867728950e"
 SHADOWS = "backup already exists in object storage"
+NEVER_LOOKED = (  # how a Backup ends that took the name of an earlier one: phase, reason, whether it reports progress
+    ("Failed", SHADOWS, False),
+    ("Failed", "error getting backup store: no such host", False),
+    ("Failed", "found a backup with status InProgress during the server starting, mark it as Failed", True),
+    ("FailedValidation", "", False),
+)
+SHORT = (30 * MINUTE, 50 * MINUTE, 3 * HOUR, 2 * DAY)
+"""How soon Velero deletes a Backup whose expiration somebody brings forward."""
+
+NOTICED_IN = 3
+"""Decisions after which the operator has taken a request back that Velero has not begun."""
+
 ROUNDS = 40
 """Reconciles after an event: as many as a Plan with ten marks needs for hundreds of Backups."""
 
@@ -38,6 +51,9 @@ class Request:
     made: datetime
     errors: tuple[str, ...] = ()
     ended: datetime | None = None
+    patience: int = 0  # how often Velero lets it wait
+    attempt: int = 1
+    stays: tuple[str, int] | None = None  # why its Backup is to stay, and since which decision
 
 
 @dataclass
@@ -47,22 +63,28 @@ class State:
     copies: dict[str, Copy]
     requests: dict[str, Request]
     schedule: object
-    gone: list[tuple[datetime, bool]]  # the deletions that it knows of
+    judges: dict[str, tuple[dict[str, set[str]], dict[str, tuple[datetime, datetime]]]]  # what is approved and gone
 
 
 class ClusterWorld:
-    """One schedule, its Backups and its bucket, through months of mishaps."""
+    """A namespace with one or two schedules, their Backups and the bucket, through months of mishaps."""
 
     def __init__(self, seed: str, report: Report) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - a simulation
-        self.seed, self.report, self.judge = seed, report, Judge(seed, report)
+        self.seed, self.report = seed, report
+        self.judges: dict[str, Judge] = {}  # by the schedule
         self.now = BEGINNING + timedelta(minutes=self.chance.randrange(1440))
         self.offset = timedelta()  # of the operator's clock
+        self.answered = self.now  # when the API server answered last
         self.copies: dict[str, Copy] = {}
         self.requests: dict[str, Request] = {}
         self.bucket: dict[str, Copy] = {}  # what was stored under each name, by the Backup that stored it
         self.restored: frozenset[str] = frozenset()
-        self.is_available, self.is_velero_up = True, True
+        self.is_available, self.is_velero_up, self.is_operator_up = True, True, True
+        self.unread = ""  # "policy" or "restore": what cannot be read
+        self.applied = ""  # the rules by which the operator decided last
+        self.decided = 0  # how often it has decided
+        self.seen_in: Moment | None = None  # the circumstances of the last decision
         self.is_peaceful, self.is_dying = False, False
         self.saved: list[State] = []
         self.number = 0
@@ -72,6 +94,30 @@ class ClusterWorld:
 
     grace = timedelta()
     interval = DAY
+    takes_back = True
+    """Whether a request to Velero is taken back until it has begun."""
+
+    @property
+    def rules(self) -> str:
+        """The rules that apply, as people tell them apart; empty if none do."""
+        raise NotImplementedError
+
+    @property
+    def keeps(self) -> int | None:
+        """How many of the newest good ones the rules are to keep, if it is that simple."""
+        raise NotImplementedError
+
+    def set_rules(self, *, applies: bool) -> None:
+        """Let rules apply, or none."""
+        raise NotImplementedError
+
+    def keep_fewer(self, least: int) -> None:
+        """Let rules apply that keep so many, without a grace period."""
+        raise NotImplementedError
+
+    def forget_approval(self, schedule: str) -> None:
+        """Remove what a person approved."""
+        raise NotImplementedError
 
     def view_schedule(self) -> object:
         """Return what etcd has of the schedule."""
@@ -124,7 +170,8 @@ class ClusterWorld:
     def make_peace(self) -> None:
         """End everything that may delay a run or a deletion."""
         self.offset, self.is_available, self.is_velero_up, self.restored = timedelta(), True, True, frozenset()
-        self.is_peaceful = True
+        self.is_peaceful, self.is_operator_up, self.unread = True, True, ""
+        self.set_rules(applies=True)
         self.set_paused(paused=False)
         for copy in list(self.copies.values()):
             is_doubtful = copy.slot - copy.made > 5 * MINUTE
@@ -137,26 +184,78 @@ class ClusterWorld:
     def events(self) -> list[Callable[[], None]]:
         """Return what may happen next."""
         calm: list[Callable[[], None]] = [lambda: None] * 8
-        return [
-            *calm,
-            self.approve,
-            self.edit,
-            self.edit,
-            self._set_clock,
-            self._pause,
-            self._restore,
-            self._sync_others,
-            self._by_hand,
-            self._go_back,
-            self._go_back,
-            self._pin,
-            self._keep_marked,
-            self._turn_location,
-            self._turn_velero,
-        ]
+        people = [self.approve, self.edit, self.edit, self._pin, self._keep_marked, self._undo, self._by_hand]
+        rules = [self._turn_rules, self._turn_rules, self._whittle]
+        mishaps = [self._set_clock, self._set_clock, self._pause, self._restore, self._restore, self._sync_others]
+        outages = [self._go_back, self._go_back, self._turn_location, self._turn_velero, self._turn_operator]
+        return [*calm, *people, *rules, *mishaps, *outages, self._turn_readable, self._bring_expiration_forward]
+
+    def _turn_rules(self) -> None:
+        """Let no rules apply for a while, or the same or other ones again; the operator may see nothing of that."""
+        if not self.rules:
+            self.return_rules()
+            return
+        self.set_rules(applies=False)
+        if not self.is_operator_up or self.chance.random() < 0.2:
+            was_up, self.is_operator_up = self.is_operator_up, False
+            self.advance(self.chance.choice((HOUR, 10 * DAY)))
+            self.return_rules()
+            self.is_operator_up = was_up
+
+    def return_rules(self) -> None:
+        """Let rules apply again; what came due before new ones is announced anew."""
+        before = self.applied
+        self.set_rules(applies=True)
+        if self.chance.random() < 0.5:
+            self.edit()
+        if self.rules == before or any(self.rules in judge.used for judge in self.judges.values()):
+            return
+        for copy in self.copies.values():
+            is_approved = copy.uid in self.judges[copy.schedule].approved.get(self.rules, ())
+            if copy.delete_after is not None and copy.delete_after <= self.now and not is_approved:
+                copy.marked = None
+
+    def _whittle(self) -> None:
+        """Let rules apply that keep ever fewer, and none between them."""
+        number = max((self._number_of(name) for name in self.judges), default=0)
+        for _ in range(4):
+            number -= self.chance.choice((3, 8, 10))
+            if number < 1:
+                return
+            self.keep_fewer(number)
+            self.reconcile(kills=False)
+            if self.chance.random() < 0.7:
+                self.set_rules(applies=False)
+                self.reconcile(kills=False)
+                self.set_rules(applies=True)
+
+    def _number_of(self, schedule: str) -> int:
+        own = (copy for copy in self.copies.values() if copy.schedule == schedule)
+        return sum(copy.origin is Origin.RUN and not copy.is_removed for copy in own)
+
+    def _undo(self) -> None:
+        """Keep everything that is marked, and remove the approval."""
+        for name, judge in self.judges.items():
+            judge.approved.clear()
+            self.forget_approval(name)
+        for copy in self._marked():
+            self.keep(copy)
+
+    def _turn_operator(self) -> None:
+        self.is_operator_up = self.chance.random() < 0.7
+
+    def _turn_readable(self) -> None:
+        self.unread = self.chance.choice(("", "", "policy", "restore"))
+
+    def _bring_expiration_forward(self) -> None:
+        """Let the newest ones expire soon, as those that were made before there was a policy."""
+        newest = sorted(self.copies.values(), key=lambda copy: copy.slot)[-self.chance.choice((1, 3)) :]
+        ends = self.now + self.chance.choice(SHORT)
+        for copy in newest:
+            self.change(copy, expires=ends if copy.expires is None else min(ends, copy.expires))
 
     def _set_clock(self) -> None:
-        self.offset = self.chance.choice((timedelta(), timedelta(), 2 * MINUTE, HOUR, 40 * DAY, -40 * DAY))
+        self.offset = self.chance.choice((timedelta(), timedelta(), 2 * MINUTE, HOUR, 3 * DAY, 40 * DAY, -40 * DAY))
 
     def _pause(self) -> None:
         self.set_paused(paused=self.chance.random() < 0.5)
@@ -196,10 +295,16 @@ class ClusterWorld:
             self.change(copy, is_pinned=not copy.is_pinned)
 
     def _keep_marked(self) -> None:
-        for copy in self.copies.values():
-            if copy.delete_after is not None and copy.asked is None and not copy.is_removed:
-                self.change(copy, is_pinned=True, delete_after=None, waits_for_approval=False, marked=None)
-                return
+        for copy in self._marked()[:1]:
+            self.keep(copy)
+
+    def _marked(self) -> list[Copy]:
+        marked = (copy for copy in self.copies.values() if copy.delete_after is not None)
+        return [copy for copy in marked if copy.asked is None and not copy.is_removed]
+
+    def keep(self, copy: Copy) -> None:
+        """Pin a Backup and remove its mark, as the command does."""
+        self.change(copy, is_pinned=True, delete_after=None, waits_for_approval=False, marked=None)
 
     def _turn_location(self) -> None:
         self.is_available = self.chance.random() < 0.6
@@ -209,9 +314,8 @@ class ClusterWorld:
 
     def _go_back(self) -> None:
         """Save the state of etcd, or restore it to one of before the last runs; the bucket stays."""
-        self.saved.append(
-            State(deepcopy(self.copies), deepcopy(self.requests), self.view_schedule(), [*self.judge.gone])
-        )
+        judges = {name: (dict(judge.approved), dict(judge.gone)) for name, judge in self.judges.items()}
+        self.saved.append(State(deepcopy(self.copies), deepcopy(self.requests), self.view_schedule(), judges))
         if len(self.saved) <= 1:
             return
         self.reconcile(kills=False)
@@ -219,19 +323,31 @@ class ClusterWorld:
         state = self.saved.pop(0)
         self.copies, self.requests = deepcopy(state.copies), deepcopy(state.requests)
         self.put_schedule(state.schedule)
-        self.judge.approved.clear()  # what was approved or deleted since, nobody in the cluster knows any more
-        self.judge.gone = [*state.gone]
+        for name, (approved, gone) in state.judges.items():  # of the rest, nobody in the cluster knows any more
+            self.judges[name].approved, self.judges[name].gone = dict(approved), dict(gone)
+            self.judges[name].edit = None
+        self.restored_to(state)
         if self.chance.random() < 0.5:
             was_up, self.is_velero_up = self.is_velero_up, False
             self.reconcile(kills=False)
             self.is_velero_up = was_up
+
+    def restored_to(self, state: State) -> None:
+        """Let what is not in etcd follow from what is."""
 
     # Time, Velero and writes
 
     def advance(self, by: timedelta) -> None:
         """Let time pass, and Velero work meanwhile."""
         self.now += by
+        if self.chance.random() < 0.5:
+            self.answered = self.now
         self.velero_works()
+
+    @property
+    def skew(self) -> timedelta:
+        """By how much the operator takes its clock to be ahead."""
+        return connect.skew_since(self.answered, self.now - self.answered, self.now + self.offset)
 
     def velero_works(self) -> None:
         """Let Velero end Backups, sync, collect what has expired, and process requests, by name as it does."""
@@ -255,10 +371,13 @@ class ClusterWorld:
     def _end(self, copy: Copy) -> None:
         stored = self.bucket.get(copy.name)
         if stored is not None and stored.content != copy.content:
-            self.change(copy, phase="Failed", failure=SHADOWS, ends_as="", items=0, completed=self.now)
+            phase, failure, progresses = self.chance.choice(NEVER_LOOKED)
+            ended = {"phase": phase, "failure": failure, "has_progress": progresses}
+            self.change(copy, **ended, ends_as="", items=0, completed=self.now)
             return
-        self.change(copy, phase=copy.ends_as, ends_as="", completed=self.now)
-        if copy.phase in ("Completed", "PartiallyFailed", "Failed"):
+        phase = copy.ends_as
+        self.change(copy, phase=phase, ends_as="", completed=self.now, has_progress=phase != "FailedValidation")
+        if phase != "FailedValidation":
             self.bucket[copy.name] = copy
 
     def _sync(self) -> None:
@@ -267,7 +386,7 @@ class ClusterWorld:
             if name not in self.copies and stored.phase != "Failed":
                 copy = self._new(name, Origin.BUCKET, stored.slot, stored.phase, owner=stored.owner, items=stored.items)
                 copy.began, copy.completed, copy.expires = stored.began, stored.completed, stored.expires
-                copy.content = stored.content
+                copy.content, copy.schedule = stored.content, stored.schedule
                 self.bucket[name] = copy
         for copy in list(self.copies.values()):
             if copy.phase in ("Completed", "PartiallyFailed") and copy.name not in self.bucket:
@@ -277,13 +396,31 @@ class ClusterWorld:
         copy = self.copies.get(request.backup)
         if request.ended is not None or copy is None:
             return
+        why = self.must_stay(copy) if self.takes_back else ""
+        if not why or request.stays is None or request.stays[0] != why:
+            request.stays = (why, self.decided) if why else None
+        if request.patience > 0:
+            request.patience -= 1
+            return
         if not self.is_available:
             request.errors, request.ended = ("the backup location is not available",), self.now
             return
+        if request.stays is not None and self.decided - request.stays[1] >= NOTICED_IN:
+            self.judges[copy.schedule].wrong(copy, f"nobody took its request back, although {why}")
         del self.requests[name]
         stored = self.bucket.get(copy.name)
-        self.judge.deleted(copy, stored.content if stored is not None else None)
+        self.judges[copy.schedule].deleted(copy, stored.content if stored is not None else None)
         self.drop(copy, with_data=True)
+
+    def must_stay(self, copy: Copy) -> str:
+        """Return why a Backup is to stay although Velero was asked to delete it; empty if it is not."""
+        if copy.expires is not None and copy.expires <= self.now + HOUR:
+            return ""
+        if copy.is_pinned:
+            return "it is pinned"
+        if copy.name in self.restored or self.unread == "restore":
+            return "a restore reads it"
+        return "" if self.rules else "no rules apply"
 
     def drop(self, copy: Copy, *, with_data: bool) -> None:
         """Delete an object, and with its data what the bucket has under its name."""
@@ -291,11 +428,12 @@ class ClusterWorld:
         if with_data:
             self.bucket.pop(copy.name, None)
 
-    def run(self, name: str, slot: datetime, owner: str, lives: timedelta | None) -> None:
+    def run(self, name: str, slot: datetime, owner: str, lives: timedelta | None, schedule: str = "daily") -> None:
         """Create the Backup of a slot; one that exists counts as created."""
         if name in self.copies:
             return
         copy = self._new(name, Origin.RUN, slot, "New", owner=owner, items=self.chance.choice(ITEMS))
+        copy.schedule, copy.has_progress = schedule, False
         copy.expires = self.now + lives if lives is not None else None
         is_stuck = self.chance.random() < 0.02 and not self.is_peaceful
         copy.ends_as = "" if is_stuck else self.chance.choice(PHASES)
@@ -305,7 +443,8 @@ class ClusterWorld:
         self, name: str, origin: Origin, slot: datetime, phase: str, *, owner: str = "", items: int = 1000
     ) -> Copy:
         self.number += 1
-        copy = Copy(name, f"u{self.number}", origin, self.now, slot, phase, items, owner, f"c{self.number}", self.now)
+        copy = Copy(name, f"u{self.number}", origin, self.now, slot, phase, items, owner, began=self.now)
+        copy.content = f"c{self.number}"
         self.copies[name] = copy
         return copy
 
@@ -322,27 +461,58 @@ class ClusterWorld:
             raise Conflict
         since = None if at is None else copy.marked or self.now
         grace = self.grace if at is not None and copy.marked is None else copy.grace
+        if at is not None and copy.marked is None:
+            own = [other for other in self.copies.values() if other.schedule == copy.schedule]
+            self.judges[copy.schedule].announced(copy, own, self.rules, self.now)
         self.change(copy, delete_after=at, waits_for_approval=asks, marked=since, grace=grace)
 
-    def moment(self, *, is_full: bool = False) -> Moment:
+    def moment(self, *, has_room: bool = True) -> Moment:
         """Return the circumstances of a deletion."""
-        return Moment(self.now, self.offset, self.is_available, self.restored, self.grace, is_full)
+        around = (self.is_available, self.restored, self.grace, self.rules, self.keeps)
+        return Moment(self.now, self.offset, *around, has_room=has_room, is_unread=bool(self.unread))
 
     # The operator
 
     def reconcile(self, *, kills: bool) -> None:
         """Decide and write until nothing is left to do; a kill cuts one Plan off."""
+        if not self.is_operator_up:
+            return
+        self._note_rules()
         self.dies = self.chance.randrange(6) if kills else -1
         for number in range(ROUNDS):
             self.is_dying = number == self.dies
             self.now += timedelta(seconds=1)
             try:
                 has_written = self.decide_once()
+                self.decided += 1
             except (Conflict, Killed):
                 has_written = True
+            if has_written:
+                self.answered = self.now
             self.velero_works()
             if not has_written:
-                return
+                break
+        if not self.rules:  # what was announced is void: rules that return announce it anew
+            for copy in self.copies.values():
+                copy.marked = None
+
+    def _note_rules(self) -> None:
+        if self.rules != self.applied:
+            self.applied = self.rules
+            for name, judge in self.judges.items():
+                own = [copy for copy in self.copies.values() if copy.schedule == name]
+                judge.rules_changed(self.rules, own, self.now)
+
+    def change_in_between(self, copy: Copy) -> None:
+        """Pin a Backup, restore it or edit the rules after the first write of its deletion: nothing can prevent it."""
+        if self.is_peaceful:
+            return
+        if self.chance.random() < 0.1:
+            self.change(copy, is_pinned=True)
+        elif self.chance.random() < 0.1:
+            self.restored = frozenset({*self.restored, copy.name})
+        elif self.chance.random() < 0.05:
+            self.set_rules(applies=False)
 
     def interfere(self, names: list[str]) -> None:
         """Pin a Backup between a decision about it and its first write, as whoever meets a paused leader."""

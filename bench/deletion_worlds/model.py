@@ -1,9 +1,10 @@
 """The model: what users were promised about deletions, as plain facts; it imports nothing of Foresail.
 
-It is written from docs/concepts/schedule-policy.md and docs/how-to/back-up-on-a-schedule.md, not from the code.
+It is written from docs/concepts/schedule-policy.md, docs/how-to/retention.md and docs/how-to/back-up-on-a-schedule.md,
+not from the code: it counts deletions, grace periods and approvals by itself.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -13,7 +14,11 @@ SKEW = 5 * MINUTE
 SLACK = 10 * MINUTE
 """How much later or earlier than promised something may happen: worlds advance in steps."""
 
+MANY = 10
+MANY_SHARE = 0.2
+SHRINKS_TO = 0.1
 RESTORABLE = ("Completed", "PartiallyFailed")
+ENDED = (*RESTORABLE, "Failed", "FailedValidation")
 
 
 class Origin(Enum):
@@ -36,20 +41,24 @@ class Copy:
     phase: str
     items: int
     owner: str = ""  # the UID of the Schedule that is recorded on it
+    schedule: str = "daily"
     content: str = ""  # which data it describes
     began: datetime | None = None
     completed: datetime | None = None
     failure: str = ""
+    has_progress: bool = True  # Velero got as far as reporting progress
     ends_as: str = ""  # the phase that an unfinished one ends in; empty: it is stuck
     expires: datetime | None = None
     is_pinned: bool = False
     version: int = 0
     delete_after: datetime | None = None  # as it is written on the object
     waits_for_approval: bool = False
-    marked: datetime | None = None  # since when it is announced
+    marked: datetime | None = None  # since when it is announced, by rules that apply without a break since then
     grace: timedelta = timedelta()  # what the policy promised at that time
     asked: datetime | None = None  # since when Velero is asked to delete it
     is_removed: bool = False  # of a tenant's: its deletion was requested
+    is_terminating: bool = False  # of a tenant's: its request is being deleted
+    status: dict[str, object] = field(default_factory=dict)  # of a tenant's: the status of its request
 
     @property
     def is_restorable(self) -> bool:
@@ -77,7 +86,10 @@ class Moment:
     is_available: bool
     restored: frozenset[str]
     grace: timedelta
-    is_full: bool = False  # a tenant's quota is reached, and a run waits for it
+    rules: str = "rules"  # those that apply; empty if none do
+    keeps: int | None = None  # if the rules are to keep so many of the newest good ones
+    has_room: bool = True  # no run waits for the quota, or one that waits was made room for
+    is_unread: bool = False  # a policy, or of a tenant's also a restore, cannot be read
 
 
 class Judge:
@@ -85,29 +97,62 @@ class Judge:
 
     def __init__(self, seed: str, report: Report) -> None:
         self.seed, self.report = seed, report
-        self.approved: set[str] = set()  # UIDs that a person saw in a list and approved
-        self.gone: list[tuple[datetime, bool]] = []  # deletions that nobody approved, and whether of a run of that day
+        self.approved: dict[str, set[str]] = {}  # by the rules, the UIDs that a person saw in a list and approved
+        self.gone: dict[str, tuple[datetime, datetime]] = {}  # by UID, when it went unapproved, and its slot
+        self.used: set[str] = set()  # rules that applied once
+        self.edit: tuple[datetime, int] | None = None  # when rules came that never applied before, and to how many
+        self.of_edit: set[str] = set()  # UIDs that these announced or deleted at once
 
-    def requested(self, copy: Copy, copies: Mapping[str, Copy], moment: Moment) -> None:
+    # What people do
+
+    def rules_changed(self, rules: str, own: Iterable[Copy], now: datetime) -> None:
+        """Note which rules apply from now on."""
+        if rules and rules not in self.used:
+            self.used.add(rules)
+            self.edit, self.of_edit = (now, sum(self._counts(copy, now) for copy in own)), set()
+        elif rules:
+            self.edit = None
+
+    def approve(self, rules: str, uids: Iterable[str]) -> None:
+        """Note the approval of a list, which replaces an earlier one."""
+        self.approved = {rules: {*uids}}
+
+    # What becomes of Backups
+
+    def requested(self, copy: Copy, copies: Mapping[str, Copy], moment: Moment, *, is_pinned: bool) -> None:
         """Judge the request to delete a Backup with its data."""
         self.report.deletions += 1
         own = [other for other in copies.values() if self._counts(other, moment.now) or other is copy]
-        for why in (*_last(copy, own), *_doubts(copy, own, moment)):
-            self._wrong(copy, why)
         if copy.origin is not Origin.RUN:
-            self._wrong(copy, f"it was made by {copy.origin.value}")
+            self.wrong(copy, f"it was made by {copy.origin.value}")
+        if not moment.rules:
+            self.wrong(copy, "no rules applied")
+        for why in (*_last(copy, own, moment.now), *_doubts(copy, own, moment, is_pinned=is_pinned)):
+            self.wrong(copy, why)
+        if moment.keeps is not None and moment.has_room and copy in _newest_good(own, moment.keeps):
+            self.wrong(copy, "the rules keep it")
         self._judge_grace(copy, moment)
-        self._judge_many(copy, own, moment.now)
+        self._judge_many(copy, own, moment)
 
     def deleted(self, copy: Copy, content: str | None) -> None:
         """Judge the deletion of what the bucket has under the name of a Backup."""
         if content is not None and content != copy.content:
-            self._wrong(copy, "the data of that name belonged to another Backup")
+            self.wrong(copy, "the data of that name belonged to another Backup")
 
     def removed(self, copy: Copy, content: str | None) -> None:
         """Judge the deletion of an object alone."""
         if content == copy.content and copy.is_restorable:
-            self._wrong(copy, "the object of a Backup with data was deleted")
+            self.wrong(copy, "the object of a Backup with data was deleted")
+
+    def announced(self, copy: Copy, own: Iterable[Copy], rules: str, now: datetime) -> None:
+        """Judge a mark: rules that are new announce few without an approval, beyond the runs that end meanwhile."""
+        if self.edit is None or now - self.edit[0] > HOUR or copy.uid in self.approved.get(rules, ()):
+            return
+        since, total = self.edit
+        self.of_edit.add(copy.uid)
+        many = len(self.of_edit) - sum(other.completed is not None and other.completed >= since for other in own)
+        if many > MANY or many > MANY_SHARE * max(total, 1):
+            self.wrong(copy, "rules that are new announced many, and nobody had approved it")
 
     @staticmethod
     def _counts(copy: Copy, now: datetime) -> bool:
@@ -115,51 +160,66 @@ class Judge:
         return copy.origin is Origin.RUN and copy.asked is None and not copy.is_removed and not is_past
 
     def _judge_grace(self, copy: Copy, moment: Moment) -> None:
-        if not moment.grace or moment.is_full:
-            return
         promised = min(copy.grace, moment.grace)
-        if copy.marked is None or moment.now - copy.marked < promised - SLACK:
-            self._wrong(copy, "its grace period was not over")
-
-    def _judge_many(self, copy: Copy, own: list[Copy], now: datetime) -> None:
-        if copy.uid in self.approved:
+        if not moment.has_room or not moment.grace:
             return
-        recent = [of_the_day for at, of_the_day in self.gone if at > now - DAY]
-        made = sum(now - DAY - HOUR < other.slot <= now for other in own) + sum(recent)
-        beyond = len(recent) + 1 - made
-        if beyond > 10 and beyond > 0.2 * (len(own) + len(recent)):
-            self._wrong(copy, "it was one of many, and nobody had approved it")
-        self.gone.append((now, copy.slot > now - DAY))
+        if copy.marked is None or moment.now - copy.marked < promised - SLACK:
+            self.wrong(copy, "its grace period was not over")
 
-    def _wrong(self, copy: Copy, why: str) -> None:
+    def _judge_many(self, copy: Copy, own: list[Copy], moment: Moment) -> None:
+        """Judge how many went in 24 hours, beyond the runs of these hours that did not fail."""
+        if copy.uid in self.approved.get(moment.rules, ()):
+            return
+        day = moment.now - DAY - HOUR
+        recent = [slot for uid, (at, slot) in self.gone.items() if at > moment.now - DAY and uid != copy.uid]
+        made = sum(day < other.slot <= moment.now for other in own if other.is_restorable or other is copy)
+        beyond = len(recent) + 1 - made - sum(slot > day for slot in recent)
+        if beyond > MANY and beyond > MANY_SHARE * (len(own) + len(recent)):
+            self.wrong(copy, "it was one of many, and nobody had approved it")
+        self.gone[copy.uid] = moment.now, copy.slot
+
+    def wrong(self, copy: Copy, why: str) -> None:
+        """Report a deletion that breaks a promise."""
         self.report.wrong.append(f"{self.seed}: {copy.name}: {why}")
 
 
-def _last(copy: Copy, own: Iterable[Copy]) -> list[str]:
-    """Return that a Backup was the newest good or the newest restorable one."""
-    oldest_first = sorted(own, key=lambda other: (other.slot, other.name))
-    good: Copy | None = None
+def _good(own: Iterable[Copy]) -> Iterator[Copy]:
+    """Yield the good ones: Completed, with objects, and not shrunk against the run before."""
     before: Copy | None = None
-    for other in sorted(own, key=lambda other: (other.made, other.name)):
-        is_whole = before is None or other.items > before.items * 0.1
-        if other.phase == "Completed" and other.items > 0 and is_whole and (good is None or other.slot >= good.slot):
-            good = other
-        before = other if other.is_restorable else before
-    restorable = [other for other in oldest_first if other.is_restorable]
-    found = ["it was the newest good one"] if copy is good else []
-    return [*found, "it was the newest restorable one"] if restorable and copy is restorable[-1] else found
+    for copy in sorted(own, key=lambda other: (other.made, other.name)):
+        is_whole = before is None or copy.items > before.items * SHRINKS_TO
+        if copy.phase == "Completed" and copy.items > 0 and is_whole:
+            yield copy
+        before = copy if copy.is_restorable else before
 
 
-def _doubts(copy: Copy, own: Iterable[Copy], moment: Moment) -> list[str]:
+def _newest_good(own: Iterable[Copy], most: int) -> list[Copy]:
+    """Return the newest of the good ones."""
+    return sorted(_good(own), key=lambda copy: (copy.slot, copy.name))[-most:]
+
+
+def _last(copy: Copy, own: list[Copy], now: datetime) -> Iterator[str]:
+    """Yield that a Backup was the newest good or the newest restorable one, of all or of those that do not end soon."""
+    lasting = {other.uid for other in own if other.expires is None or other.expires > now + HOUR - SLACK}
+    good = _newest_good(own, len(own))
+    restorable = sorted((other for other in own if other.is_restorable), key=lambda other: (other.slot, other.name))
+    for rows, what in ((good, "good"), (restorable, "restorable")):
+        newest = (rows[-1:], [other for other in rows if other.uid in lasting][-1:])
+        if [copy] in newest:
+            yield f"it was the newest {what} one"
+
+
+def _doubts(copy: Copy, own: Iterable[Copy], moment: Moment, *, is_pinned: bool) -> list[str]:
     """Return what was not certain when the deletion was requested."""
     facts = {
-        "it was pinned": copy.is_pinned,
+        "it was pinned": is_pinned,
         "a restore read it": copy.name in moment.restored,
         "the clock was wrong": abs(moment.skew) > SKEW + MINUTE,
         "its location was not available": not moment.is_available,
+        "a policy or a restore could not be read": moment.is_unread,
         "a slot was later than the creation of its Backup": any(
             other.slot - other.made > SKEW + MINUTE for other in own
         ),
-        "it had not ended": copy.phase not in (*RESTORABLE, "Failed", "FailedValidation"),
+        "it had not ended": copy.phase not in ENDED,
     }
     return [why for why, is_true in facts.items() if is_true]

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from bench.deletion_worlds.cluster import GRACES, OURS, ClusterWorld, Conflict, Request
-from bench.deletion_worlds.model import DAY, HOUR, MINUTE, Copy, Report
+from bench.deletion_worlds.model import DAY, HOUR, MINUTE, Copy, Judge, Report
 from foresail.api import velero
 from foresail.api.instants import instant
 from foresail.api.marks import DELETE_AFTER, RETENTION_APPROVED, SCHEDULE_UID, SLOT
@@ -14,13 +14,14 @@ from foresail.cron.duration import length_of
 from foresail.deletion import approval
 from foresail.plan import Action, Create, Delete, Key, Patch
 from foresail.schedules.decide import decide
-from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, ScheduleView
+from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, ScheduleView, Unread
 from foresail.schedules.policies import settings_under
 from foresail.schedules.retention import Retained, asked_for, deletion_name
-from foresail.schedules.rules import Verdict, judge
+from foresail.schedules.rules import Verdict
+from foresail.schedules.rules import judge as judge_schedule
 from foresail.schedules.settings import Settings
 from foresail.slots.policy_timing import PolicyRow
-from tests.unit.schedules.rows import AVAILABLE, schedule, view, watched
+from tests.unit.schedules.rows import AVAILABLE, GO_CRON, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 
 TEXTS = {"0 12 * * *": DAY, "0 */6 * * *": 6 * HOUR, "0 * * * *": HOUR}
@@ -36,98 +37,155 @@ RULES: tuple[dict[str, Any], ...] = (
 )
 
 
+GONE = ("policy", "retention", "handed over", "invalid")
+"""How rules cease to apply to a Schedule."""
+
+OTHERS = "1b8fad5b-d9cb-469f-a165-70867728950e"
+_VELERO_RUNS = msgspec.structs.replace(GO_CRON, has_schedule_controller=True)
+_UNREAD = (Unread(Key("", "odd"), "spec.retention: expected an object"),)
+
+
 class ScheduleWorld(ClusterWorld):
-    """One Velero Schedule."""
+    """One or two Velero Schedules under one policy."""
 
     def __init__(self, seed: int, report: Report) -> None:
         super().__init__(f"schedule {seed}", report)
-        text = self.chance.choice(tuple(TEXTS))
-        self.interval = TEXTS[text]
-        self.schedule = watched(schedule(text=text, created=self.now, last_backup=None))
-        self.rules, self.zone, self.grace_text = self.chance.choice(RULES), "UTC", self.chance.choice(tuple(GRACES))
+        self.schedules: dict[str, ScheduleRow] = {}
+        self.intervals: dict[str, timedelta] = {}
+        for name, uid in (("daily", OURS), ("daily-20260101000000", OTHERS))[: self.chance.choice((1, 1, 2))]:
+            text = self.chance.choice(tuple(TEXTS))
+            row = watched(schedule(text=text, created=self.now, last_backup=None))
+            self.schedules[name] = msgspec.structs.replace(row, key=Key("velero", name), uid=uid)
+            self.intervals[name] = TEXTS[text]
+            self.judges[name] = Judge(f"{self.seed} {name}", report)
+        self.interval = min(self.intervals.values())
+        self.kept, self.zone, self.grace_text = self.chance.choice(RULES), "UTC", self.chance.choice(tuple(GRACES))
+        self.gone = ""  # how rules ceased to apply
         self.policy = self._policy()
 
     def _policy(self) -> PolicyRow:
         self.grace = GRACES[self.grace_text]
-        return policy(retention={**self.rules, "gracePeriod": self.grace_text}, timeZone=self.zone)
+        return policy(retention={**self.kept, "gracePeriod": self.grace_text}, timeZone=self.zone)
+
+    @property
+    def rules(self) -> str:
+        """The rules with their zone."""
+        return "" if self.gone else f"{self.kept} {self.zone}"
+
+    @property
+    def keeps(self) -> int | None:
+        """The number of `keepLast`, with which other rules only keep more."""
+        number: int | None = self.kept.get("keepLast")
+        return number
 
     def edit(self) -> None:
         """Edit the rules, the zone or the grace period."""
         field = self.chance.randrange(3)
         if field == 0:
-            self.rules = self.chance.choice(RULES)
+            self.kept = self.chance.choice(RULES)
         elif field == 1:
             self.zone = self.chance.choice(ZONES)
         else:
             self.grace_text = self.chance.choice(tuple(GRACES))
         self.policy = self._policy()
 
-    def set_paused(self, *, paused: bool) -> None:
-        """Pause the Schedule, or unpause it."""
-        self._change_schedule(paused=paused)
+    def keep_fewer(self, least: int) -> None:
+        """Let `keepLast` apply at once."""
+        self.kept, self.grace_text = {"keepLast": least}, "0s"
+        self.policy = self._policy()
 
-    def _change_schedule(self, **changes: Any) -> None:  # noqa: ANN401 - any column
+    def set_rules(self, *, applies: bool) -> None:
+        """Let the policy apply, or make it cease in one of the ways."""
+        self.gone = "" if applies else self.chance.choice(GONE)
+
+    def forget_approval(self, schedule: str) -> None:
+        """Remove the annotation."""
+        annotations = self.schedules[schedule].annotations
+        kept = {name: text for name, text in annotations.items() if name != RETENTION_APPROVED}
+        self._change_schedule(schedule, annotations=kept)
+
+    def set_paused(self, *, paused: bool) -> None:
+        """Pause the Schedules, or unpause them."""
+        for name in self.schedules:
+            self._change_schedule(name, paused=paused)
+
+    def _change_schedule(self, name: str, **changes: Any) -> None:  # noqa: ANN401 - any column
         self.number += 1
-        self.schedule = msgspec.structs.replace(self.schedule, version=str(self.number), **changes)
+        self.schedules[name] = msgspec.structs.replace(self.schedules[name], version=str(self.number), **changes)
 
     def view_schedule(self) -> object:
-        """Return the row of the Schedule."""
-        return self.schedule
+        """Return the rows of the Schedules."""
+        return dict(self.schedules)
 
     def put_schedule(self, schedule: object) -> None:
-        """Let etcd have this row again."""
-        if isinstance(schedule, ScheduleRow):
-            self.schedule = schedule
+        """Let etcd have these rows again."""
+        if isinstance(schedule, dict):
+            self.schedules = dict(schedule)
 
     def approve(self) -> None:
         """Look at the list of `foresail schedule retention`, and approve it."""
-        seen = self.view()
-        retained = judge(seen, self.now + self.offset).retained
-        if retained is not None and retained.decision.asks:
-            listed = asked_for(seen.backups, retained)
-            self.judge.approved |= {row.uid for row in listed}
-            approved = approval(listed, retained.digest)
-            self._change_schedule(annotations={**self.schedule.annotations, RETENTION_APPROVED: approved})
+        for name, judge in self.judges.items():
+            seen = self.view(name)
+            retained = judge_schedule(seen, self.now + self.offset).retained
+            if self.rules and retained is not None and retained.decision.asks:
+                listed = asked_for(seen.backups, retained)
+                judge.approve(self.rules, (row.uid for row in listed))
+                approved = approval(listed, retained.digest)
+                annotations = {**self.schedules[name].annotations, RETENTION_APPROVED: approved}
+                self._change_schedule(name, annotations=annotations)
 
     # What the operator sees
 
-    def view(self) -> ScheduleView:
-        """Return what a decision sees."""
+    def view(self, name: str) -> ScheduleView:
+        """Return what a decision about a Schedule sees."""
+        row = self.schedules[name]
+        if self.gone == "invalid":
+            row = msgspec.structs.replace(row, template=b'{"ttl": "a day"}')
         location = msgspec.structs.replace(AVAILABLE, phase="Available" if self.is_available else "Unavailable")
-        deletions = tuple(map(_deletion_row, self.requests.values()))
+        open_ones = [_deletion_row(request) for request in self.requests.values()]
+        copies = [copy for copy in self.copies.values() if copy.schedule == name]
+        names = {copy.name for copy in copies}
+        applied = {"policy": None, "retention": policy(timeZone=self.zone)}.get(self.gone, self.policy)
         return view(
-            self.schedule,
-            *map(_row, self.copies.values()),
-            policy=self.policy,
-            settings=settings_under(self.policy, Settings()),
+            row,
+            *map(_row, copies),
+            policy=applied,
+            settings=settings_under(applied, Settings()),
+            server=_VELERO_RUNS if self.gone == "handed over" else GO_CRON,
             locations=(location,),
             location=location,
-            deletions=deletions,
-            open_deletions=sum(row.is_pending(self.now + self.offset) for row in deletions),
-            restored=self.restored,
-            skew=self.offset,
+            deletions=tuple(row for row in open_ones if row.backup in names),
+            open_deletions=sum(row.is_pending(self.now + self.offset) for row in open_ones),
+            restored=frozenset(names) if self.unread == "restore" else self.restored & names,
+            unread_policies=_UNREAD if self.unread == "policy" else (),
+            skew=self.skew,
         )
 
     def decide_once(self) -> bool:
-        """Decide and write once."""
+        """Decide about each Schedule and write once."""
+        return any([self._decide(name) for name in self.schedules])  # noqa: C419 - all of them
+
+    def _decide(self, name: str) -> bool:
         at = self.now + self.offset
-        seen = self.view()
+        seen = self.view(name)
+        self.seen_in = self.moment()
         plan = decide(seen, at)
         verdict = plan.claim(Verdict)
-        if verdict is not None and verdict.retained is not None:
-            self._check_silence(verdict.retained)
+        if verdict is not None and verdict.retained is not None and self.rules:
+            self._check_silence(name, verdict.retained)
         self.interfere([write.key.name for write in plan.writes if write.kind == velero.BACKUP])
         for write in plan.writes:
             self.survive()
-            self._apply(write)
+            self._apply(write, name)
         return bool(plan.writes)
 
-    def _apply(self, write: Action) -> None:
+    def _apply(self, write: Action, schedule: str) -> None:
         match write:
             case Create(kind=velero.BACKUP):
                 ttl = dict(write.body["spec"]).get("ttl", "")  # type: ignore[call-overload]
                 slot = instant(write.mark[SLOT]) or self.now
-                self.run(write.key.name, slot, write.mark[SCHEDULE_UID], length_of(ttl) if ttl else None)
+                lives = length_of(ttl) if ttl else None
+                self.run(write.key.name, slot, write.mark[SCHEDULE_UID], lives, schedule)
             case Create():
                 self._ask(str(write.body["spec"]["backupName"]))  # type: ignore[index]
             case Patch(kind=velero.SCHEDULE):
@@ -137,9 +195,9 @@ class ScheduleWorld(ClusterWorld):
             case Delete(kind=velero.BACKUP):
                 self._delete_backup(write)
             case Delete():
-                backup = self.requests.pop(write.key.name).backup
-                if backup in self.copies:
-                    self.copies[backup].asked = None
+                request = self.requests.pop(write.key.name, None)
+                if request is not None and request.backup in self.copies:
+                    self.copies[request.backup].asked = None
             case _:
                 raise AssertionError(f"nobody expects {write}")
 
@@ -149,44 +207,60 @@ class ScheduleWorld(ClusterWorld):
             raise Conflict
         after = write.body["metadata"]["annotations"][DELETE_AFTER]  # type: ignore[index]
         self.mark(copy, write.resource_version or "", instant(after) if after else None, asks=False)
+        self.was_pinned = copy.is_pinned
+
+    was_pinned = False  # the Backup that was marked last, at that time
 
     def _delete_backup(self, write: Delete) -> None:
         copy = self.copies.get(write.key.name)
         if copy is None or copy.uid != write.uid:
             raise Conflict
         stored = self.bucket.get(copy.name)
-        self.judge.removed(copy, stored.content if stored is not None else None)
+        self.judges[copy.schedule].removed(copy, stored.content if stored is not None else None)
         self.drop(copy, with_data=False)
 
     def _ask(self, name: str) -> None:
         copy = self.copies[name]
-        self.judge.requested(copy, self.copies, self.moment())
+        if self.seen_in is not None:
+            own = {other.name: other for other in self.copies.values() if other.schedule == copy.schedule}
+            self.judges[copy.schedule].requested(copy, own, self.seen_in, is_pinned=self.was_pinned)
+        self.change_in_between(copy)
         copy.asked = self.now
-        self.requests.setdefault(deletion_name(name), Request(name, copy.uid, self.now))
+        request = Request(name, copy.uid, self.now, patience=self.chance.choice((0, 0, 2, 5)))
+        self.requests.setdefault(deletion_name(name), request)
 
     def _patch_schedule(self, write: Patch) -> None:
-        if write.resource_version != self.schedule.version:
+        row = self.schedules[write.key.name]
+        if write.resource_version != row.version:
             raise Conflict
         body: Any = write.body
-        annotations = {**self.schedule.annotations, **body.get("metadata", {}).get("annotations", {})}
+        annotations = {**row.annotations, **body.get("metadata", {}).get("annotations", {})}
         status = body.get("status", {})
-        last = status.get("lastBackup", self.schedule.last_backup)
+        last = status.get("lastBackup", row.last_backup)
         self._change_schedule(
+            write.key.name,
             annotations={name: text for name, text in annotations.items() if text is not None},
             last_backup=instant(last) if isinstance(last, str) else last,
+            phase=status.get("phase", row.phase),
+            errors=tuple(status.get("validationErrors", row.errors) or ()),
         )
 
     # What must be reported, and must come to its end
 
-    def _check_silence(self, retained: Retained) -> None:
+    def _check_silence(self, schedule: str, retained: Retained) -> None:
         if abs(self.offset) > 5 * MINUTE:  # the doubt about the clock is reported instead
             return
-        late = [row for row in self.requests.values() if row.ended is None and self.now - row.made > 70 * MINUTE]
+        own = [row for row in self.requests.values() if self._schedule_of(row) == schedule]
+        late = [row for row in own if row.ended is None and self.now - row.made > 70 * MINUTE]
         if late and retained.failed is None and not retained.withdrawn:
             self.report.unreported.append(f"{self.seed}: Velero does not begin the deletion of {late[0].backup}")
         overdue = [copy for copy in self.overdue(HOUR) if copy.name in retained.goes]
         if overdue and not self.is_available and retained.blocked_by is None:
             self.report.unreported.append(f"{self.seed}: {overdue[0].name} is overdue, and nobody says why")
+
+    def _schedule_of(self, request: Request) -> str:
+        copy = self.copies.get(request.backup)
+        return copy.schedule if copy is not None else ""
 
     def overdue(self, by: timedelta) -> list[Copy]:
         """Return the Backups whose date has passed by so much."""
@@ -197,15 +271,16 @@ class ScheduleWorld(ClusterWorld):
         """Report a Backup that is overdue, and a Schedule that does not run."""
         for copy in self.overdue(2 * DAY):
             self.report.starved.append(f"{self.seed}: {copy.name} is overdue since {copy.delete_after}")
-        newest = max((copy.slot for copy in self.copies.values() if copy.owner == OURS), default=None)
-        if newest is None or self.now - newest > 2 * self.interval + DAY:
-            self.report.starved.append(f"{self.seed}: the last run was {newest}, and now is {self.now}")
+        for name, row in self.schedules.items():
+            newest = max((copy.slot for copy in self.copies.values() if copy.owner == row.uid), default=None)
+            if newest is None or self.now - newest > 2 * self.intervals[name] + DAY:
+                self.report.starved.append(f"{self.seed}: the last run of {name} was {newest}, and now is {self.now}")
 
 
 def _row(copy: Copy) -> BackupRow:
     return BackupRow(
         Key("velero", copy.name),
-        "daily",
+        copy.schedule,
         copy.owner,
         copy.slot if copy.owner else None,
         copy.phase,
@@ -219,7 +294,7 @@ def _row(copy: Copy) -> BackupRow:
         failure=copy.failure,
         delete_after=copy.delete_after,
         began=copy.began,
-        items=copy.items if copy.phase != "New" else None,
+        items=copy.items if copy.has_progress else None,
     )
 
 

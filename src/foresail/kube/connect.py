@@ -32,6 +32,11 @@ class _Settings:
     impersonation: tuple[tuple[str, str], ...] = ()
 
 
+def skew_since(answered: datetime, since: timedelta, clock: datetime) -> timedelta:
+    """Return by how much a clock is ahead of the API server's, which gave this time so long ago."""
+    return clock - answered - since
+
+
 class Connection:
     """The API server's address, its TLS settings, and the headers that authenticate us."""
 
@@ -59,7 +64,7 @@ class Connection:
             return None
         date, came = self._last_answer
         time = date_of(date)
-        return None if time is None else now() - time - timedelta(seconds=steady() - came)
+        return None if time is None else skew_since(time, timedelta(seconds=steady() - came), now())
 
     @property
     def server(self) -> str:
