@@ -13,7 +13,7 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 PHASES = ("Completed",) * 12 + ("PartiallyFailed",) * 3 + ("Failed",) * 2 + ("FailedValidation",)
 ITEMS = (1000,) * 12 + (0, 5)
 GRACES = {"0s": timedelta(), "24h": DAY, "72h": 3 * DAY}
-OURS = "0f8fad5b-d9cb-469f-a165-70867728950e"
+UIDS = ("0f8fad5b-d9cb-469f-a165-70867728950e", "1b8fad5b-d9cb-469f-a165-70867728950e")
 SHADOWS = "backup already exists in object storage"
 NEVER_LOOKED = (  # how a Backup ends that took the name of an earlier one: phase, reason, whether it reports progress
     ("Failed", SHADOWS, False),
@@ -96,6 +96,9 @@ class ClusterWorld:
     interval = DAY
     takes_back = True
     """Whether a request to Velero is taken back until it has begun."""
+
+    announces_anew = True
+    """Whether other rules announce what came due while none applied."""
 
     @property
     def rules(self) -> str:
@@ -208,7 +211,7 @@ class ClusterWorld:
         self.set_rules(applies=True)
         if self.chance.random() < 0.5:
             self.edit()
-        if self.rules == before or any(self.rules in judge.used for judge in self.judges.values()):
+        if not self.announces_anew or self.rules == before or any(self.rules in judge.used for judge in self.judges.values()):
             return
         for copy in self.copies.values():
             is_approved = copy.uid in self.judges[copy.schedule].approved.get(self.rules, ())

@@ -95,8 +95,9 @@ class Moment:
 class Judge:
     """Judges the deletions of one schedule's Backups."""
 
-    def __init__(self, seed: str, report: Report) -> None:
+    def __init__(self, seed: str, report: Report, *, asks_of_new: bool = True) -> None:
         self.seed, self.report = seed, report
+        self.asks_of_new = asks_of_new  # whether rules that are new announce few
         self.approved: dict[str, set[str]] = {}  # by the rules, the UIDs that a person saw in a list and approved
         self.gone: dict[str, tuple[datetime, datetime]] = {}  # by UID, when it went unapproved, and its slot
         self.used: set[str] = set()  # rules that applied once
@@ -109,7 +110,8 @@ class Judge:
         """Note which rules apply from now on."""
         if rules and rules not in self.used:
             self.used.add(rules)
-            self.edit, self.of_edit = (now, sum(self._counts(copy, now) for copy in own)), set()
+            self.of_edit = set()
+            self.edit = (now, sum(self._counts(copy, now) for copy in own)) if self.asks_of_new else None
         elif rules:
             self.edit = None
 
@@ -134,6 +136,33 @@ class Judge:
         self._judge_grace(copy, moment)
         self._judge_many(copy, own, moment)
 
+    def carried_out(
+        self,
+        copy: Copy,
+        around: Mapping[str, Copy],
+        moment: Moment,
+        protects: tuple[int, timedelta],
+        *,
+        is_pinned: bool,
+    ) -> None:
+        """Judge that Velero is asked for a deletion that rules have requested earlier, or is asked again."""
+        facts = {
+            "it was kept meanwhile": is_pinned,
+            "a restore read it": copy.name in moment.restored,
+            "the clock was wrong": abs(moment.skew) > SKEW + MINUTE,
+            "a policy or a restore could not be read": moment.is_unread,
+        }
+        for why, is_true in facts.items():
+            if is_true:
+                self.wrong(copy, f"when Velero was asked, {why}")
+        most, age = protects
+        if copy.asked is None and copy.is_restorable and moment.now - copy.made < age - SKEW - MINUTE:
+            self.wrong(copy, "the policy kept it for longer")
+        good = [*_good(other for other in around.values() if other.asked is None)]
+        newer = (other for other in good if other.slot > copy.slot and _lasts(other, copy, moment.now))
+        if copy in good and sum(1 for _ in newer) < most:
+            self.wrong(copy, "the policy kept it as one of the last good ones")
+
     def deleted(self, copy: Copy, content: str | None) -> None:
         """Judge the deletion of what the bucket has under the name of a Backup."""
         if content is not None and content != copy.content:
@@ -145,13 +174,14 @@ class Judge:
             self.wrong(copy, "the object of a Backup with data was deleted")
 
     def announced(self, copy: Copy, own: Iterable[Copy], rules: str, now: datetime) -> None:
-        """Judge a mark: rules that are new announce few without an approval, beyond the runs that end meanwhile."""
+        """Judge a mark: rules that are new announce few without an approval, until a run has ended under them."""
         if self.edit is None or now - self.edit[0] > HOUR or copy.uid in self.approved.get(rules, ()):
             return
         since, total = self.edit
         self.of_edit.add(copy.uid)
-        many = len(self.of_edit) - sum(other.completed is not None and other.completed >= since for other in own)
-        if many > MANY or many > MANY_SHARE * max(total, 1):
+        many = len(self.of_edit)
+        has_run = any(other.completed is not None and other.completed >= since for other in own)
+        if not has_run and (many > MANY or many > MANY_SHARE * max(total, 1)):
             self.wrong(copy, "rules that are new announced many, and nobody had approved it")
 
     @staticmethod
@@ -196,6 +226,13 @@ def _good(own: Iterable[Copy]) -> Iterator[Copy]:
 def _newest_good(own: Iterable[Copy], most: int) -> list[Copy]:
     """Return the newest of the good ones."""
     return sorted(_good(own), key=lambda copy: (copy.slot, copy.name))[-most:]
+
+
+def _lasts(newer: Copy, older: Copy, now: datetime) -> bool:
+    """Whether a later one replaces an earlier one: it has not expired, and lives as long."""
+    if newer.expires is None:
+        return True
+    return newer.expires > now and older.expires is not None and newer.expires >= older.expires
 
 
 def _last(copy: Copy, own: list[Copy], now: datetime) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from bench.deletion_worlds.cluster import GRACES, OURS, ClusterWorld, Conflict, Request
+from bench.deletion_worlds.cluster import GRACES, UIDS, ClusterWorld, Conflict, Request
 from bench.deletion_worlds.model import DAY, HOUR, MINUTE, Copy, Judge, Report
 from foresail.api import velero
 from foresail.api.instants import instant
@@ -40,7 +40,6 @@ RULES: tuple[dict[str, Any], ...] = (
 GONE = ("policy", "retention", "handed over", "invalid")
 """How rules cease to apply to a Schedule."""
 
-OTHERS = "1b8fad5b-d9cb-469f-a165-70867728950e"
 _VELERO_RUNS = msgspec.structs.replace(GO_CRON, has_schedule_controller=True)
 _UNREAD = (Unread(Key("", "odd"), "spec.retention: expected an object"),)
 
@@ -52,7 +51,7 @@ class ScheduleWorld(ClusterWorld):
         super().__init__(f"schedule {seed}", report)
         self.schedules: dict[str, ScheduleRow] = {}
         self.intervals: dict[str, timedelta] = {}
-        for name, uid in (("daily", OURS), ("daily-20260101000000", OTHERS))[: self.chance.choice((1, 1, 2))]:
+        for name, uid in (("daily", UIDS[0]), ("daily-20260101000000", UIDS[1]))[: self.chance.choice((1, 1, 2))]:
             text = self.chance.choice(tuple(TEXTS))
             row = watched(schedule(text=text, created=self.now, last_backup=None))
             self.schedules[name] = msgspec.structs.replace(row, key=Key("velero", name), uid=uid)

@@ -54,7 +54,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """What was deleted within the last day, by hours since 1970; kept in the schedule that the backups are of."""
+    """What was deleted unapproved within the last day, by hours since 1970; kept in the schedule of the backups."""
 
     deletions: Mapping[str, int] = {}
     runs: Mapping[str, int] = {}  # of these, those that were made for a slot, by the hour of their start
@@ -106,6 +106,7 @@ class Decision(msgspec.Struct, frozen=True):
     unmarks: tuple[str, ...] = ()  # marked, but kept by now; or marked before the rules were in effect
     deletes: tuple[str, ...] = ()  # to be deleted now, in this order
     waits: dict[str, datetime] = {}  # marked, by when they go
+    approved: frozenset[str] = frozenset()  # those of them that a person has approved
     of: int = 0  # how many backups there were within the last day
     doubt: str = ""
 
@@ -152,6 +153,7 @@ def decide(
         goes,
         unmarks=_unmarks(oldest_first, goes, stale),
         waits={row.name: row.delete_after for row in going if row.delete_after is not None and row.delete_after > now},
+        approved=frozenset(row.name for row in going if _is_approved(row, circumstances)),
         of=len(backups) + circumstances.ledger.deleted(now),
     )
     if circumstances.doubt:
@@ -170,13 +172,16 @@ def _unmarks(backups: Iterable[Stored], goes: Mapping[str, str], stale: Collecti
     return tuple(name for name in marked if name in stale or name not in goes)
 
 
+def _is_approved(backup: Stored, circumstances: Circumstances) -> bool:
+    return bool(circumstances.approved) and short_digest(backup) in circumstances.approved
+
+
 def _is_stale(backup: Stored, circumstances: Circumstances, now: datetime) -> bool:
     """Whether a mark is older than the rules: its grace period passed while they were not in effect."""
-    is_approved = short_digest(backup) in circumstances.approved
     return bool(
         circumstances.is_new
         and circumstances.grace
-        and not is_approved
+        and not _is_approved(backup, circumstances)
         and backup.delete_after is not None
         and backup.delete_after <= now
     )
@@ -210,7 +215,7 @@ def _asks(
     backups: Collection[Stored], going: Collection[Stored], circumstances: Circumstances, now: datetime
 ) -> frozenset[str]:
     """Return the backups that wait for an approval because too many would go."""
-    unapproved = [backup for backup in going if short_digest(backup) not in circumstances.approved]
+    unapproved = [backup for backup in going if not _is_approved(backup, circumstances)]
     ledger = circumstances.ledger
     grace = circumstances.grace
     total = len(backups) + ledger.deleted(now)
@@ -231,7 +236,7 @@ def may_take_effect(
     going: Iterable[Stored], backups: Collection[Stored], circumstances: Circumstances, now: datetime
 ) -> bool:
     """Whether changed rules may delete from now on: few of those go that stay at most for the moment."""
-    unapproved = sum(short_digest(backup) not in circumstances.approved for backup in going)
+    unapproved = sum(not _is_approved(backup, circumstances) for backup in going)
     deleted = circumstances.ledger.deleted(now)
     return not is_mass_deletion(unapproved + deleted, len(backups) + deleted, is_new=circumstances.is_new)
 

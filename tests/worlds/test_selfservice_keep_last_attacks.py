@@ -10,6 +10,7 @@ from foresail.api.instants import stamp
 from foresail.api.marks import ATTEMPT, KEPT, PINNED
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
+from foresail.deletion_writes import mark_annotations
 from foresail.plan import Key, Kind
 from tests.worlds.tenancy import VELERO
 from tests.worlds.tenant_schedules import NAS, TenantScene, tell
@@ -169,6 +170,51 @@ def test_a_run_that_a_restore_reads_stays_although_its_deletion_was_requested() 
         assert is_held(scene, run)
         assert "A restore reads" in scene.condition(run, "Deleting")[2]
         scene.velero_says(Key("red", "back"), velero.COMPLETED, NON_ADMIN_RESTORE)
+        await scene.settle(6 * MINUTE)
+        assert scene.request(run) is None
+
+    tell(story, keepLast=1)
+
+
+async def held_by_gold(scene: TenantScene) -> Key:
+    """Return the only run, which a rule gives up, and which another policy protects."""
+    selector = {"matchLabels": {"foresail.dev/self-service": "enabled"}}
+    schedules = {"keepLast": 1, "minimumInterval": "1s", **AT_ONCE}
+    spec = {"namespaceSelector": selector, "priority": 9, "schedules": schedules, "deletion": {"keepLastGood": 1}}
+    done(scene.world.create(SELF_SERVICE_POLICY, {"metadata": {"name": "gold"}, "spec": spec}, "admin"))
+    scene.schedule(NAS, "@every 10h")
+    await scene.settle(601 * MINUTE)
+    run = scene.runs[0][0]
+    mark = {"annotations": mark_annotations(scene.clock(), "keepLast 1 keeps newer ones")}
+    done(scene.world.merge(NON_ADMIN_BACKUP, run, {"metadata": mark, "spec": {"deleteBackup": True}}, "operator"))
+    await scene.settle(MINUTE)
+    assert is_held(scene, run)
+    return run
+
+
+def test_a_run_stays_although_its_deletion_was_requested_while_a_policy_cannot_be_read() -> None:
+    async def story(scene: TenantScene) -> None:
+        run = await held_by_gold(scene)
+        done(scene.world.merge(SELF_SERVICE_POLICY, Key("", "gold"), {"spec": {"priority": "high"}}, "admin"))
+        await scene.settle(10 * MINUTE)
+        assert is_held(scene, run), "the policy that cannot be read protects it"
+        assert "SelfServicePolicy gold cannot be read" in scene.condition(run, "Deleting")[2]
+        scene.world.delete(SELF_SERVICE_POLICY, Key("", "gold"))
+        await scene.settle(6 * MINUTE)
+        assert scene.request(run) is None
+
+    tell(story, keepLast=1)
+
+
+def test_a_run_stays_although_its_deletion_was_requested_while_the_clock_is_wrong() -> None:
+    async def story(scene: TenantScene) -> None:
+        run = await held_by_gold(scene)
+        scene.controller.cluster.skew = lambda: timedelta(hours=1)
+        scene.world.delete(SELF_SERVICE_POLICY, Key("", "gold"))
+        await scene.settle(10 * MINUTE)
+        assert is_held(scene, run)
+        assert "60 minutes ahead of" in scene.condition(run, "Deleting")[2]
+        scene.controller.cluster.skew = timedelta
         await scene.settle(6 * MINUTE)
         assert scene.request(run) is None
 

@@ -259,7 +259,9 @@ def next_step(view: ScheduleView, retained: Retained, observed: Observed | None,
         is_whole = deletion.has_own_data(row.phase, row.failure, has_progress=row.items is not None)
         text = f"deleted Backup {name}: {why}." if is_whole else f"deleted the object Backup {name} alone: {why}."
         because = Because(Reason.RETENTION_DELETED, text, Level.NORMAL)
-        ledger = ledger_of(observed).with_deletion(_stored(row, Quality.UNFINISHED), now)
+        ledger = ledger_of(observed)
+        if name not in retained.decision.approved:
+            ledger = ledger.with_deletion(_stored(row, Quality.UNFINISHED), now)
         # The first write fails if the Backup was replaced, pinned or kept meanwhile, and nothing is deleted.
         at = row.delete_after if row.delete_after is not None else now
         request = _deletion(view.schedule, row, why)

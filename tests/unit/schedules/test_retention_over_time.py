@@ -201,6 +201,23 @@ def test_an_approval_is_of_the_rules_under_which_it_was_given() -> None:
     assert len(life.requested) == 90, "the same rules and the same Backups"
 
 
+@pytest.mark.parametrize("keeps", [100, 99], ids=["rules that are new", "rules that were edited"])
+def test_an_approved_deletion_lets_ordinary_turnover_go_on(keeps: int) -> None:
+    life = Life(0)
+    for number in range(1, 100):
+        life.add(number, NOON - number * DAY)
+    life.rules(keeps)
+    life.rules(10)
+    life.approve()
+    assert len(life.requested) == 89
+    life.add(0, NOON)
+    life.run()
+    assert not life.retained.decision.asks
+    assert len(life.requested) == 90
+    life.rules(1)
+    assert len(life.retained.decision.asks) == 9, "what nobody approved asks as before"
+
+
 # Many at once
 
 

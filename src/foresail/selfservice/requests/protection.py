@@ -1,4 +1,4 @@
-"""Backups that are not deleted for now: what a policy protects, and runs that are kept or that a restore reads.
+"""Backups that are not deleted for now: what a policy protects, and runs that are kept, read by a restore or in doubt.
 
 A policy protects the young backups, and the newest good ones of a namespace.
 """
@@ -18,7 +18,7 @@ from foresail.selfservice.requests.force_deleted import forced_at, is_busy
 from foresail.selfservice.requests.rules import own, own_deletion
 from foresail.selfservice.requests.status import FALSE, IN_DELETION
 from foresail.selfservice.requests.view import RequestView
-from foresail.selfservice.rows.requests import Status
+from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs.kinds import NEVER_BACKED_UP
 from foresail.tenancy.policies import PolicyRow
@@ -52,7 +52,7 @@ def protection(view: RequestView, now: datetime) -> Protected | None:
 
 
 def in_use(view: RequestView, now: datetime) -> Protected | None:
-    """Return why a backup stays that its owner keeps, if a schedule made it, or that a restore reads.
+    """Return why a backup stays that its owner keeps, if a schedule made it, that a restore reads, or in doubt.
 
     A rule cannot take back what it has asked for, so what is kept or read since then is found here.
     """
@@ -63,7 +63,14 @@ def in_use(view: RequestView, now: datetime) -> Protected | None:
         return Protected(f"NonAdminBackup {name} is kept from deletion. To delete it: {undo}")
     if view.is_restored:
         return Protected(f"A restore reads NonAdminBackup {name}, which is deleted when that has ended", now + RECHECK)
+    if view.doubt and is_by_rule(request):
+        return Protected(f"{view.doubt}, so no old run is deleted", now + RECHECK)
     return None
+
+
+def is_by_rule(request: RequestRow) -> bool:
+    """Whether `keepLast` has requested the deletion of a run: then it waits for the end of every doubt."""
+    return request.is_to_be_deleted and bool(request.schedule_uid) and request.delete_after is not None
 
 
 def is_under_way(view: RequestView) -> bool:

@@ -75,6 +75,7 @@ class RequestView(msgspec.Struct, frozen=True):
     copied: tuple[str, ...] = ()  # before a restore: claims with files in its backup, empty for a volume without one
     good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is requested
     is_restored: bool = False  # a restore reads the backup, or is about to; only if its deletion is requested
+    doubt: str = ""  # what is not certain about a deletion that a rule has requested
     access: AccessView | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved
 

@@ -8,18 +8,18 @@ from datetime import datetime
 import msgspec
 
 from foresail.api.requests import NON_ADMIN_SCHEDULE
-from foresail.deletion import clock_doubt
 from foresail.kube.controller import LowPriority
 from foresail.kube.execute import Result
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key, PartKey, Plan
+from foresail.selfservice.requests import doubts
 from foresail.selfservice.requests.state import ClusterState, lacks_quota
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow, stem
-from foresail.selfservice.rows.velero import VeleroRow, location_of
+from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.schedules.decide import decide
-from foresail.selfservice.schedules.keep_last import is_on_its_way, location_doubts, unread_doubts
+from foresail.selfservice.schedules.keep_last import is_on_its_way
 from foresail.selfservice.schedules.rules import Verdict
 from foresail.selfservice.schedules.view import ScheduleView
 from foresail.slots.policy_timing import PolicyRow as SchedulePolicyRow
@@ -159,7 +159,7 @@ class TenantSchedules:
             good=self._last_good(key.namespace, policy) if is_limited else (),
             is_full=len(waiting) > self._on_the_way(key.namespace, waiting),
             is_waiting=any(row.schedule_uid == schedule.uid for row in waiting),
-            doubt=next(self._doubts(key.namespace, made.values()), "") if is_limited else "",
+            doubt=next(doubts.of_backups(cluster, key.namespace, made.values()), "") if is_limited else "",
             older=bisect_left(self._by_age.get(key.namespace, []), age),
             deleted=self._deleted.get(schedule.uid),
             taken=frozenset(
@@ -198,19 +198,6 @@ class TenantSchedules:
         waiting = [family.requests.get(key) for key in family.quota_queue.first(namespace, _MOST_WAITING)]
         runs = [run for run in waiting if run is not None and run.schedule_uid and not run.is_being_removed]
         return [run for run in runs if family.ledger.stored(row.uid, namespace, nacuuid(run)) >= most]
-
-    def _doubts(self, namespace: str, backups: Iterable[VeleroRow]) -> Iterator[str]:
-        """Yield what is not certain about the Velero Backups of a schedule, or about what may keep them."""
-        cluster = self._cluster
-        clock = clock_doubt(cluster.skew())
-        if clock:
-            yield clock
-        restores = (restore for restore in cluster.restores.requests.unread if restore.namespace == namespace)
-        yield from unread_doubts(
-            cluster.policies.unread, restores, is_restore_unread=bool(cluster.restores.velero.unread)
-        )
-        names = {location_of(row) for row in backups} - {""}
-        yield from location_doubts({name: cluster.location(name) for name in sorted(names)})
 
     # What the metrics show
 

@@ -86,7 +86,7 @@ def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     is_cleared = is_to_be_cleared(schedule)
     old = _outdated(view, verdict, now)
     gone = old.gone if verdict.fires is None and not is_cleared else None
-    if gone is not None:
+    if gone is not None and gone.name not in old.decision.approved:
         old = msgspec.structs.replace(old, ledger=old.ledger.with_deletion(gone, now))
     after = next_status(view, verdict, old, now)
     body = patch_body(schedule.status, after)

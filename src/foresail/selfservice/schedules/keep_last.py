@@ -20,7 +20,6 @@ from foresail.retention import Copy, Rule, Rules, kept, why_not_kept
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.protection import RECHECK, is_among_the_last
 from foresail.selfservice.requests.status import IN_DELETION
-from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.schedules.view import ScheduleView
 from foresail.slots.observed import Observed
@@ -262,27 +261,3 @@ def _blocked_by(view: ScheduleView, decision: Decision) -> Refused | None:
     text = f"SelfServicePolicy {policy} would delete {len(decision.asks)} of {decision.of} backups, and waits"
     ask = f"foresail backup schedule retention {view.schedule.key.name}"
     return Refused(Reason.RETENTION_NOT_APPROVED, f"{text} for approval. To see and approve them: {ask}")
-
-
-def unread_doubts(policies: Iterable[Key], restores: Iterable[Key], *, is_restore_unread: bool) -> Iterator[str]:
-    """Yield what cannot be decoded: a policy that may apply here and keep more, or a restore that may read a run.
-
-    Velero's Restores are not named: they may be another tenant's.
-    """
-    ask = "Ask a cluster administrator to correct it"
-    for policy in sorted(policies):
-        yield f"SelfServicePolicy {policy.name} cannot be read, and may be the one of this namespace. {ask}"
-    if is_restore_unread:
-        yield f"a Velero Restore cannot be read, and may read a backup. {ask}"
-    for restore in sorted(restores):
-        yield f"NonAdminRestore {restore.name} cannot be read. Correct or delete it"
-
-
-def location_doubts(locations: Mapping[str, LocationRow | None]) -> Iterator[str]:
-    """Yield which locations of backups cannot be asked or written to now."""
-    for name, location in locations.items():
-        if location is None:
-            yield f"BackupStorageLocation {name} does not exist"
-        elif not location.is_available or location.is_read_only:
-            state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
-            yield f"BackupStorageLocation {name} is {state}"
