@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from bench.deletion_worlds import chapters
 from bench.deletion_worlds.model import DAY, HOUR, MINUTE, Copy, Judge, Moment, Origin, Report
 from foresail.kube import connect
 
@@ -30,7 +31,7 @@ NOTICED_IN = 3
 ROUNDS = 40
 """Reconciles after an event: as many as a Plan with ten marks needs for hundreds of Backups."""
 
-PEACE = 16
+PEACE = 12
 """Steps of half a day at the end, in which nothing goes wrong."""
 
 
@@ -69,8 +70,10 @@ class State:
 class ClusterWorld:
     """A namespace with one or two schedules, their Backups and the bucket, through months of mishaps."""
 
-    def __init__(self, seed: str, report: Report) -> None:
+    def __init__(self, kind: str, number: int, report: Report) -> None:
+        seed = f"{kind} {number}"
         self.chance = random.Random(seed)  # noqa: S311 - a simulation
+        self.chapter = number // 2  # the worlds of both kinds take turns
         self.seed, self.report = seed, report
         self.judges: dict[str, Judge] = {}  # by the schedule
         self.now = BEGINNING + timedelta(minutes=self.chance.randrange(1440))
@@ -84,6 +87,9 @@ class ClusterWorld:
         self.unread = ""  # "policy" or "restore": what cannot be read
         self.applied = ""  # the rules by which the operator decided last
         self.decided = 0  # how often it has decided
+        self.outcome = ""  # how runs end for now; empty: in any way
+        self.lives: timedelta | None = None  # how long runs live for now; None: as long as the rules say
+        self.meddling = ""  # what somebody does after the first write of each deletion, for now
         self.seen_in: Moment | None = None  # the circumstances of the last decision
         self.is_peaceful, self.is_dying = False, False
         self.saved: list[State] = []
@@ -114,9 +120,15 @@ class ClusterWorld:
         """Let rules apply, or none."""
         raise NotImplementedError
 
-    def keep_fewer(self, least: int) -> None:
-        """Let rules apply that keep so many, without a grace period."""
+    def keep_only(self, number: int, grace: str = "0s") -> None:
+        """Let rules apply that keep so many good ones."""
         raise NotImplementedError
+
+    def protect(self, number: int) -> None:
+        """Let the policy protect so many good ones, if it can."""
+
+    def fill_quota(self) -> None:
+        """Leave no room for another run, if there is a quota."""
 
     def forget_approval(self, schedule: str) -> None:
         """Remove what a person approved."""
@@ -154,14 +166,11 @@ class ClusterWorld:
 
     def live(self) -> None:
         """Live through months of chaos, then see whether everything comes to its end in peace."""
-        for _ in range(self.chance.randint(15, 30)):
-            self.advance(self.chance.choice((HOUR, 6 * HOUR, DAY, 2 * DAY)))
-            self.chance.choice(self.events())()
-            self.reconcile(kills=self.chance.random() < 0.3)
-            if self.chance.random() < 0.15:
-                for _ in range(self.chance.randint(6, 14)):
-                    self.advance(min(self.interval, 6 * HOUR))
-                    self.reconcile(kills=False)
+        for _ in range(self.chance.randint(3, 7)):
+            self._step()
+        chapters.tell(self.chapter, self)
+        for _ in range(self.chance.randint(2, 6)):
+            self._step()
         self.make_peace()
         for _ in range(PEACE):
             self.advance(12 * HOUR)
@@ -170,12 +179,27 @@ class ClusterWorld:
         self.check_end()
         self.report.worlds += 1
 
-    def make_peace(self) -> None:
-        """End everything that may delay a run or a deletion."""
+    def _step(self) -> None:
+        """Let something happen, and the operator decide, for a while without anything else."""
+        self.advance(self.chance.choice((HOUR, 6 * HOUR, DAY, 2 * DAY)))
+        self.chance.choice(self.events())()
+        self.reconcile(kills=self.chance.random() < 0.3)
+        if self.chance.random() < 0.15:
+            for _ in range(self.chance.randint(6, 14)):
+                self.advance(min(self.interval, 6 * HOUR))
+                self.reconcile(kills=False)
+
+    def calm_down(self) -> None:
+        """End every mishap."""
         self.offset, self.is_available, self.is_velero_up, self.restored = timedelta(), True, True, frozenset()
-        self.is_peaceful, self.is_operator_up, self.unread = True, True, ""
+        self.is_operator_up, self.unread, self.outcome, self.lives, self.meddling = True, "", "", None, ""
         self.set_rules(applies=True)
         self.set_paused(paused=False)
+
+    def make_peace(self) -> None:
+        """End everything that may delay a run or a deletion."""
+        self.calm_down()
+        self.is_peaceful = True
         for copy in list(self.copies.values()):
             is_doubtful = copy.slot - copy.made > 5 * MINUTE
             if is_doubtful:  # a person deletes it, as the message asks
@@ -188,7 +212,7 @@ class ClusterWorld:
         """Return what may happen next."""
         calm: list[Callable[[], None]] = [lambda: None] * 8
         people = [self.approve, self.edit, self.edit, self._pin, self._keep_marked, self._undo, self._by_hand]
-        rules = [self._turn_rules, self._turn_rules, self._whittle]
+        rules = [self._turn_rules, self._turn_rules]
         mishaps = [self._set_clock, self._set_clock, self._pause, self._restore, self._restore, self._sync_others]
         outages = [self._go_back, self._go_back, self._turn_location, self._turn_velero, self._turn_operator]
         return [*calm, *people, *rules, *mishaps, *outages, self._turn_readable, self._bring_expiration_forward]
@@ -196,20 +220,20 @@ class ClusterWorld:
     def _turn_rules(self) -> None:
         """Let no rules apply for a while, or the same or other ones again; the operator may see nothing of that."""
         if not self.rules:
-            self.return_rules()
+            self.return_rules(is_edited=self.chance.random() < 0.5)
             return
         self.set_rules(applies=False)
         if not self.is_operator_up or self.chance.random() < 0.2:
             was_up, self.is_operator_up = self.is_operator_up, False
             self.advance(self.chance.choice((HOUR, 10 * DAY)))
-            self.return_rules()
+            self.return_rules(is_edited=self.chance.random() < 0.5)
             self.is_operator_up = was_up
 
-    def return_rules(self) -> None:
+    def return_rules(self, *, is_edited: bool) -> None:
         """Let rules apply again; what came due before new ones is announced anew."""
         before = self.applied
         self.set_rules(applies=True)
-        if self.chance.random() < 0.5:
+        if is_edited:
             self.edit()
         if not self.announces_anew or self.rules == before or any(self.rules in judge.used for judge in self.judges.values()):
             return
@@ -217,24 +241,6 @@ class ClusterWorld:
             is_approved = copy.uid in self.judges[copy.schedule].approved.get(self.rules, ())
             if copy.delete_after is not None and copy.delete_after <= self.now and not is_approved:
                 copy.marked = None
-
-    def _whittle(self) -> None:
-        """Let rules apply that keep ever fewer, and none between them."""
-        number = max((self._number_of(name) for name in self.judges), default=0)
-        for _ in range(4):
-            number -= self.chance.choice((3, 8, 10))
-            if number < 1:
-                return
-            self.keep_fewer(number)
-            self.reconcile(kills=False)
-            if self.chance.random() < 0.7:
-                self.set_rules(applies=False)
-                self.reconcile(kills=False)
-                self.set_rules(applies=True)
-
-    def _number_of(self, schedule: str) -> int:
-        own = (copy for copy in self.copies.values() if copy.schedule == schedule)
-        return sum(copy.origin is Origin.RUN and not copy.is_removed for copy in own)
 
     def _undo(self) -> None:
         """Keep everything that is marked, and remove the approval."""
@@ -317,26 +323,29 @@ class ClusterWorld:
 
     def _go_back(self) -> None:
         """Save the state of etcd, or restore it to one of before the last runs; the bucket stays."""
+        self.save()
+        if len(self.saved) > 1:
+            self.reconcile(kills=False)
+            self.advance(MINUTE)
+            self.go_back(is_velero_late=self.chance.random() < 0.5)
+
+    def save(self) -> None:
+        """Save the state of etcd."""
         judges = {name: (dict(judge.approved), dict(judge.gone)) for name, judge in self.judges.items()}
         self.saved.append(State(deepcopy(self.copies), deepcopy(self.requests), self.view_schedule(), judges))
-        if len(self.saved) <= 1:
-            return
-        self.reconcile(kills=False)
-        self.advance(MINUTE)
+
+    def go_back(self, *, is_velero_late: bool) -> None:
+        """Restore the oldest state of etcd; the operator may come before Velero then."""
         state = self.saved.pop(0)
         self.copies, self.requests = deepcopy(state.copies), deepcopy(state.requests)
         self.put_schedule(state.schedule)
         for name, (approved, gone) in state.judges.items():  # of the rest, nobody in the cluster knows any more
             self.judges[name].approved, self.judges[name].gone = dict(approved), dict(gone)
             self.judges[name].edit = None
-        self.restored_to(state)
-        if self.chance.random() < 0.5:
+        if is_velero_late:
             was_up, self.is_velero_up = self.is_velero_up, False
             self.reconcile(kills=False)
             self.is_velero_up = was_up
-
-    def restored_to(self, state: State) -> None:
-        """Let what is not in etcd follow from what is."""
 
     # Time, Velero and writes
 
@@ -437,9 +446,12 @@ class ClusterWorld:
             return
         copy = self._new(name, Origin.RUN, slot, "New", owner=owner, items=self.chance.choice(ITEMS))
         copy.schedule, copy.has_progress = schedule, False
+        lives = lives if self.lives is None else self.lives
         copy.expires = self.now + lives if lives is not None else None
         is_stuck = self.chance.random() < 0.02 and not self.is_peaceful
         copy.ends_as = "" if is_stuck else self.chance.choice(PHASES)
+        if self.outcome:
+            copy.ends_as, copy.items = self.outcome, 1000
         self.first_made = self.first_made or self.now
 
     def _new(
@@ -469,10 +481,10 @@ class ClusterWorld:
             self.judges[copy.schedule].announced(copy, own, self.rules, self.now)
         self.change(copy, delete_after=at, waits_for_approval=asks, marked=since, grace=grace)
 
-    def moment(self, *, has_room: bool = True) -> Moment:
+    def moment(self) -> Moment:
         """Return the circumstances of a deletion."""
         around = (self.is_available, self.restored, self.grace, self.rules, self.keeps)
-        return Moment(self.now, self.offset, *around, has_room=has_room, is_unread=bool(self.unread))
+        return Moment(self.now, self.offset, *around, is_unread=bool(self.unread))
 
     # The operator
 
@@ -510,11 +522,12 @@ class ClusterWorld:
         """Pin a Backup, restore it or edit the rules after the first write of its deletion: nothing can prevent it."""
         if self.is_peaceful:
             return
-        if self.chance.random() < 0.1:
+        chance = self.chance.random()
+        if self.meddling == "pin" or chance < 0.1:
             self.change(copy, is_pinned=True)
-        elif self.chance.random() < 0.1:
+        elif self.meddling == "restore" or chance < 0.2:
             self.restored = frozenset({*self.restored, copy.name})
-        elif self.chance.random() < 0.05:
+        elif self.meddling == "rules" or chance < 0.25:
             self.set_rules(applies=False)
 
     def interfere(self, names: list[str]) -> None:

@@ -48,7 +48,7 @@ class ScheduleWorld(ClusterWorld):
     """One or two Velero Schedules under one policy."""
 
     def __init__(self, seed: int, report: Report) -> None:
-        super().__init__(f"schedule {seed}", report)
+        super().__init__("schedule", seed, report)
         self.schedules: dict[str, ScheduleRow] = {}
         self.intervals: dict[str, timedelta] = {}
         for name, uid in (("daily", UIDS[0]), ("daily-20260101000000", UIDS[1]))[: self.chance.choice((1, 1, 2))]:
@@ -88,9 +88,9 @@ class ScheduleWorld(ClusterWorld):
             self.grace_text = self.chance.choice(tuple(GRACES))
         self.policy = self._policy()
 
-    def keep_fewer(self, least: int) -> None:
-        """Let `keepLast` apply at once."""
-        self.kept, self.grace_text = {"keepLast": least}, "0s"
+    def keep_only(self, number: int, grace: str = "0s") -> None:
+        """Let `keepLast` apply."""
+        self.kept, self.grace_text = {"keepLast": number}, grace
         self.policy = self._policy()
 
     def set_rules(self, *, applies: bool) -> None:
@@ -225,8 +225,8 @@ class ScheduleWorld(ClusterWorld):
             self.judges[copy.schedule].requested(copy, own, self.seen_in, is_pinned=self.was_pinned)
         self.change_in_between(copy)
         copy.asked = self.now
-        request = Request(name, copy.uid, self.now, patience=self.chance.choice((0, 0, 2, 5)))
-        self.requests.setdefault(deletion_name(name), request)
+        patience = 8 if self.meddling else self.chance.choice((0, 0, 2, 5))
+        self.requests.setdefault(deletion_name(name), Request(name, copy.uid, self.now, patience=patience))
 
     def _patch_schedule(self, write: Patch) -> None:
         row = self.schedules[write.key.name]

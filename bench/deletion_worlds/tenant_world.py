@@ -1,6 +1,7 @@
 """A tenant's NonAdminSchedule at its quota: the rules decide as in the operator, and their writes are applied."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -67,8 +68,9 @@ class TenantWorld(ClusterWorld):
     announces_anew = False
 
     def __init__(self, seed: int, report: Report) -> None:
-        super().__init__(f"tenant {seed}", report)
+        super().__init__("tenant", seed, report)
         self.documents: dict[str, Document] = {}
+        self.rows: dict[str, ScheduleRow] = {}  # of these documents, as they are now
         self.intervals: dict[str, timedelta] = {}
         self.waiting: dict[str, Waiting] = {}
         self.unanswered: dict[str, datetime] = {}  # since when a schedule does not say why a run is overdue
@@ -113,9 +115,19 @@ class TenantWorld(ClusterWorld):
         self.grace_text = self.chance.choice(tuple(GRACES))
         self._make_policy()
 
-    def keep_fewer(self, least: int) -> None:
-        """Let so many be kept, without a grace period."""
-        self.keep_last, self.last_good, self.stored, self.grace_text, self.age = least, 0, 60, "0s", "0s"
+    def keep_only(self, number: int, grace: str = "0s") -> None:
+        """Let so many be kept."""
+        self.keep_last, self.last_good, self.stored, self.grace_text, self.age = number, 0, 60, grace, "0s"
+        self._make_policy()
+
+    def protect(self, number: int) -> None:
+        """Let `keepLastGood` be so many."""
+        self.last_good = number
+        self._make_policy()
+
+    def fill_quota(self) -> None:
+        """Let the quota be what the namespace stores."""
+        self.stored = max(len(self.copies), self.keep_last, 3)
         self._make_policy()
 
     def _make_policy(self) -> None:
@@ -168,11 +180,13 @@ class TenantWorld(ClusterWorld):
         """Let etcd have these again."""
         if isinstance(schedule, tuple):
             self.documents, self.waiting = dict(schedule[0]), dict(schedule[1])
+            self.rows.clear()
 
     def _merge(self, name: str, body: object) -> None:
         self.number += 1
         version = {"metadata": {"resourceVersion": str(self.number)}}
         self.documents[name] = merged(merged(self.documents[name], body), version)
+        self.rows.pop(name, None)
 
     # Self-service: the quota
 
@@ -198,14 +212,15 @@ class TenantWorld(ClusterWorld):
     # What the operator sees
 
     def _observe(self, name: str) -> ScheduleView:
-        copies = [copy for copy in self.copies.values() if copy.owner == self.row(name).uid]
+        row = self.row(name)
+        copies = [copy for copy in self.copies.values() if copy.owner == row.uid]
         rows = {_run_name(copy): _run(copy, self.now) for copy in copies}
         waiting = self.waiting if self.is_full else {}
         if name in self.waiting:
-            rows[self.waiting[name].name] = _waiting(self.waiting[name], self.row(name).uid)
-        removed = (_run(copy, self.now) for copy in self.copies.values() if copy.is_removed)
+            rows[self.waiting[name].name] = _waiting(self.waiting[name], row.uid)
+        removed = (_run(copy, self.now) for copy in self.copies.values() if copy.is_removed and waiting)
         return ScheduleView(
-            schedule=self.row(name),
+            schedule=row,
             namespace=_NAMESPACE,
             policy=self.policy,
             backups=tuple(rows.values()),
@@ -244,18 +259,20 @@ class TenantWorld(ClusterWorld):
 
     def row(self, name: str) -> ScheduleRow:
         """Return the row of a NonAdminSchedule."""
-        return schedule_row(_schedule.decode(_encode(self.documents[name])))
+        if name not in self.rows:
+            self.rows[name] = schedule_row(_schedule.decode(_encode(self.documents[name])))
+        return self.rows[name]
 
     def decide_once(self) -> bool:
         """Decide about each schedule and each requested deletion, and write once."""
-        wrote = [self._decide(name) for name in self.documents]
+        views = {name: self.view(name) for name in self.documents}  # workers decide at the same time
+        self.seen_in = self.moment()
+        wrote = [self._decide(name, seen) for name, seen in views.items()]
         removed = [copy for copy in self.copies.values() if copy.is_removed]
         wrote += [self._delete(copy) for copy in removed]
         return any(wrote)
 
-    def _decide(self, name: str) -> bool:
-        seen = self.view(name)
-        self.seen_in = self.moment()
+    def _decide(self, name: str, seen: ScheduleView) -> bool:
         plan = decide(seen, self.now + self.offset)
         self._check_silence(name, seen)
         self.interfere([f"red-{write.key.name}" for write in plan.writes if write.kind == NON_ADMIN_BACKUP])
@@ -291,7 +308,7 @@ class TenantWorld(ClusterWorld):
         if body.get("spec"):
             own = {other.name: other for other in self.copies.values() if other.schedule == copy.schedule}
             waits = self.is_full and len(self.waiting) > self.on_the_way
-            moment = self.moment(has_room=not waits)
+            moment = replace(self.seen_in or self.moment(), has_room=not waits)
             self.judges[copy.schedule].requested(copy, own, moment, is_pinned=copy.is_pinned)
             self.change(copy, is_removed=True, delete_after=at)
             self.change_in_between(copy)
@@ -313,7 +330,7 @@ class TenantWorld(ClusterWorld):
             self.policy,
             velero=_velero(copy),
             deletion=_deletion(request, copy) if request is not None else None,
-            good=self.good(),
+            good=self.good() if self.last_good else (),
             is_restored=copy.name in self.restored,
             doubt=next(self.doubts(True), ""),  # noqa: FBT003 - it is one
         )
@@ -331,6 +348,7 @@ class TenantWorld(ClusterWorld):
                 around = {other.name: other for other in self.copies.values() if other.origin is Origin.RUN}
                 judge.carried_out(copy, around, self.moment(), self.protects, is_pinned=was_pinned)
                 copy.asked = self.now
+                self.is_available = self.is_available and self.meddling != "reject"
                 attempt = int(write.mark[ATTEMPT])
                 patience = self.chance.choice((0, 0, 2))
                 self.requests[copy.name] = Request(copy.name, copy.uid, self.now, patience=patience, attempt=attempt)

@@ -55,7 +55,8 @@ def outdated(view: ScheduleView, now: datetime) -> Outdated:
     rows = {row.key.name: row for row in view.backups}
     copies = [_copy(row, rows[row.name], view) for row in stored]
     reasons = kept(copies, rules)
-    opens = {row.name: rows[row.name].created + minimum_age(policy) for row in stored}  # when it may be deleted
+    age = minimum_age(policy)
+    opens = {row.name: rows[row.name].created + age for row in stored}  # when it may be deleted
     gives_up = _not_held(view, _given_up(copies, rules, reasons, opens, now), now)
     if view.is_full:
         stored, gives_up = _make_room(view, stored, copies, gives_up, now)
