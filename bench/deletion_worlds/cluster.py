@@ -424,6 +424,10 @@ class ClusterWorld:
         self.judges[copy.schedule].deleted(copy, stored.content if stored is not None else None)
         self.drop(copy, with_data=True)
 
+    def patience(self) -> int:
+        """Return how often Velero lets a request wait before it begins."""
+        return 0 if self.is_peaceful else self.chance.choice((0, 0, 2, 5))
+
     def must_stay(self, copy: Copy) -> str:
         """Return why a Backup is to stay although Velero was asked to delete it; empty if it is not."""
         if copy.expires is not None and copy.expires <= self.now + HOUR:

@@ -225,7 +225,7 @@ class ScheduleWorld(ClusterWorld):
             self.judges[copy.schedule].requested(copy, own, self.seen_in, is_pinned=self.was_pinned)
         self.change_in_between(copy)
         copy.asked = self.now
-        patience = 8 if self.meddling else self.chance.choice((0, 0, 2, 5))
+        patience = 8 if self.meddling else self.patience()
         self.requests.setdefault(deletion_name(name), Request(name, copy.uid, self.now, patience=patience))
 
     def _patch_schedule(self, write: Patch) -> None:

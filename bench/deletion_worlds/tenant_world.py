@@ -350,8 +350,8 @@ class TenantWorld(ClusterWorld):
                 copy.asked = self.now
                 self.is_available = self.is_available and self.meddling != "reject"
                 attempt = int(write.mark[ATTEMPT])
-                patience = self.chance.choice((0, 0, 2))
-                self.requests[copy.name] = Request(copy.name, copy.uid, self.now, patience=patience, attempt=attempt)
+                request = Request(copy.name, copy.uid, self.now, patience=self.patience(), attempt=attempt)
+                self.requests[copy.name] = request
             case Delete(kind=velero.BACKUP):
                 stored = self.bucket.get(copy.name)
                 judge.removed(copy, stored.content if stored is not None else None)

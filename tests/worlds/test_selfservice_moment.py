@@ -265,6 +265,25 @@ def test_the_policy_says_how_long_a_restore_may_wait() -> None:
     tell(story)
 
 
+@pytest.mark.parametrize(("skew", "waits", "outcome"), [(-HOUR / 6, 60, "expires"), (HOUR / 6, 400, "runs")])
+def test_the_deadline_of_a_restore_is_by_the_api_servers_clock(skew: timedelta, waits: float, outcome: str) -> None:
+    """Its clock gave the time at which the restore was created; the operator's may be slow or fast."""
+
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        edit_policy(tenancy, restore={"startingDeadline": "5m"})
+        full(tenancy)
+        tenancy.controller.cluster.skew = lambda: skew
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(waits)
+        not_full(tenancy)
+        await tenancy.settle(60)
+        assert len(tenancy.velero_objects(velero.RESTORE)) == (1 if outcome == "runs" else 0)
+        assert accepted(tenancy) == (("False", "Expired") if outcome == "expires" else ("True", "RestoreAccepted"))
+
+    tell(story)
+
+
 def test_a_restore_that_was_asked_for_long_before_the_operator_started_expires_at_once() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)

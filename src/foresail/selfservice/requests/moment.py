@@ -2,6 +2,8 @@
 
 A restore overwrites what came after its request, so a refusal is final and a wait ends. Only its requester starts it
 again, by an edit of its spec: `foresail restore retry` is one. A backup may wait.
+
+All times are the API server's: it has recorded when a restore was asked for, and the operator's clock may be slow.
 """
 
 from dataclasses import replace
@@ -45,13 +47,13 @@ def starting_deadline(view: RequestView, now: datetime) -> datetime | None:
     if promised is not None and (request.status.phase == CREATED or _is_about(request)):
         return promised
     length = length_of(policy.spec.restore.starting_deadline) if policy is not None else None
-    return _asked(request, now) + (_AN_HOUR if length is None else length)
+    return _asked(request, now - view.skew) + (_AN_HOUR if length is None else length)
 
 
 def expired(view: RequestView, now: datetime) -> Refused | None:
     """Report that a restore can start no more; None if it can, or may wait."""
     by = starting_deadline(view, now)
-    if by is None or now < by:
+    if by is None or now - view.skew < by:
         return None
     name = view.request.key.name
     again = "create another one"
@@ -69,9 +71,10 @@ def until(view: RequestView, message: str, now: datetime) -> str:
 def bounded(view: RequestView, plan: Plan, now: datetime) -> Plan:
     """Return a Plan that wakes at the end of the wait at the latest."""
     by = starting_deadline(view, now)
-    if by is None or by <= now:
+    if by is None or by <= now - view.skew:
         return plan
-    return replace(plan, wake_at=by if plan.wake_at is None else min(plan.wake_at, by))
+    at = by + view.skew
+    return replace(plan, wake_at=at if plan.wake_at is None else min(plan.wake_at, at))
 
 
 def _is_about(request: RequestRow) -> bool:

@@ -1,7 +1,7 @@
 """From the stores to the view of one request; it reads, and changes nothing."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
@@ -100,6 +100,7 @@ def _of_restore(cluster: ClusterState, view: RequestView, needs_policy: bool) ->
         source_location=cluster.source_location(request),
         target=_target(cluster, request) if needs_policy and request.target else None,
         history=_history(cluster, request),
+        skew=cluster.skew() or timedelta(),
     )
 
 

@@ -1,6 +1,6 @@
 """What a decision about a tenant's request depends on: rows of it, of Velero's object, the namespace and the policy."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 import msgspec
@@ -76,6 +76,7 @@ class RequestView(msgspec.Struct, frozen=True):
     good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is requested
     is_restored: bool = False  # a restore reads the backup, or is about to; only if its deletion is requested
     doubt: str = ""  # what is not certain about a deletion that a rule has requested
+    skew: timedelta = timedelta()  # of a restore: how far the operator's clock is ahead of the API server's, if known
     access: AccessView | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved
 
