@@ -166,10 +166,10 @@ class ClusterWorld:
 
     def live(self) -> None:
         """Live through months of chaos, then see whether everything comes to its end in peace."""
-        for _ in range(self.chance.randint(3, 7)):
+        for _ in range(self.chance.randint(3, 6)):
             self._step()
         chapters.tell(self.chapter, self)
-        for _ in range(self.chance.randint(2, 6)):
+        for _ in range(self.chance.randint(2, 5)):
             self._step()
         self.make_peace()
         for _ in range(PEACE):
@@ -426,7 +426,7 @@ class ClusterWorld:
 
     def patience(self) -> int:
         """Return how often Velero lets a request wait before it begins."""
-        return 0 if self.is_peaceful else self.chance.choice((0, 0, 2, 5))
+        return 0 if self.is_peaceful else self.chance.choice((0, 0, 0, 2))
 
     def must_stay(self, copy: Copy) -> str:
         """Return why a Backup is to stay although Velero was asked to delete it; empty if it is not."""
@@ -509,11 +509,15 @@ class ClusterWorld:
             if has_written:
                 self.answered = self.now
             self.velero_works()
-            if not has_written:
+            if not has_written and not self._is_velero_about_to_delete():
                 break
         if not self.rules:  # what was announced is void: rules that return announce it anew
             for copy in self.copies.values():
                 copy.marked = None
+
+    def _is_velero_about_to_delete(self) -> bool:
+        is_at_work = self.is_velero_up and self.is_available
+        return is_at_work and any(request.ended is None for request in self.requests.values())
 
     def _note_rules(self) -> None:
         if self.rules != self.applied:

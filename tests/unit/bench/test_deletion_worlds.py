@@ -12,7 +12,28 @@ from bench.deletion_worlds.model import DAY, HOUR, MINUTE, Copy, Judge, Moment, 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 CALM = Moment(NOON, timedelta(), is_available=True, restored=frozenset(), grace=timedelta())
 FOUND_IN = {
-    "last": 14,
+    "last": 16,
+    "grace": 0,
+    "breaker": 4,
+    "new": 6,
+    "clock": 14,
+    "skew": 14,
+    "version": 4,
+    "marks": 0,
+    "stale": 2,
+    "ledger": 34,
+    "approval": 9,
+    "allowance": 43,
+    "expiring": 16,
+    "unread": 29,
+    "withdraw": 84,
+    "data": 20,
+    "others": 10,
+    "room": 83,
+    "held": 25,
+    "again": 27,
+    "requested": 55,
+    "last good": 19,
 }
 """A world in which the model finds a planted fault, by the fault."""
 
