@@ -37,7 +37,8 @@ def _own(world: ClusterWorld) -> list[Copy]:
     """Return the runs of the schedule that has most of them, the oldest first."""
     runs = [copy for copy in world.copies.values() if copy.origin is Origin.RUN and not copy.is_removed]
     of_each = [[copy for copy in runs if copy.schedule == name] for name in world.judges]
-    return sorted(max(of_each, key=len), key=lambda copy: copy.slot)
+    most: list[Copy] = max(of_each, key=len)
+    return sorted(most, key=lambda copy: copy.slot)
 
 
 def _good(world: ClusterWorld) -> int:
@@ -58,7 +59,7 @@ def _give_up(world: ClusterWorld, count: int, grace: str, runs: int = 10) -> int
 
 
 def suspended(world: ClusterWorld) -> None:
-    """Rules cease to apply amid a grace period, and come back."""
+    """Let rules cease to apply amid a grace period, and come back."""
     _give_up(world, 1, "24h")
     world.set_rules(applies=False)
     world.reconcile(kills=False)
@@ -70,7 +71,7 @@ def suspended(world: ClusterWorld) -> None:
 
 
 def came_due_unseen(world: ClusterWorld) -> None:
-    """Rules cease to apply while no operator runs, and others come in their place."""
+    """Let rules cease to apply while no operator runs, and others come in their place."""
     left = _give_up(world, 1, "24h")
     world.is_operator_up = False
     world.set_rules(applies=False)
@@ -82,7 +83,7 @@ def came_due_unseen(world: ClusterWorld) -> None:
 
 
 def whittled(world: ClusterWorld) -> None:
-    """Rules keep ever fewer, and none apply between them."""
+    """Let rules keep ever fewer, and none apply between them."""
     world.keep_only(60)
     _grow(world, MANY)
     world.set_paused(paused=True)
@@ -100,7 +101,7 @@ def whittled(world: ClusterWorld) -> None:
 
 
 def stricter(world: ClusterWorld) -> None:
-    """New rules give up fewer than ten, and most of what there is."""
+    """Let new rules give up fewer than ten, and most of what there is."""
     world.keep_only(60)
     _grow(world, 8)
     world.set_paused(paused=True)
@@ -111,7 +112,7 @@ def stricter(world: ClusterWorld) -> None:
 
 
 def approved_before(world: ClusterWorld) -> None:
-    """An approval outlives its rules, and others give the same Backups up."""
+    """Let an approval outlive its rules, and others give the same Backups up."""
     world.keep_only(60)
     _grow(world, MANY)
     world.keep_only(2, "24h")
@@ -125,7 +126,7 @@ def approved_before(world: ClusterWorld) -> None:
 
 
 def turnover_after_approval(world: ClusterWorld) -> None:
-    """A list is approved, and the runs after it go on."""
+    """Approve a list, and let the runs go on."""
     world.keep_only(60)
     _grow(world, MANY)
     world.keep_only(3)
@@ -136,7 +137,7 @@ def turnover_after_approval(world: ClusterWorld) -> None:
 
 
 def failing(world: ClusterWorld) -> None:
-    """A day of runs fails, and then others are no longer pinned."""
+    """Let a day of runs fail, and then unpin the others."""
     world.keep_only(60)
     _grow(world, 8 if world.interval > HOUR else MANY)
     pinned = _own(world)
@@ -153,7 +154,7 @@ def failing(world: ClusterWorld) -> None:
 
 
 def clock_is_set(world: ClusterWorld) -> None:
-    """The clock is set amid a grace period, and the API server has not answered since."""
+    """Set the clock amid a grace period, and let the API server not have answered since."""
     _give_up(world, 1, "72h")
     world.set_paused(paused=True)  # a run in the future is another reason for doubt
     world.offset = 4 * DAY
@@ -161,7 +162,7 @@ def clock_is_set(world: ClusterWorld) -> None:
 
 
 def short_lived(world: ClusterWorld) -> None:
-    """The newest good ones expire soon, or have expired."""
+    """Let the newest good ones expire soon, or have expired."""
     _give_up(world, 60, "0s", runs=3)
     world.approve()
     world.reconcile(kills=False)
@@ -171,7 +172,7 @@ def short_lived(world: ClusterWorld) -> None:
 
 
 def protected(world: ClusterWorld) -> None:
-    """A policy protects the newest good ones, and no later run lives as long as these."""
+    """Let a policy protect the newest good ones, and no later run live as long as these."""
     world.keep_only(2)
     world.protect(4)
     world.approve()
@@ -181,7 +182,7 @@ def protected(world: ClusterWorld) -> None:
 
 
 def etcd_went_back(world: ClusterWorld) -> None:
-    """Slots run again under names that the bucket has, and newer runs let these go."""
+    """Let slots run again under names that the bucket has, and newer runs let these go."""
     _give_up(world, 0, "0s", runs=2)
     world.saved.clear()
     world.save()
@@ -194,14 +195,14 @@ def etcd_went_back(world: ClusterWorld) -> None:
 
 
 def quota_is_full(world: ClusterWorld) -> None:
-    """The quota is reached while old runs of each schedule are announced."""
+    """Reach the quota while old runs of each schedule are announced."""
     _give_up(world, 2, "72h")
     world.fill_quota()
     _grow(world, 2)
 
 
 def meddled(world: ClusterWorld) -> None:
-    """Somebody pins a Backup, restores it or edits the rules just before Velero is asked, and takes that back."""
+    """Pin a Backup, restore it or edit the rules just before Velero is asked, and take that back."""
     world.meddling = world.chance.choice(("pin", "restore", "rules"))
     _give_up(world, 2, "0s")
     world.meddling = ""
@@ -212,7 +213,7 @@ def meddled(world: ClusterWorld) -> None:
 
 
 def rejected(world: ClusterWorld) -> None:
-    """Velero cannot delete a Backup, and then a restore reads it."""
+    """Let Velero reject a deletion, and then a restore read the Backup."""
     world.meddling = "reject"
     _give_up(world, 2, "0s")
     world.advance(MINUTE)
@@ -235,7 +236,7 @@ def _end_in_doubt(world: ClusterWorld) -> None:
 
 
 def unreadable(world: ClusterWorld) -> None:
-    """A policy cannot be read when a grace period ends."""
+    """Let a policy be unreadable when a grace period ends."""
     _give_up(world, 1, "24h")
     world.unread = "policy"
     world.advance(2 * DAY)

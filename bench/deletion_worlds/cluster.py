@@ -235,7 +235,11 @@ class ClusterWorld:
         self.set_rules(applies=True)
         if is_edited:
             self.edit()
-        if not self.announces_anew or self.rules == before or any(self.rules in judge.used for judge in self.judges.values()):
+        if (
+            not self.announces_anew
+            or self.rules == before
+            or any(self.rules in judge.used for judge in self.judges.values())
+        ):
             return
         for copy in self.copies.values():
             is_approved = copy.uid in self.judges[copy.schedule].approved.get(self.rules, ())

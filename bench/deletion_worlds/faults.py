@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 import msgspec
 
-from bench.deletion_worlds import tenant_world
 from foresail import deletion, deletion_writes
 from foresail.backups import Quality
 from foresail.deletion import Ledger
@@ -69,7 +68,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "allowance": ((deletion, "_PUSHES_OUT", tuple(Quality)),),
     "expiring": ((deletion, "EXPIRES_SOON", timedelta(days=-36500)),),
     "skew": ((connect, "skew_since", None),),
-    "unread": ((retention, "_doubts", _readable), (tenant_world.doubts, "unread", lambda *_, **__: iter(()))),
+    "unread": ((retention, "_doubts", _readable), (doubts, "unread", lambda *_, **__: iter(()))),
     "withdraw": ((retention, "_withdrawn", lambda *_: iter(())),),
     "data": ((deletion, "has_own_data", lambda *_, **__: True), (delete, "has_own_data", lambda *_, **__: True)),
     "others": ((retention, "_is_made_for", lambda *_: True),),
@@ -77,7 +76,10 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "held": ((protection, "in_use", lambda *_: None),),
     "again": ((delete, "in_use", lambda *_: None),),
     "requested": ((protection, "is_by_rule", lambda _: False),),
-    "last good": ((keep_last, "is_among_the_last", lambda *_: False), (protection, "is_among_the_last", lambda *_: False)),
+    "last good": (
+        (keep_last, "is_among_the_last", lambda *_: False),
+        (protection, "is_among_the_last", lambda *_: False),
+    ),
 }
 """What is patched, by the name of the fault; docs/contributing/worlds.md says what each one is."""
 

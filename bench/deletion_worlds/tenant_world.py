@@ -363,6 +363,8 @@ class TenantWorld(ClusterWorld):
             case Patch():
                 copy.status = merged(copy.status, dict(write.body)["status"])
                 self.change(copy)
+            case _:  # the finalizer goes with the Backup
+                pass
 
     @property
     def protects(self) -> tuple[int, timedelta]:

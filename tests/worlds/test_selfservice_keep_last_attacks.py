@@ -209,6 +209,7 @@ def test_a_run_stays_although_its_deletion_was_requested_while_a_policy_cannot_b
 def test_a_run_stays_although_its_deletion_was_requested_while_the_clock_is_wrong() -> None:
     async def story(scene: TenantScene) -> None:
         run = await held_by_gold(scene)
+        assert scene.controller is not None
         scene.controller.cluster.skew = lambda: timedelta(hours=1)
         scene.world.delete(SELF_SERVICE_POLICY, Key("", "gold"))
         await scene.settle(10 * MINUTE)

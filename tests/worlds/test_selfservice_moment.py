@@ -273,6 +273,7 @@ def test_the_deadline_of_a_restore_is_by_the_api_servers_clock(skew: timedelta, 
         await backed_up(tenancy)
         edit_policy(tenancy, restore={"startingDeadline": "5m"})
         full(tenancy)
+        assert tenancy.controller is not None
         tenancy.controller.cluster.skew = lambda: skew
         tenancy.restore(NAR, NAB.name)
         await tenancy.settle(waits)

@@ -15,7 +15,6 @@ from foresail.backups import Quality, has_expired, in_order
 from foresail.backups import judge as judge_quality
 from foresail.cron.duration import length_of
 from foresail.deletion import Circumstances, Decision, Ledger, Stored
-from foresail.plan import Key
 from foresail.retention import Copy, Rule, Rules, kept, why_not_kept
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.protection import RECHECK, is_among_the_last
