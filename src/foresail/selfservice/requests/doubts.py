@@ -2,22 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from foresail.deletion import clock_doubt
 from foresail.plan import Key
-from foresail.selfservice.requests.state import ClusterState
 from foresail.selfservice.rows.locations import LocationRow
-from foresail.selfservice.rows.velero import VeleroRow, location_of
-
-
-def of_backups(cluster: ClusterState, namespace: str, backups: Iterable[VeleroRow]) -> Iterator[str]:
-    """Yield what is not certain about Velero Backups of a namespace, or about what may keep them."""
-    clock = clock_doubt(cluster.skew())
-    if clock:
-        yield clock
-    restores = (restore for restore in cluster.restores.requests.unread if restore.namespace == namespace)
-    yield from unread(cluster.policies.unread, restores, is_restore_unread=bool(cluster.restores.velero.unread))
-    names = {location_of(row) for row in backups} - {""}
-    yield from of_locations({name: cluster.location(name) for name in sorted(names)})
 
 
 def unread(policies: Iterable[Key], restores: Iterable[Key], *, is_restore_unread: bool) -> Iterator[str]:

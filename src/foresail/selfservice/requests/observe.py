@@ -13,7 +13,7 @@ from foresail.selfservice.families import RESTORES
 from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.policy.quota_ledger import incoming
 from foresail.selfservice.queue.window import Position
-from foresail.selfservice.requests import doubts, outcome, rules
+from foresail.selfservice.requests import outcome, rules
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.force_deleted import forced_at
 from foresail.selfservice.requests.protection import is_by_rule
@@ -78,9 +78,7 @@ def _of_backup(cluster: ClusterState, view: RequestView, at: Key, namespace_uid:
         expirations=_expirations(cluster, request, namespace_uid),
         good=_good_backups(cluster, request, namespace_uid),
         is_restored=request.is_to_be_deleted and cluster.is_read(request.key, at.name),
-        doubt=next(doubts.of_backups(cluster, request.key.namespace, _existing(view.velero)), "")
-        if is_by_rule(request)
-        else "",
+        doubt=next(cluster.doubts(request.key.namespace, _existing(view.velero)), "") if is_by_rule(request) else "",
         location=cluster.location(location_of(view.velero)) if request.is_to_be_deleted else None,
         locations=locations,
         owners=cluster.owners(locations),

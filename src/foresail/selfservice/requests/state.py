@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from foresail.api import velero
+from foresail.deletion import clock_doubt
 from foresail.kube.controller import LowPriority
 from foresail.kube.store import Store
 from foresail.plan import Key, PartKey
@@ -15,7 +16,7 @@ from foresail.selfservice.queue.positions import NEAR, PositionReports, VeleroQu
 from foresail.selfservice.queue.window import WINDOW, Limits, Window
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.records import NO_KEYS, Keyring, secret_key
-from foresail.selfservice.requests import outcome, protection
+from foresail.selfservice.requests import doubts, outcome, protection
 from foresail.selfservice.requests.force_deleted import ForceDeletedBackups, forced_at
 from foresail.selfservice.requests.protection import good_ones
 from foresail.selfservice.requests.rules import beyond_history, is_refused
@@ -308,6 +309,16 @@ class ClusterState:
         """Return the good backups of a namespace whose deletion Velero was not asked for."""
         rows = self.backups.velero.by("namespace uid", namespace_uid)
         return tuple(row for row in good_ones(rows) if row.key not in self.deletions)
+
+    def doubts(self, namespace: str, backups: Iterable[VeleroRow]) -> Iterator[str]:
+        """Yield what is not certain about Velero Backups of a namespace, or about what may keep them."""
+        clock = clock_doubt(self.skew())
+        if clock:
+            yield clock
+        restores = (restore for restore in self.restores.requests.unread if restore.namespace == namespace)
+        yield from doubts.unread(self.policies.unread, restores, is_restore_unread=bool(self.restores.velero.unread))
+        names = {location_of(row) for row in backups} - {""}
+        yield from doubts.of_locations({name: self.location(name) for name in sorted(names)})
 
     def is_read(self, backup: Key, name: str) -> bool:
         """Whether a restore reads a backup, given its Velero Backup's name too, or is about to."""

@@ -13,7 +13,6 @@ from foresail.kube.execute import Result
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key, PartKey, Plan
-from foresail.selfservice.requests import doubts
 from foresail.selfservice.requests.state import ClusterState, lacks_quota
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow, stem
@@ -159,7 +158,7 @@ class TenantSchedules:
             good=self._last_good(key.namespace, policy) if is_limited else (),
             is_full=len(waiting) > self._on_the_way(key.namespace, waiting),
             is_waiting=any(row.schedule_uid == schedule.uid for row in waiting),
-            doubt=next(doubts.of_backups(cluster, key.namespace, made.values()), "") if is_limited else "",
+            doubt=next(cluster.doubts(key.namespace, made.values()), "") if is_limited else "",
             older=bisect_left(self._by_age.get(key.namespace, []), age),
             deleted=self._deleted.get(schedule.uid),
             taken=frozenset(
