@@ -111,11 +111,11 @@ def refusal_note(subject: Subject | None, action: Action, failure: Failure | Non
         "The operator retries; correct what the message names."
     )
     about = subject or Subject(action.kind, action.key, "")
-    return Note(about.kind, about.key, about.uid, WRITE_REFUSED, text, Level.WARNING, _pattern(text))
+    return Note(about.kind, about.key, about.uid, WRITE_REFUSED, text, Level.WARNING, pattern(text))
 
 
-def _pattern(text: str) -> str:
-    """Return a text without request IDs, times and ports: a webhook's answer has others at each retry."""
+def pattern(text: str) -> str:
+    """Return a text without request IDs, times and ports: an answer has others at each retry."""
     return " ".join("#" if _DIGIT.search(word) else word for word in text.split())
 
 

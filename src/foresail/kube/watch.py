@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Generic, TypeVar
 
 from foresail.kube.clock import steady
-from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, unreachable
+from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, pattern, unreachable
 from foresail.kube.json_stream import LineSplitter
 from foresail.kube.pages import MOST_PER_PAGE, smaller_page
 from foresail.kube.reflector import Page, Phase, Reflector
@@ -20,7 +20,8 @@ _log = logging.getLogger(__name__)
 
 STALL_SECONDS = 90.0  # after so long without an event a stream is reopened: it may be dead, or its kind quiet
 STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it within STALL_SECONDS
-_LOG_INTERVAL = 600.0  # seconds between two log lines about the same cause
+_LOG_INTERVAL = 600.0  # seconds between two log lines about the same failure
+_LOG_PAUSE = 10.0  # and between two about failures of the same cause
 _FIRST_PAUSE, _MAX_PAUSE = 0.2, 10.0
 UNSERVED_SECONDS = 120.0  # between two requests for a kind that the API server does not serve; below STALE_SECONDS
 _UNSERVED_AT_FIRST, _UNSERVED_LATER = 3, 8  # 404s in a row that count: a server that has just started may send some
@@ -56,7 +57,7 @@ class Watch(Generic[Wire, Row]):
         self._jitter = jitter  # from 0 to 1
         self._confirmed_at = clock()  # when an event, a bookmark or a whole list last arrived
         self._bookmark_at: float | None = None  # when the last one arrived
-        self._logged: dict[Cause, float] = {}  # when each cause was logged, since the last recovery
+        self._logged: dict[Cause, tuple[float, str]] = {}  # when and what was logged last, since the last recovery
         self._received = False  # whether the current request delivered anything; if not, the next one waits
         self._received_event = False  # whether it delivered news: a list alone does not reset the back-off
 
@@ -217,12 +218,13 @@ class Watch(Generic[Wire, Row]):
         self.synced.set()
 
     def _count(self, failure: Failure) -> None:
-        """Count a failed request, and log it unless the same cause was logged recently."""
+        """Count a failed request, and log it unless the same was logged recently."""
         self.failures[failure.cause] += 1
-        now = self._clock()
-        if self._received_event or now - self._logged.get(failure.cause, -_LOG_INTERVAL) < _LOG_INTERVAL:
+        now, words = self._clock(), pattern(failure.message)
+        logged_at, logged = self._logged.get(failure.cause, (-_LOG_INTERVAL, ""))
+        if self._received_event or now - logged_at < (_LOG_INTERVAL if words == logged else _LOG_PAUSE):
             return  # a stream that ends after events is normal; a failure to reopen it is logged
-        self._logged[failure.cause] = now
+        self._logged[failure.cause] = now, words
         kind = self.reflector.spec.kind.name
         state = f"last confirmed {self.age():.0f} s ago" if self.reflector.synced else "not read yet"
         _log.warning("cannot watch %s, %s, retrying: %s", kind, state, failure)

@@ -72,9 +72,10 @@ class Forbidding:
 
     def __init__(self) -> None:
         self.forbids = False
+        self.words = "things is forbidden"
 
     async def stream(self, _: Kind, __: str, ___: Mapping[str, str], **____: object) -> "Bookmarks | Failure":
-        return failure(403, "Forbidden", "things is forbidden") if self.forbids else Bookmarks(self)
+        return failure(403, "Forbidden", self.words) if self.forbids else Bookmarks(self)
 
 
 class Bookmarks(Said):
@@ -119,6 +120,26 @@ def test_a_watch_that_fails_for_ever_is_logged_rarely_counted_by_cause_and_makes
         await asyncio.sleep(120)
         assert watch.age() <= 61
         assert caplog.messages[3:] == ["watching Thing again after Forbidden"]
+        running.cancel()
+
+    virtual_time.run(run())
+
+
+def test_a_watch_that_fails_for_another_reason_is_logged_again_though_its_cause_is_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Forbidding()
+    server.forbids = True
+
+    async def run() -> None:
+        clock = asyncio.get_running_loop().time
+        reflector = Reflector(WatchSpec(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None)
+        running = asyncio.create_task(Watch(server, reflector, clock=clock).run())  # type: ignore[arg-type]
+        for words in ("things is forbidden, request 1", "things is forbidden, request 2", "no such user"):
+            server.words = words
+            await asyncio.sleep(120)
+        said = [text.partition("Forbidden: ")[2] for text in caplog.messages]
+        assert said == ["things is forbidden, request 1 (403)", "no such user (403)"]
         running.cancel()
 
     virtual_time.run(run())

@@ -154,8 +154,8 @@ def _add_only(one: argparse.ArgumentParser) -> None:
         action="append",
         metavar="KIND/NAME,...",
         help="restore exactly these objects: by Velero if they are all of their kinds in the backup; otherwise as "
-        "yourself from the backup's contents, after showing the plan and asking; then no NonAdminRestore is made, and "
-        "options about one, such as --labels and --wait, have no effect",
+        "yourself from the backup's contents, after showing the plan and asking, without a NonAdminRestore. "
+        "Options about one, such as --labels and --wait, have no effect then",
     )
     only.add_argument("--confirm", action="store_true", help="with --only: do not ask for confirmation")
     _add_bucket(one)
