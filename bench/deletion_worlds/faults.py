@@ -15,7 +15,7 @@ from foresail.kube import connect
 from foresail.schedules import decide as schedule_plans
 from foresail.schedules import retention
 from foresail.schedules import rules as schedule_rules
-from foresail.selfservice.requests import delete, doubts, protection
+from foresail.selfservice.requests import delete, doubts, protection, state
 from foresail.selfservice.schedules import decide as tenant_plans
 from foresail.selfservice.schedules import keep_last
 
@@ -58,7 +58,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "last": ((deletion, "protected", lambda *_: frozenset()),),
     "grace": ((deletion, "_is_due", lambda *_: True),),
     "breaker": ((deletion, "is_mass_deletion", lambda *_, **__: False),),
-    "clock": ((deletion, "clock_doubt", lambda _: ""), (doubts, "clock_doubt", lambda _: "")),
+    "clock": ((deletion, "clock_doubt", lambda _: ""), (state, "clock_doubt", lambda _: "")),
     "version": ((deletion_writes, "mark", _without_version),),
     "marks": ((schedule_plans, "abandon", lambda _: retention.Step()),),
     "stale": ((deletion, "_is_stale", lambda *_: False),),
