@@ -6,18 +6,18 @@ from fractions import Fraction
 
 import msgspec
 
-from foresail.api.instants import stamp
 from foresail.api.marks import WARM_UP
-from foresail.api.primer import AUTO, BY_BUFFER, BY_CRON_JOB, PLACEHOLDER, PRIMER
+from foresail.api.primer import BY_BUFFER, BY_CRON_JOB, PLACEHOLDER, PRIMER
 from foresail.cron.shift import Shifted
 from foresail.plan import Level
 from foresail.primers.affinity import with_node_affinity, with_volume_affinity
-from foresail.primers.buffer_rows import BufferedPods, is_recent
+from foresail.primers.buffer_rows import BufferedPods
 from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
+from foresail.primers.method_auto import choose_method
 from foresail.primers.reasons import Reason
 from foresail.primers.rows import UNWARMABLE, PrimerRow, QuotaRow, minutes
 from foresail.primers.shape import Shape, amounts, with_requests
-from foresail.primers.steps import is_covered, recorded_primed
+from foresail.primers.steps import is_covered
 from foresail.primers.view import PrimerView, Target
 from foresail.reporting import Because
 
@@ -323,36 +323,6 @@ def by_cron_job(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict:
     text = f"{cron.text!r} cannot be expressed {shifted_by} earlier by {MAX_PRIMER_CRON_JOBS} CronJobs: {why}"
     because = Because(Reason.INEXACT, f"{text}. Use method {PLACEHOLDER}.")
     return msgspec.structs.replace(verdict, because=because)
-
-
-def choose_method(view: PrimerView, target: Target, now: datetime) -> tuple[str, str | None]:
-    """Return the method, and why it is not CapacityBuffer where `Auto` was to choose.
-
-    What holds capacity already stays: a change of the method in the middle of a warm-up would lose it.
-    """
-    method = view.primer.method
-    if method != AUTO:
-        return method, None
-    if any(buffer.is_live and buffer.ready == "True" for buffer in target.buffers):
-        return BY_BUFFER, None
-    because = _why_not_buffer(view, target, now)
-    return (BY_BUFFER, None) if because is None else (PLACEHOLDER, because)
-
-
-def _why_not_buffer(view: PrimerView, target: Target, now: datetime) -> str | None:
-    support = view.buffers
-    known = recorded_primed(view, target.cron.uid)
-    if not support.is_served:
-        return "the API server does not serve CapacityBuffer."
-    if support.unanswered is not None and support.is_unanswered(now):
-        text = f"no autoscaler had answered a CapacityBuffer by {stamp(support.unanswered)}"
-        return f"{text}: switch the feature on there, as in Karpenter's feature gates."
-    if known is not None and known.buffer_refused is not None and is_recent(known.buffer_refused, now):
-        text = f"the autoscaler or the API server refused a CapacityBuffer of CronJob {target.cron.key.name}"
-        return f"{text} at {stamp(known.buffer_refused)}: an Event has its answer."
-    if any(placeholder.holds for placeholder in target.placeholders):
-        return "placeholders hold the capacity for this fire."
-    return None
 
 
 def judge(view: PrimerView, target: Target, now: datetime) -> Verdict:

@@ -95,6 +95,15 @@ def validation_window(every: timedelta) -> timedelta:
     return 2 * every + _SLACK
 
 
+def not_validated_for(location: velero.Location, default: timedelta, now: datetime) -> timedelta | None:
+    """Return for how long Velero has not validated a location, if that is longer than it should be."""
+    at = location.status.last_validation_time
+    every = validation_frequency(location, default)
+    if at is None or not every:
+        return None
+    return now - at if now - at > validation_window(every) else None
+
+
 def last_validation(locations: Iterable[velero.Location], default: timedelta) -> Validation | None:
     """Return the last validation of any location; None if Velero has validated none, or never does."""
     timed = ((location.status.last_validation_time, validation_frequency(location, default)) for location in locations)

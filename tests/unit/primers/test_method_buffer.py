@@ -15,10 +15,11 @@ from foresail.primers.annotated import read_record
 from foresail.primers.buffer_rows import BUFFER_RETRY, BufferSupport, TemplateRow, buffer_row
 from foresail.primers.build import create_buffer
 from foresail.primers.decide import MAX_CRON_JOBS, decide
+from foresail.primers.method_auto import choose_method
 from foresail.primers.method_buffer import ANSWERED_WITHIN, RELEASED_WITHIN, plan, release_buffers
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.rows import PrimerRow, QuotaRow
-from foresail.primers.rules import Verdict, choose_method, first_exceeded, judge
+from foresail.primers.rules import Verdict, first_exceeded, judge
 from foresail.primers.view import Target
 from tests.unit.primers.rows import buffer as row
 from tests.unit.primers.rows import cron_job, placeholder, primer, primer_view, shape

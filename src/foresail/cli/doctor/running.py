@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from foresail.api import velero
 from foresail.api.pod_problems import ObservedPod
 from foresail.cli.access.operators import OPERATOR_LABEL, Operator
 from foresail.cli.doctor.evidence import Evidence
@@ -15,8 +14,6 @@ from foresail.proof.velero_pods import (
     ServerPods,
     VeleroState,
     last_validation,
-    validation_frequency,
-    validation_window,
     velero_state,
 )
 from foresail.schedules.velero_server import identify_server
@@ -79,15 +76,6 @@ def server_state(seen: Evidence, now: datetime) -> VeleroState:
         for work in works
     ]
     return velero_state(pods, last_validation(seen.locations, seen.validates_every), now)
-
-
-def not_validated_for(seen: Evidence, location: velero.Location, now: datetime) -> timedelta | None:
-    """Return for how long Velero has not validated a location, if that is longer than it should be."""
-    at = location.status.last_validation_time
-    every = validation_frequency(location, seen.validates_every)
-    if at is None or not every:
-        return None
-    return now - at if now - at > validation_window(every) else None
 
 
 def pods(seen: Evidence) -> Iterator[Finding]:

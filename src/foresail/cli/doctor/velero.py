@@ -8,8 +8,9 @@ from foresail.api.marks import PRIMERS_LEASE, SCHEDULES_LEASE, SELF_SERVICE_LEAS
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.doctor.evidence import Backup, Evidence, Restore
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
-from foresail.cli.doctor.running import not_validated_for, why_down, without_leader
+from foresail.cli.doctor.running import why_down, without_leader
 from foresail.cli.output.words import compact
+from foresail.proof.velero_pods import not_validated_for
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
@@ -198,7 +199,7 @@ def locations(seen: Evidence) -> Iterator[Finding]:
     now = seen.server_time or seen.instant
     for place in own:
         name = place.metadata.name
-        late = not_validated_for(seen, place, now)
+        late = not_validated_for(place, seen.validates_every, now)
         if place.status.phase != velero.AVAILABLE:
             cause = cause_of(place.status.message) or "Velero has not validated it yet"
             fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"

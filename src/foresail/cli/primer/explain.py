@@ -29,8 +29,9 @@ from foresail.cli.primer.selection import (
 )
 from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
+from foresail.primers.method_auto import choose_method
 from foresail.primers.reasons import Reason
-from foresail.primers.rules import Verdict, choose_method, judge, wanted_shape
+from foresail.primers.rules import Verdict, judge, wanted_shape
 from foresail.primers.view import PrimerView, Target
 
 Sizes = Mapping[str, int]

@@ -19,7 +19,7 @@ from foresail.kube.reflector import Change, WatchSpec
 from foresail.plan import Key, Plan
 from foresail.proof.checks import build, rows, rules, tenants
 from foresail.proof.checks.decide import decide
-from foresail.proof.checks.memory import Turns, has_place
+from foresail.proof.checks.memory import has_place
 from foresail.proof.checks.metrics import CheckMetrics
 from foresail.proof.checks.observe import observe
 from foresail.proof.checks.reads import ReadFiles, ReadPods
@@ -35,6 +35,7 @@ from foresail.proof.checks.rows import (
 )
 from foresail.proof.checks.state import CheckState, is_running
 from foresail.proof.checks.tenants import Turn
+from foresail.proof.checks.turns import Turns
 from foresail.proof.checks.view import CheckView, DataSettings, Files, Found, Query
 from foresail.proof.checks.volumes import VolumeRow, decide_volume, volume_row
 from foresail.tenancy.namespaces import NamespaceRow, namespace_row

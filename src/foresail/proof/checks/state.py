@@ -8,7 +8,7 @@ from foresail.api.policy import RestoreChecksPolicy
 from foresail.kube.store import Store
 from foresail.plan import Key, Keyed
 from foresail.proof.checks import build, rules, tenants
-from foresail.proof.checks.memory import Ages, Starts, Turns
+from foresail.proof.checks.memory import Ages, Starts
 from foresail.proof.checks.rows import (
     BackupRow,
     CheckRow,
@@ -21,6 +21,7 @@ from foresail.proof.checks.rows import (
     RestoreRow,
     ServerRow,
 )
+from foresail.proof.checks.turns import Turns
 from foresail.proof.checks.view import CheckView, DataSettings
 from foresail.proof.checks.volumes import VolumeRow
 from foresail.tenancy.namespaces import NamespaceRow

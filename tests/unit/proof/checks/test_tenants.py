@@ -13,7 +13,6 @@ from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key, Plan
 from foresail.proof.checks import tenants
 from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.memory import Turns
 from foresail.proof.checks.reads import FileReader
 from foresail.proof.checks.rows import (
     CheckRow,
@@ -24,6 +23,7 @@ from foresail.proof.checks.rows import (
     request_row,
 )
 from foresail.proof.checks.tenants import Turn
+from foresail.proof.checks.turns import Turns
 from foresail.proof.checks.view import CheckView
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
