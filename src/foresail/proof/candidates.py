@@ -12,7 +12,7 @@ from foresail.api.specs import BackupSpec
 from foresail.backups import good_backups
 from foresail.proof.parts import Part, Rank, part_of
 from foresail.proof.view import BackupRow, CoverageView
-from foresail.scope.covered import Namespaces, Scope, includes_namespaced_kinds, scope_of
+from foresail.scope.covered import Namespaces, Scope, cannot_list, includes_namespaced_kinds, scope_of
 from foresail.scope.discovery import STANDARD_KINDS
 from foresail.scope.resource_policies import Policies, config_map_of
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
@@ -77,7 +77,7 @@ class Scopes:
 
     def namespaces_in(self, spec: BackupSpec, policies: Policies | None) -> frozenset[str]:
         """Return the namespaces in a spec; there are as many specs as backups, so nothing else is judged."""
-        if not self._has_objects(spec, policies):
+        if cannot_list(spec) or not self._has_objects(spec, policies):
             return frozenset()
         key = spec.included_namespaces, spec.excluded_namespaces
         if key not in self._covered:

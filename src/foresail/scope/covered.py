@@ -231,10 +231,19 @@ def _is_selected_by(resource_filter: ResourceFilter, item: Item) -> bool:
 
 def _is_selected(spec: BackupSpec, item: Item) -> bool:
     """Whether the labels of an object meet the selectors; an empty selector makes Velero's lists fail."""
-    selectors = spec.or_label_selectors or (() if spec.label_selector is None else (spec.label_selector,))
-    if any(_is_unusable(selector) for selector in selectors):
+    selectors = _selectors(spec)
+    if cannot_list(spec):
         return False
     return not selectors or any(selects(selector, item.labels) for selector in selectors)
+
+
+def cannot_list(spec: BackupSpec) -> bool:
+    """Whether a selector makes each list of objects fail, so that Velero takes none: one is empty or wrong."""
+    return any(_is_unusable(selector) for selector in _selectors(spec))
+
+
+def _selectors(spec: BackupSpec) -> tuple[LabelSelector, ...]:
+    return spec.or_label_selectors or (() if spec.label_selector is None else (spec.label_selector,))
 
 
 def _is_unusable(selector: LabelSelector) -> bool:

@@ -73,6 +73,17 @@ def test_eleven_partial_runs_over_absent_namespaces_with_empty_archives_are_foun
     assert found["shop"].newest_good is None
 
 
+@pytest.mark.parametrize(
+    "selection",
+    [{"labelSelector": {}}, {"orLabelSelectors": [{}]}, {"orLabelSelectors": [{"matchLabels": {"app": "shop"}}, {}]}],
+)
+def test_a_selector_with_which_velero_cannot_list_covers_nothing(selection: dict[str, Any]) -> None:
+    nightly = schedule("nightly", includedNamespaces=["shop"], **selection)
+    shop = judged(CoverageView(namespaces("shop"), (), (nightly,), (run(nightly, 5),), timedelta(hours=26)))["shop"]
+    assert shop.newest_good is None
+    assert Reason.NO_SCHEDULE in reasons(shop)
+
+
 def test_what_a_restore_could_use_is_told_from_what_only_exists() -> None:
     nightly = schedule("nightly", includedNamespaces=["shop"])
     runs = (run(nightly, 50), run(nightly, 26), run(nightly, 2, items=9))
