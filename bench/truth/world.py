@@ -22,6 +22,7 @@ from bench.truth.states import (
     surroundings,
 )
 from foresail.kube.clock import now
+from foresail.proof.velero_pods import ENDS_WITHIN
 from testbed import Cluster
 from testbed.velero import revalidate
 from tests.cluster import operators, tenants
@@ -170,6 +171,12 @@ class World:
     def _scale(self, number: int) -> None:
         self.cluster.kubectl("scale", "deployment", "velero", f"--namespace={VELERO}", f"--replicas={number}")
 
+    def _scale_away(self) -> None:
+        """Let the server outside of the Deployment be the only one, and prove it: by a validation after all pods."""
+        self._scale(0)
+        time.sleep(ENDS_WITHIN.total_seconds() + 1)
+        self._revalidate()
+
     def _arguments(self, arguments: list[str], **more: Any) -> None:  # noqa: ANN401 - JSON
         self._patch_server({"template": {"spec": {"containers": [{"name": "velero", "args": arguments, **more}]}}})
 
@@ -185,8 +192,7 @@ class World:
         self._scale(1)
         wait(lambda: self._server().get("status", {}).get("readyReplicas") == 1, "a ready pod")
         yield
-        self._scale(0)
-        self._revalidate()
+        self._scale_away()
 
     @contextmanager
     def with_pods_that_never_start(self, image: str = "") -> Iterator[None]:
@@ -198,12 +204,11 @@ class World:
         )
         self._scale(1)
         yield
-        self._scale(0)
         containers = [{"name": "velero", "image": before}]
         self._patch_server(
             {"template": {"spec": {"nodeSelector": {"truth.example/none": None}, "containers": containers}}}
         )
-        self._revalidate()
+        self._scale_away()
 
     @contextmanager
     def scaled_to_0(self) -> Iterator[None]:
@@ -215,7 +220,7 @@ class World:
         wait(lambda: not self._server().get("status", {}).get("readyReplicas"), "no pod")
         yield
         self.cluster.fault.cont("velero")
-        self._revalidate()
+        self._scale_away()
 
     @contextmanager
     def validated_long_ago(self) -> Iterator[None]:

@@ -25,6 +25,7 @@ from foresail.plan import Key
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.reasons import Gap, Reason
+from foresail.proof.safety import Verdict
 from foresail.proof.view import BackupRow
 from foresail.scope.volumes import Method
 from tests.unit.cli.canned import canned
@@ -203,6 +204,7 @@ def test_failed_checks_come_first_and_one_that_cannot_be_decoded_hides_no_other(
 
 def test_a_namespace_that_nobody_wants_a_backup_of_does_not_count() -> None:
     found = replace(figures(), namespaces=(NamespaceCoverage("out", is_excluded=True),))
+    assert found.safety.verdict is Verdict.EXCLUDED
     assert (found.counted, found.safe, found.worst, found.without_backup) == ([], 0, None, [])
     assert "Excluded" in report_page(found)
 

@@ -124,6 +124,8 @@ class Figures:
         """The verdict about all of them, with its evidence: the worst one."""
         verdicts = [(coverage.name, safety_of(coverage)) for coverage in self.counted]
         worst = next((verdict for verdict in WORST_FIRST if any(one.verdict is verdict for _, one in verdicts)), None)
+        if worst is None and self.namespaces:
+            return safety_of(self.namespaces[0])
         if worst is None:
             return Safety(Verdict.UNKNOWN, "there is no namespace to judge")
         alike = [(name, one) for name, one in verdicts if one.verdict is worst]
