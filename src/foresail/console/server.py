@@ -169,7 +169,7 @@ class Pages:
         """Return the site for a page that not everybody may read; refuse who may not."""
         site = await self._site()
         if page not in site.offered:
-            raise NotAllowedError(f"you may not read what the page {page} shows", "ask a cluster administrator")
+            raise NotAllowedError(f"you may not read what the page {page} shows", _WHO_MAY)
         return site
 
     async def _overview(self, _: web.Request) -> web.Response:
@@ -247,7 +247,7 @@ class Pages:
         at = now()
         site = await self._site()
         if not site.is_administrator:
-            raise NotAllowedError("you may not read all Schedules and Backups", "ask a cluster administrator")
+            raise NotAllowedError("you may not read all Schedules and Backups", _WHO_MAY)
         try:
             preview = await self.in_turn(lambda: self._reader.preview(text, at))
         except UnreachableError:
@@ -427,6 +427,9 @@ def application(door: Door) -> web.Application:
     return app
 
 
+_WHO_MAY = "a viewer of this page must be allowed to list Velero's Schedules and Backups"
+
+
 async def _answered(door: Door, request: web.Request, handler: _Handler) -> web.StreamResponse:
     try:
         admitted = await door.admit(request)
@@ -435,7 +438,7 @@ async def _answered(door: Door, request: web.Request, handler: _Handler) -> web.
         request[_PAGES] = admitted
         return await handler(request)
     except web.HTTPException as error:
-        return plain(HTTPStatus(error.status), "Refused", error.reason)
+        return await _refused(request, error)
     except UnauthorizedError as error:
         return await door.unauthorized(request, error)
     except CommandError as error:
@@ -443,6 +446,13 @@ async def _answered(door: Door, request: web.Request, handler: _Handler) -> web.
     except Exception as error:  # noqa: BLE001 - a page must not end the console, nor show what it holds
         print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
         return plain(HTTPStatus.INTERNAL_SERVER_ERROR, "This did not work", "The page failed.")
+
+
+async def _refused(request: web.Request, error: web.HTTPException) -> web.StreamResponse:
+    """Answer what is no page, or no way to ask for one."""
+    if error.status == HTTPStatus.NOT_FOUND:
+        return await _problem(request, NotFoundError("the console has no such page", "choose one of those above"))
+    return plain(HTTPStatus(error.status), "Refused", error.reason)
 
 
 async def _problem(request: web.Request, error: CommandError) -> web.StreamResponse:

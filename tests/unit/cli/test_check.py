@@ -277,6 +277,18 @@ def test_a_tenant_who_may_not_read_the_policy_is_told_the_operators_answer_at_on
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_team_that_asks_for_the_checks_of_velero_is_told_where_its_own_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_own: bool
+) -> None:
+    forbidden = {"kind": "Status", "reason": "Forbidden", "message": "not for you", "code": 403}
+    path = OWN_CHECKS if is_own else OWN_CHECKS.replace("shop", "velero")
+    words = ["check", "get", *(("-n", "shop") if is_own else ())]
+    with canned(tmp_path, {path: forbidden}) as server:
+        assert main([*words, "--kubeconfig", str(server.kubeconfig)]) == 1
+    assert ("add -n NAMESPACE" in capsys.readouterr().err) != is_own
+
+
 def test_a_manifest_of_a_check_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "create", "own", "-n", "shop", "-o", "json"]) == 0
     assert '"nonAdminBackups": {}' in capsys.readouterr().out

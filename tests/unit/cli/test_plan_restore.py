@@ -80,7 +80,7 @@ def test_a_plan_names_the_option_that_does_it(tmp_path: Path, capsys: pytest.Cap
         assert run(server) == 0
     assert server.writes == []
     told = capsys.readouterr()
-    assert told.out.startswith("Restore of backup nightly: 1 items")
+    assert told.out.startswith("Restore of backup nightly: 1 item\n")
     assert told.err == "hint: nothing was restored; the same command with --restore does it\n"
 
 
@@ -103,7 +103,7 @@ def test_the_planned_restore_is_written_and_the_wait_ends_in_the_words_of_a_tena
         },
     }
     told = capsys.readouterr()
-    assert told.out.startswith("Restore of backup nightly: 1 items")
+    assert told.out.startswith("Restore of backup nightly: 1 item\n")
     assert told.err.splitlines() == [
         "Restore velero/undo created.",
         "Completed",
@@ -111,6 +111,28 @@ def test_the_planned_restore_is_written_and_the_wait_ends_in_the_words_of_a_tena
         *DID.splitlines(),
         f"hint: {CHANGE_IT_BACK}",
     ]
+
+
+def test_definitions_of_kinds_are_not_changed_back_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The backup may be older than the last upgrade, and the kinds of the whole cluster would go back with it."""
+    name = "primers.foresail.dev"
+    exists = f"could not restore, CustomResourceDefinition:{name} already exists. Warning: the in-cluster version is"
+    files = {
+        "RestoreResourceList": {"apiextensions.k8s.io/v1/CustomResourceDefinition": [f"{name}(failed)"]},
+        "RestoreResults": {"warnings": {"cluster": [f"{exists} different than the backed-up version"]}},
+    }
+
+    async def stored(_: Cluster, __: Key, kind: str, ___: object) -> bytes:
+        return json.dumps(files[kind]).encode()
+
+    monkeypatch.setattr(planning, "read_velero_file", stored)
+    with canned(tmp_path, answers()) as server:
+        assert run(server, "--restore", "--yes", "--wait", "--name", "undo") == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "may be newer than the backup" in last
+    assert "add --exclude-resources customresourcedefinitions" in last
 
 
 def test_a_restore_is_named_after_its_backup_and_the_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

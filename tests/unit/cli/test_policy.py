@@ -110,6 +110,7 @@ def test_a_policy_that_matches_nothing_prints_no_table(run: Run) -> None:
         (WEB.replace("priority: 5", "priority: high"), "Expected `int`, got `str` - at `$.spec.priority`"),
         (WEB.replace("{matchLabels: {team: web}}", "{matchExpressions: [{key: a, operator: In}]}"), "has no values"),
         (WEB + "---" + WEB, "has SelfServicePolicy web twice"),
+        (WEB.replace("priority: 5", "priorty: 5"), "spec.priorty does not exist; did you mean priority?"),
         ("{", "is neither YAML nor JSON"),
     ],
 )

@@ -12,7 +12,7 @@ from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.explain import explained
 from foresail.cli.tenant.get import request_table
 from foresail.cli.tenant.held import GONE, NEW, Change, HeldKind
-from foresail.cli.tenant.restored import follow_up, new_among, restored_text
+from foresail.cli.tenant.restored import follow_up, into, new_among, restored_text
 from foresail.cli.tenant.wait import is_explained
 from foresail.kube.clock import now
 from foresail.selfservice.families import RESTORES
@@ -64,6 +64,12 @@ def test_the_wait_ends_with_what_the_restore_did_and_how_to_change_more(
     ]
 
 
+def test_what_is_new_is_looked_for_where_the_restore_went() -> None:
+    own = seen(RESTORES, spec={"restoreSpec": {"backupName": "first"}})
+    mapped = seen(RESTORES, spec={"restoreSpec": {"backupName": "first", "namespaceMapping": {"shop": "staging"}}})
+    assert (into(own), into(mapped)) == ("shop", "staging")
+
+
 def test_the_wait_is_not_over_before_the_operator_has_read_what_a_restore_did() -> None:
     just_now, long_ago = stamp(now()), "2026-11-15T11:00:31Z"
     assert not is_explained(seen(RESTORES, status=status(completionTimestamp=just_now)))
@@ -92,6 +98,19 @@ def test_a_restore_that_changes_back_is_not_told_to_change_back() -> None:
     spec = {"restoreSpec": {"backupName": "first", "existingResourcePolicy": "update"}}
     assert follow_up(seen(RESTORES, spec=spec, status=status(ITEMS))) == ""
     assert follow_up(seen(RESTORES, status=status({"created": {"count": 1}}))) == ""
+
+
+def test_the_command_that_changes_back_changes_nothing_that_was_not_restored() -> None:
+    """A copy in another namespace must not be a reason to overwrite the one that it was copied from."""
+
+    def told(**spec: object) -> str:
+        return follow_up(seen(RESTORES, spec={"restoreSpec": {"backupName": "first", **spec}}, status=status(ITEMS)))
+
+    assert told().endswith("--from-backup first --existing-resource-policy update -n shop")
+    assert "--from-backup first --to staging --existing" in told(namespaceMapping={"shop": "staging"})
+    partial = told(includedResources=["configmaps"])
+    assert partial.endswith("another restore with the same options and --existing-resource-policy update")
+    assert "restore create" not in partial
 
 
 def test_what_is_not_in_the_backup_leaves_out_requests_and_what_follows_by_itself() -> None:

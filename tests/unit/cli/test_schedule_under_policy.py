@@ -123,6 +123,9 @@ spec:
         (POLICY.replace("2h", "2x"), "$.spec.windows.allowed[0].duration"),
         (POLICY.replace("0 22 * * *", "61 22 * * *"), "spec.windows.allowed[0]: invalid schedule"),
         (POLICY + "---" + POLICY, "has SchedulePolicy nights twice"),
+        (POLICY + "  objectiv: {rpo: 1h}\n", "spec.objectiv does not exist; did you mean objective?"),
+        (POLICY + "  retention: {keepLast: 2, dayly: 3}\n", "spec.retention.dayly does not exist; did you mean daily?"),
+        (POLICY.replace("duration:", "length: 1h, duration:"), "spec.windows.allowed[0].length does not exist"),
         ("kind: Pod", "has no SchedulePolicy"),
     ],
 )

@@ -254,6 +254,7 @@ def test_nothing_is_before_a_request_that_is_the_next_to_run() -> None:
     text = explained(with_velero("New", position=1))
     assert "→ waits        Velero has started it          position 1 in the queue" in text
     assert "Next: Velero has not started it yet. Wait for it with foresail backup wait daily -n shop" in text
+    assert "If nothing starts for minutes, ask a cluster administrator whether Velero is running" in text
 
 
 def test_a_tenant_without_an_operator_sees_the_option_that_enables_it() -> None:

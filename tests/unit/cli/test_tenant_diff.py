@@ -170,6 +170,18 @@ def test_without_the_contents_the_api_servers_record_of_writes_names_the_fields(
     assert all("DELETE" not in each or "nonadmindownloadrequests" in each for each in server.asked)
 
 
+def test_a_write_without_a_time_may_be_newer_than_the_backup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The API server notes no time when somebody scales a Deployment."""
+    scaled = {"manager": "kubectl", "fieldsV1": {"f:spec": {"f:replicas": {}}}, "subresource": "scale"}
+    later = write(LATER, {"f:status": {}}, "status")
+    answers = {f"{NAMESPACE}/configmaps": listed(live(SAME.body, scaled, later))}
+    with cluster(tmp_path, denied="ContentsDenied", **answers) as server:
+        assert diff(server) == 0
+    assert ["written", "ConfigMap", "same", "spec.replicas"] in rows(capsys.readouterr().out)
+
+
 def test_programs_get_every_change_and_how_it_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with cluster(tmp_path) as server:
         assert diff(server, "-o", "json") == 0
@@ -201,7 +213,7 @@ def test_a_plan_that_may_not_read_contents_names_the_command_that_needs_them_not
     with cluster(tmp_path, denied="TargetNotServed") as server:
         words = ["restore", "plan", "--from-backup", "first", "-n", "shop", "--kubeconfig", str(server.kubeconfig)]
         assert main(words) == 1
-    assert "foresail backup diff first -n shop" in capsys.readouterr().err
+    assert "foresail backup diff first -n shop needs no such permission. Ask a " in capsys.readouterr().err
 
 
 # The rules

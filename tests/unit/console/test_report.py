@@ -232,19 +232,46 @@ def test_only_runs_that_failed_in_the_last_days_are_shown_the_newest_first() -> 
     assert [each.name for each in found] == ["refused", "partial"]
 
 
+OF_VELERO = (
+    Reason.NOBODY_RUNS,
+    Reason.RUNNER_UNKNOWN,
+    Reason.VELERO_NOT_READY,
+    Reason.AGENT_NOT_READY,
+    Reason.LOCATION_UNAVAILABLE,
+)
+
+
 @pytest.mark.parametrize("reason", list(Reason))
 @pytest.mark.parametrize("schedule", ["", "nightly", "shop/nightly"])
 @pytest.mark.parametrize("is_tenant", [True, False])
 def test_the_command_of_each_gap_is_one_that_the_command_line_knows(
     reason: Reason, schedule: str, is_tenant: bool
 ) -> None:
-    words = shlex.split(
-        closing_command("shop", Gap(reason, "m", schedule, "nightly-1"), "velero", NOW, is_tenant=is_tenant)
-    )
+    line = closing_command("shop", Gap(reason, "m", schedule, "nightly-1"), "velero", NOW, is_tenant=is_tenant)
+    if line.startswith("# ask a cluster administrator"):
+        assert is_tenant
+        assert reason is Reason.LOCATION_UNAVAILABLE
+        return
+    words = shlex.split(line)
     assert words[0] in ("foresail", "kubectl", "velero")
-    assert words[words.index("-n") + 1] == ("shop" if "/" in schedule or (is_tenant and not schedule) else "velero")
+    is_of_team = "/" in schedule or (is_tenant and not schedule)
+    is_of_velero = not is_tenant and reason in OF_VELERO
+    assert words[words.index("-n") + 1] == ("shop" if is_of_team and not is_of_velero else "velero")
     if words[0] == "foresail":
         assert parser().parse_args(words[1:]).run is not None
+
+
+def test_no_new_schedule_is_offered_where_the_bucket_cannot_be_reached() -> None:
+    """With --fix a team would have created one, and no gap would have closed."""
+    gap = Gap(Reason.LOCATION_UNAVAILABLE, "m", backup="by-hand")
+    line = closing_command("shop", gap, "velero", NOW, is_tenant=True)
+    assert line == "# ask a cluster administrator why the storage location of backup by-hand is not available"
+
+
+def test_a_velero_that_does_not_run_is_for_the_doctor_whoever_made_the_schedule() -> None:
+    gap = Gap(Reason.VELERO_NOT_READY, "m", "shop/nightly")
+    assert closing_command("shop", gap, "velero", NOW, is_tenant=False) == "foresail doctor -n velero"
+    assert closing_command("shop", gap, "velero", NOW, is_tenant=True).startswith("foresail backup schedule explain")
 
 
 def test_a_name_from_a_schedule_cannot_end_the_command() -> None:

@@ -1,9 +1,11 @@
 """The options of `foresail check`; what a verb does is imported only when it is used."""
 
 import argparse
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from foresail.cli.errors import NotAllowedError
 from foresail.cli.options.parser import add_dry_run, examples
 from foresail.cli.options.shared import (
     add_cluster,
@@ -110,4 +112,10 @@ def _run(verb: str, args: argparse.Namespace) -> int:
             from foresail.cli.check.create import create as command
         case _:
             raise NotImplementedError(verb)
-    return command(args)
+    try:
+        return command(args)
+    except NotAllowedError as error:
+        if args.namespace != vars(args).get("velero_namespace", os.environ.get("VELERO_NAMESPACE") or "velero"):
+            raise
+        own = "the RestoreChecks of a team are in its own namespace: add -n NAMESPACE"
+        raise NotAllowedError(error.problem, f"{own}. Otherwise {error.hint}") from error

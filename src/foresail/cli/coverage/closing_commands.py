@@ -13,13 +13,19 @@ _ASK = (
     "ask a cluster administrator for snapshots of the storage of its volumes, or for backup.fileSystem: Allowed in the"
     " SelfServicePolicy"
 )
+_OF_THE_CLUSTER = (Reason.NOBODY_RUNS, Reason.RUNNER_UNKNOWN, Reason.VELERO_NOT_READY, Reason.AGENT_NOT_READY)
 _REMEMBERED = 1000  # a schedule that does not run is a gap of each of its namespaces
 
 
 def closing_command(namespace: str, gap: Gap, velero_namespace: str, now: datetime, *, is_tenant: bool) -> str:
     """Return what to run, or a comment that names whom to ask; a tenant's commands need no rights elsewhere."""
-    if gap.reason is Reason.LOCATION_UNAVAILABLE and not (gap.schedule or is_tenant):
+    if not is_tenant and gap.reason is Reason.LOCATION_UNAVAILABLE:
         return join(["velero", "backup-location", "get", "-n", velero_namespace])
+    if not is_tenant and gap.reason in _OF_THE_CLUSTER:
+        return join(["foresail", "doctor", "-n", velero_namespace])
+    if gap.reason is Reason.LOCATION_UNAVAILABLE and not gap.schedule:  # no new schedule would close it
+        backup = f"backup {gap.backup}" if gap.backup else f"the newest backup of namespace {namespace}"
+        return f"# ask a cluster administrator why the storage location of {backup} is not available"
     if not gap.schedule:
         return _create(namespace, velero_namespace, is_tenant=is_tenant)
     owner, slash, name = gap.schedule.partition("/")
@@ -63,10 +69,6 @@ def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
             words = ["foresail", "schedule", "run", name]
         case Reason.NOT_RUNNING:
             words = ["foresail", "schedule", "explain", name]
-        case Reason.NOBODY_RUNS | Reason.RUNNER_UNKNOWN | Reason.VELERO_NOT_READY | Reason.AGENT_NOT_READY:
-            words = ["foresail", "doctor"]
-        case Reason.LOCATION_UNAVAILABLE:
-            words = ["velero", "backup-location", "get"]
         case Reason.ORIGIN_UNKNOWN:
             words = ["foresail", "schedule", "run", name]
         case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:

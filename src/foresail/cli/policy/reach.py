@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from foresail.api.core import CONFIG_MAP, NAMESPACE, ConfigMap
-from foresail.api.policy import SELF_SERVICE_POLICY, Bounds, SelfServicePolicy
+from foresail.api.policy import SELF_SERVICE_POLICY, Bounds, SelfServicePolicy, SelfServicePolicySpec
 from foresail.api.selectors import problem_of
 from foresail.api.velero import LOCATION, VOLUME_SNAPSHOT_LOCATION
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.operators import operator_namespaces
 from foresail.cli.errors import PROBLEM, CommandError, UnreachableError
+from foresail.cli.options.unknown import refuse_unknown
 from foresail.cli.options.values import documents, objects
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
@@ -280,6 +281,7 @@ def _policies(source: str, iterable: Iterable[Mapping[str, Any]]) -> list[SelfSe
             policy = msgspec.convert(item, SelfServicePolicy)
         except msgspec.ValidationError as error:
             raise CommandError(f"SelfServicePolicy {name} in {source}: {error}", "correct that field") from None
+        refuse_unknown(f"SelfServicePolicy {name} in {source}", SelfServicePolicySpec, item)
         problem = problem_of(policy.spec.namespace_selector)
         if problem is not None:
             text = f"SelfServicePolicy {name} in {source}: spec.namespaceSelector: {problem}"

@@ -232,8 +232,15 @@ async def _tell_what_it_did(cluster: Cluster, args: argparse.Namespace, key: Key
     print(restored_text(items), file=sys.stderr)
     if items.left.count and args.existing_resource_policy != "update":
         hint(left_text(items.left.count, f"the same command with {CHANGE_BACK}"))
+        if any(name.startswith(f"{_DEFINITION} ") for name in items.left.names):
+            hint(_KEEP_DEFINITIONS)
 
 
+_DEFINITION = "CustomResourceDefinition"
+_KEEP_DEFINITIONS = (
+    f"a {_DEFINITION} is among them, which is of the whole cluster and may be newer than the backup. To leave it as it "
+    "is, add --exclude-resources customresourcedefinitions"
+)
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 _PLUGIN = "velero.io/plugin-config,velero.io/{}=RestoreItemAction"
 

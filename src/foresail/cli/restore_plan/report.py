@@ -64,7 +64,8 @@ def as_text(
     rows = [(outcome, str(count)) for outcome, count in counts(verdicts).items() if count]
     if left_out:
         rows.append(("left out", str(len(left_out))))
-    first = [f"Restore of backup {backup}: {len(verdicts)} items", *(f"Warning: {warning}" for warning in warnings)]
+    title = f"Restore of backup {backup}: {counted(len(verdicts), 'item')}"
+    first = [title, *(f"Warning: {warning}" for warning in warnings)]
     parts = ["\n".join(first), table(("OUTCOME", "ITEMS"), rows)]
     for outcome in _EXPLAINED:
         parts += _section(outcome, [verdict for verdict in verdicts if verdict.outcome is outcome])

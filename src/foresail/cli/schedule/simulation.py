@@ -18,10 +18,11 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.marks import OBSERVED
-from foresail.api.schedule_policy import SchedulePolicy
+from foresail.api.schedule_policy import SchedulePolicy, SchedulePolicySpec
 from foresail.cli.cron.load import Load, Timetable, load_of
 from foresail.cli.cron.words import wall_time
 from foresail.cli.errors import CommandError
+from foresail.cli.options.unknown import refuse_unknown
 from foresail.cli.options.values import objects
 from foresail.cli.output.words import compact, counted
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
@@ -341,6 +342,7 @@ def policies_of(file: str, read: list[Any]) -> list[PolicyRow]:
             row = policy_row(msgspec.convert(item, SchedulePolicy))
         except msgspec.ValidationError as error:
             raise CommandError(f"{KIND} {name} in {file}: {error}", "correct that field") from None
+        refuse_unknown(f"{KIND} {name} in {file}", SchedulePolicySpec, item)
         problem = problem_with(row)
         if problem is not None:
             raise CommandError(f"{KIND} {name} in {file}: {problem}", "correct that field")

@@ -25,6 +25,7 @@ class Advice:
 
 _CORRECT = "correct the field that the message names, with kubectl edit {kind} {name} -n {namespace}"
 _WAIT = "wait for it with foresail {word} wait {name} -n {namespace}"
+_WAIT_FOR_VELERO = f"{_WAIT}. If nothing starts for minutes, ask a cluster administrator whether Velero is running"
 _AGAIN = "remove the cause and create another {word}"
 _CONDITIONS = f"see its conditions with foresail {{word}} describe {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
 _LOG = f"{_AGAIN}. Velero's log has more: foresail {{word}} logs {{name}} -n {{namespace}}"
@@ -243,7 +244,7 @@ ADVICE = {
         "the restore could not start in time, and a later one could overwrite what is newer",
         "remove the cause of the wait and ask again as the message says",
     ),
-    Reason.WAITING: Advice("Velero has not started it yet", _WAIT),
+    Reason.WAITING: Advice("Velero has not started it yet", _WAIT_FOR_VELERO),
     Reason.RUNNING: Advice("Velero is working on it", _WAIT),
     Reason.COMPLETED: Advice(
         "the {word} is complete",
@@ -279,8 +280,8 @@ ADVICE = {
     ),
     Reason.TARGET_NOT_SERVED: Advice(
         "files of that kind hold backed-up objects and are not available to tenants",
-        "for the contents of a backup, ask a cluster administrator for downloads.contents: Allowed in the policy of "
-        "namespace {namespace}. Otherwise request a log, results or a list",
+        "ask a cluster administrator for downloads.contents: Allowed in the policy of namespace {namespace}, for the "
+        "contents of a backup. Otherwise request a log, results or a list",
     ),
     Reason.CONTENTS_DENIED: Advice(
         "contents of backups hold Secrets, and the requester may not get Secrets in namespace {namespace}",

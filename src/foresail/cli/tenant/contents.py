@@ -125,11 +125,14 @@ async def _list(
 
 
 def _written(metadata: _WrittenMetadata, since: datetime) -> LiveObject:
-    """Return an object with the fields of those who wrote it since; writes of its status change nothing else."""
+    """Return an object with the fields of those who may have written it since; a status changes nothing else.
+
+    The API server notes no time for the subresource `scale`, so such a write may be newer than the backup.
+    """
     writes = [
         write
         for write in metadata.managed_fields
-        if write.time is not None and write.time >= since and write.subresource != "status"
+        if (write.time is None or write.time >= since) and write.subresource != "status"
     ]
     fields = dict.fromkeys(field for write in writes for field in fields_of(write.fields or {}))
     is_recreated = metadata.creation_timestamp is not None and metadata.creation_timestamp >= since

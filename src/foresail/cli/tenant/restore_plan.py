@@ -50,7 +50,8 @@ async def _plan(cluster: Cluster, args: argparse.Namespace, access: Access) -> i
         inputs = await read_inputs(cluster, args.namespace, asked, access, MOST_BYTES)
     except NotServedError as error:
         other = f"foresail backup diff {asked['backupName']} -n {args.namespace} needs no such permission"
-        raise NotServedError(error.problem, f"{other}. {error.hint}") from error
+        further = error.hint or ""
+        raise NotServedError(error.problem, f"{other}. {further[:1].upper()}{further[1:]}") from error
     return report(args, await make_plan(cluster, cluster.client, inputs))
 
 

@@ -22,6 +22,7 @@ from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.results.restored import CHANGE_BACK, LEFT, MOST_NAMES, Entry, follows, names_of
 
+_IN_COMMAND = frozenset({"backupName", "namespaceMapping", "existingResourcePolicy"})
 _PATIENCE = timedelta(seconds=5)
 _NOT_COUNTED = ("oadp.openshift.io", "velero.io", "foresail.dev", "coordination.k8s.io", "metrics.k8s.io")
 _spec = msgspec.json.Decoder(dict[str, Any])
@@ -51,7 +52,11 @@ def follow_up(request: TenantRequest) -> str:
     namespace = request.key.namespace
     if items is None or not items.left.count or request.spec.get("existingResourcePolicy") == "update":
         return ""
-    command = f"foresail restore create NAME --from-backup {backup} {CHANGE_BACK} -n {namespace}"
+    target = into(request)
+    where = "" if target == namespace else f" --to {target}"
+    command = f"foresail restore create NAME --from-backup {backup}{where} {CHANGE_BACK} -n {namespace}"
+    if request.spec.keys() - _IN_COMMAND:  # without its other options, the command would change more than was asked for
+        command = f"another restore with the same options and {CHANGE_BACK}"
     return left_text(items.left.count, command, ", if the policy allows it")
 
 
@@ -62,16 +67,23 @@ def left_text(number: int, command: str, condition: str = "") -> str:
 
 
 async def new_objects(cluster: Cluster, request: TenantRequest) -> RestoredGroup | None:
-    """Return the objects of the namespace that are not in the backup; None if they cannot be told within seconds."""
+    """Return what is not in the backup where it was restored to; None if that cannot be told within seconds."""
+    target = into(request)
     about = Key(request.key.namespace, str(request.spec.get("backupName") or ""))
     try:
         async with asyncio.timeout(_PATIENCE.total_seconds()):
             backup = await read_request(cluster, BACKUPS, about)
             held = await read_contents(cluster, about, Access(trusting(""), now() + _PATIENCE, is_quiet=True))
-            difference = await compare(cluster, about.namespace, held, _spec.decode(backup.made.spec))
+            difference = await compare(cluster, target, held, _spec.decode(backup.made.spec))
     except (CommandError, TimeoutError):
         return None
     return new_among(difference.changes, held)
+
+
+def into(request: TenantRequest) -> str:
+    """Return the namespace that a restore restores into: its own, or the one that it maps its own to."""
+    own = request.key.namespace
+    return str((request.spec.get("namespaceMapping") or {}).get(own, own))
 
 
 def new_among(changes: Iterable[Change], held: Iterable[HeldKind]) -> RestoredGroup:
