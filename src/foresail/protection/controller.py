@@ -57,7 +57,7 @@ class ProtectionByLabel:
         return (
             Informer(namespaces, state.namespaces, self._for_namespace),
             Informer(classes, state.classes, self._for_class),
-            Informer(protections, state.protections, lambda change: (change.key,)),
+            Informer(protections, state.protections, lambda change: (LowPriority(change.key),)),
             Informer(schedules, state.schedules, self._for_schedule),
             Informer(backups, state.backups, self._for_backup),
             Informer(policies, state.policies, self._for_policy),
@@ -68,7 +68,7 @@ class ProtectionByLabel:
 
     def _for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key | LowPriority]:
         yield ASSIGNMENT
-        yield _key(change.key.name)
+        yield LowPriority(_key(change.key.name))  # in the queue namespaces take turns: the Schedules come first
         for name in {row.asked for row in (change.old, change.new) if row is not None}:
             if Key("", name) in self.state.classes:
                 yield LowPriority(Key("", name))
