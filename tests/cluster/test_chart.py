@@ -15,7 +15,7 @@ import yaml
 from foresail import __version__
 from foresail.api.marks import LEASES
 from foresail.cli.doctor.permissions import needed
-from foresail.cli.install.manifests import InstallOptions, definitions, operators
+from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, definitions, operators
 from testbed import Cluster, TestbedError, charts
 from testbed.build import program
 from tests.cluster import monitoring
@@ -441,7 +441,7 @@ def test_finding_9_each_capability_runs_apart_with_its_own_account_lease_and_sel
         words = set(pod["spec"]["containers"][0]["args"])
         assert pod["spec"]["serviceAccountName"] == name
         assert f"--lease-name={name}" in words
-        on = [each for each in ("schedules", "self-service", "primers", "restore-checks") if f"--{each}=true" in words]
+        on = [capability for capability in CAPABILITIES if f"--{capability}=true" in words]
         assert on == [name.removeprefix("foresail-").replace("checks", "restore-checks")]
         assert name == "foresail-schedules" or "--schedules=false" in words
     for each in (each for each in found if each["kind"] in kinds):
