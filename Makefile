@@ -23,7 +23,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test coverage test-python test-shells test-browser test-console test-node node-rounds test-cluster test-part cluster-build cluster-up cluster-down \
-  cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
+  cron-oracle etcd-restore deletion-worlds retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills protection-kills schedule-clusters matrix selfservice-specs \
   crds fences manifests docs words docs-site screenshots licences sbom charts arm-wheels wheel pyz plugins test-krew base image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale bench-console bench-hand bench-pyz primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover moment-worlds selfservice-kills selfservice-queue restore-authorization truth hostile-load redteam stolen-token bench-admission api-server-starts chart-upgrade soak lock ci
 
@@ -283,6 +283,9 @@ schedule-kills: setup cluster-build ## kill the operator 200 times, and no slot 
 
 retention-kills: setup cluster-build ## kill the operator KILLS=200 times while retention deletes: the newest good backups exist; the last line is JSON
 	$(BIN)/python -m bench.retention_kills --kills $(KILLS)
+
+protection-kills: setup cluster-build ## kill the operators 200 times amid 500 changes of labels, classes and namespaces: nobody without a Schedule; SIZE=0.1 for a tenth; the last line is JSON
+	$(BIN)/python -m bench.protection_kills --size $(SIZE)
 
 schedule-clusters: setup cluster-build ## two clusters on one bucket, 20 common slots, 40 backups: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_velero.py -k two_clusters

@@ -21,6 +21,7 @@ SWITCHES = {
     "self-service": "selfService.enabled",
     "primers": "primers.enabled",
     "restore-checks": "proof.restoreChecks",
+    "protection": "protection.enabled",
 }
 BLANKS = {
     "veleroNamespace": "VELERO-NAMESPACE",

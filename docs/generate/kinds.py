@@ -11,7 +11,7 @@ from foresail.api.spec_fields import BACKUP_FIELDS, RESTORE_FIELDS, Treatment
 _TOP = """# Kinds
 
 The definitions are in the chart `foresail-crds`, and `kubectl explain` says the same.
-What the kinds are for is in [self-service](../self-service.md), [SchedulePolicy](../../concepts/schedule-policy.md), [RestoreChecks](../../how-to/check-restores.md) and [primers](../primers.md).
+What the kinds are for is in [self-service](../self-service.md), [SchedulePolicy](../../concepts/schedule-policy.md), [RestoreChecks](../../how-to/check-restores.md), [protection by label](../../concepts/protection.md) and [primers](../primers.md).
 A field in **bold** is required.
 """
 _VELERO = {"spec.backupSpec": ("backupSpec", BACKUP_FIELDS), "spec.restoreSpec": ("restoreSpec", RESTORE_FIELDS)}

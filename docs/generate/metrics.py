@@ -15,6 +15,7 @@ from foresail.kube.metrics import Metrics
 from foresail.primers.metrics import PrimerMetrics
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.reads import FileReader
+from foresail.protection.controller import ProtectionByLabel
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
 from foresail.selfservice.controller import SelfService
@@ -42,6 +43,7 @@ def collectors() -> dict[str, Iterable[Collector]]:
         "Schedules": [Schedules("velero", Settings()).metrics],
         "Self-service": [SelfService("velero").metrics],
         "Primers": [PrimerMetrics()],
+        "Protection": [ProtectionByLabel("velero").metrics],
         "Restore checks": [RestoreChecks("velero", FileReader(None).run).metrics],
     }
 

@@ -15,7 +15,7 @@ import yaml
 from foresail import __version__
 from foresail.api.marks import LEASES
 from foresail.cli.doctor.permissions import needed
-from foresail.cli.install.manifests import InstallOptions, definitions, operators
+from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, definitions, operators
 from testbed import Cluster, TestbedError, charts
 from testbed.build import program
 from tests.cluster import monitoring
@@ -74,6 +74,7 @@ SWITCHES = [
         f"image.digest=sha256:{'a' * 64}",
     ),
     ("proof.restoreChecks=true", "proof.data.enabled=true", "proof.data.canaryTargets={192.0.2.1:443}"),
+    ("protection.enabled=true",),
     ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "imagePullSecrets[0].name=registry"),
 ]
 
@@ -298,6 +299,7 @@ def arguments(*switches: str) -> dict[str, list[str]]:
         ((*MONITORING, "selfService.enabled=true", "schedules.enabled=false"), {"selfservice"}),
         ((*MONITORING, *PRIMERS, "schedules.enabled=false"), {"primers"}),
         ((*MONITORING, "proof.restoreChecks=true"), {"schedules", "checks"}),
+        ((*MONITORING, "protection.enabled=true"), {"schedules", "protection"}),
     ],
 )
 def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], watched: set[str]) -> None:
@@ -424,7 +426,7 @@ OFF = ("schedules.enabled=false",)
         (PRIMERS, {"foresail-schedules", "foresail-primers"}),
         ((*PRIMERS, *OFF), {"foresail-primers"}),
         ((*PRIMERS, *OFF, "selfService.enabled=true"), {"foresail-self-service", "foresail-primers"}),
-        ((*PRIMERS, "selfService.enabled=true", "proof.restoreChecks=true"), {*LEASES}),
+        ((*PRIMERS, "selfService.enabled=true", "proof.restoreChecks=true", "protection.enabled=true"), {*LEASES}),
     ],
 )
 def test_finding_9_each_capability_runs_apart_with_its_own_account_lease_and_selectors(
@@ -439,7 +441,7 @@ def test_finding_9_each_capability_runs_apart_with_its_own_account_lease_and_sel
         words = set(pod["spec"]["containers"][0]["args"])
         assert pod["spec"]["serviceAccountName"] == name
         assert f"--lease-name={name}" in words
-        on = [each for each in ("schedules", "self-service", "primers", "restore-checks") if f"--{each}=true" in words]
+        on = [capability for capability in CAPABILITIES if f"--{capability}=true" in words]
         assert on == [name.removeprefix("foresail-").replace("checks", "restore-checks")]
         assert name == "foresail-schedules" or "--schedules=false" in words
     for each in (each for each in found if each["kind"] in kinds):

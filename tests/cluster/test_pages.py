@@ -24,6 +24,7 @@ SAME_STEPS = {
     "how-to/console.md": "tests/unit/console/test_console.py",
     "how-to/console-in-cluster.md": "tests/unit/console/test_console_in_cluster.py",
     "how-to/fleet.md": "tests/alerts/test_fleet.py",
+    "how-to/protect-by-label.md": "tests/cluster/test_protection.py",
     "how-to/plan-a-restore.md": "tests/cluster/test_restore_plan.py",
     "how-to/retention.md": "tests/cluster/test_schedules_retention.py",
     "how-to/undo-a-bad-change.md": "tests/cluster/test_tenant_cli.py",

@@ -36,6 +36,7 @@ IMPURE = (
     "foresail.proof.checks.reads",
     "foresail.proof.checks.state",
     "foresail.proof.facts_watch",
+    "foresail.protection.state",
     "foresail.schedules.forecast",
     "foresail.selfservice.labels",
     "foresail.selfservice.requests.memory",

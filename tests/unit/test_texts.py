@@ -8,6 +8,7 @@ from docs import texts
 from foresail.primers.reasons import Reason as PrimerReason
 from foresail.proof.checks.reasons import Reason as CheckReason
 from foresail.proof.reasons import Reason as CoverageReason
+from foresail.protection.reasons import Reason as ProtectionReason
 from foresail.schedules.reasons import Reason as ScheduleReason
 from foresail.selfservice.reasons import Reason as SelfServiceReason
 
@@ -43,6 +44,7 @@ def test_every_reason_is_walked() -> None:
         ("primers", PrimerReason),
         ("proof", CoverageReason),
         ("proof.checks", CheckReason),
+        ("protection", ProtectionReason),
     ):
         assert {f"foresail.{module}.reasons.{each.name}" for each in reasons} <= sources
     assert {f"advice for {each}" for each in SelfServiceReason} <= sources

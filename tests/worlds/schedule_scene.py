@@ -1,6 +1,7 @@
 """Schedules in a world with a stand-in for Velero, the real controller on them, and a record of every run."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -65,6 +66,7 @@ class ScheduleScene:
         ending: Ending = in_a_moment,
         ttl: timedelta | None = None,
         image: str = "",
+        more: Sequence[Definition] = (),
     ) -> None:
         self.clock = WallClock()
         whole = (
@@ -80,6 +82,7 @@ class ScheduleScene:
             Definition(DEPLOYMENT),
             Definition(POD),
             Definition(SCHEDULE_POLICY, status=False),
+            *more,
         )
         self.world = World(self.clock, *kinds)
         self.settings = settings or Settings()

@@ -4,6 +4,7 @@ Every other test of this folder runs with these Roles too. What no world has is 
 `tests/cluster/test_install.py`: Events, and the Lease.
 """
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -23,7 +24,9 @@ from tests.worlds import test_selfservice_paths as paths
 from tests.worlds import test_selfservice_schedules as tenant_schedules
 from tests.worlds import test_selfservice_turns as turns
 from tests.worlds import test_tenant_checks as tenant_checks
+from tests.worlds import virtual_time
 from tests.worlds.primer_scene import PrimerScene
+from tests.worlds.protection_scene import ProtectionScene
 from tests.worlds.roles import Grant, circumstances, granted
 
 Story = Callable[[], object]
@@ -53,6 +56,30 @@ def a_schedule_skips_and_runs() -> None:
     scene = tenant_schedules.played(row)
     assert scene.runs
     assert "skipImmediately" not in scene.found()["spec"]
+
+
+def labels_come_and_go() -> None:
+    async def life() -> None:
+        scene = ProtectionScene()
+        scene.keep()
+        scene.rule("nights", {"names": []})
+        scene.classify("gold", schedulePolicy="nights")
+        for name in ("shop", "blog"):
+            scene.ask(name, "gold")
+            await asyncio.sleep(30)
+        assert scene.groups == {"gold-1": ["blog", "shop"]}
+        assert scene.class_status("gold")["conditions"][0]["status"] == "True"
+        assert not scene.gaps("shop")
+        scene.ask("shop", "glod")
+        await asyncio.sleep(30)
+        assert scene.gaps("shop") == ["UnknownClass"]
+        for name in ("shop", "blog"):
+            scene.drop(name)
+            await asyncio.sleep(30)
+        assert scene.groups == {}
+        await scene.end()
+
+    virtual_time.run(life())
 
 
 STORIES: dict[str, tuple[Story, ...]] = {
@@ -86,6 +113,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         buffers.test_a_buffer_holds_from_the_fire_minus_the_warm_up_until_the_fire,
     ),
     "restore-checks": (restore_checks.test_a_check_passes_with_its_evidence_and_leaves_nothing,),
+    "protection": (labels_come_and_go,),
     "tenant-checks": (tenant_checks.test_a_schedule_of_the_tenant_names_its_own_backups,),
 }
 AFTER_ACCIDENTS = {

@@ -12,6 +12,7 @@ from tests.worlds import (
     process,
     test_primers,
     test_primers_buffer,
+    test_protection,
     test_restore_checks,
     test_schedules,
     test_selfservice_crashes,
@@ -55,6 +56,12 @@ def test_restore_checks_set_nothing(guard: Guard, figure: Callable[[str], None])
     test_tenant_checks.lived(test_tenant_checks.passes, [third])
     test_tenant_checks.test_one_check_at_a_time_runs_and_no_tenant_goes_before_another_twice()
     check(guard, figure, "restore checks")
+
+
+def test_protection_sets_nothing(guard: Guard, figure: Callable[[str], None]) -> None:
+    test_protection.test_a_labelled_namespace_is_backed_up_and_its_protection_says_so()
+    test_protection.test_a_class_whose_schedule_is_refused_stops_no_other_class()
+    check(guard, figure, "protection")
 
 
 @pytest.mark.parametrize("story", [test_selfservice_crashes.whole, test_selfservice_crashes.crowded])

@@ -6,8 +6,9 @@ rights of two. */}}
 {{- if .Values.selfService.enabled -}}{{- $names = append $names "foresail-self-service" -}}{{- end -}}
 {{- if .Values.primers.enabled -}}{{- $names = append $names "foresail-primers" -}}{{- end -}}
 {{- if .Values.proof.restoreChecks -}}{{- $names = append $names "foresail-checks" -}}{{- end -}}
+{{- if .Values.protection.enabled -}}{{- $names = append $names "foresail-protection" -}}{{- end -}}
 {{- if not $names -}}
-{{- fail "nothing is enabled: set schedules.enabled, selfService.enabled, primers.enabled or proof.restoreChecks" -}}
+{{- fail "nothing is enabled: set schedules.enabled, selfService.enabled, primers.enabled, proof.restoreChecks or protection.enabled" -}}
 {{- end -}}
 {{ join " " $names }}
 {{- end }}
@@ -15,13 +16,13 @@ rights of two. */}}
 {{/* The values of a Deployment's ServiceAccount. */}}
 {{- define "foresail.accountValues" -}}
 {{- $values := .root.Values -}}
-{{- get (dict "foresail-schedules" $values.schedules "foresail-self-service" $values.selfService "foresail-primers" $values.primers "foresail-checks" $values.proof "foresail-console" $values.console) .name | dig "serviceAccount" dict | toYaml -}}
+{{- get (dict "foresail-schedules" $values.schedules "foresail-self-service" $values.selfService "foresail-primers" $values.primers "foresail-checks" $values.proof "foresail-protection" $values.protection "foresail-console" $values.console) .name | dig "serviceAccount" dict | toYaml -}}
 {{- end }}
 
 {{/* The ServiceAccount of a Deployment: each has its own. */}}
 {{- define "foresail.account" -}}
 {{- $taken := dict -}}
-{{- range $field, $values := dict "schedules" .root.Values.schedules "selfService" .root.Values.selfService "primers" .root.Values.primers "proof" .root.Values.proof "console" .root.Values.console -}}
+{{- range $field, $values := dict "schedules" .root.Values.schedules "selfService" .root.Values.selfService "primers" .root.Values.primers "proof" .root.Values.proof "protection" .root.Values.protection "console" .root.Values.console -}}
 {{- $name := $values.serviceAccount.name -}}
 {{- if hasKey $taken $name -}}
 {{- fail (printf "%s.serviceAccount.name: must differ from %s.serviceAccount.name, or either token has the rights of both" $field (get $taken $name)) -}}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from foresail.api import policy, primer, requests, restore_check, schedule_policy
+from foresail.api import policy, primer, protection, requests, restore_check, schedule_policy
 from foresail.api.schema import Schema, schema, with_defaults_told
 from foresail.plan import Kind
 
@@ -29,6 +29,7 @@ class Definition:
     columns: tuple[tuple[str, str, str], ...]  # heading, type, path
     rules: tuple[tuple[str, str], ...] = ()  # CEL rules for every change, with their messages
     wide: tuple[tuple[str, str, str], ...] = ()  # more of them, for `kubectl get -o wide`
+    is_one_part: bool = False  # the status is written with the object: nobody but the operator writes either
 
 
 def _of_condition(heading: str, kind: str, field: str = "reason") -> tuple[str, str, str]:
@@ -235,6 +236,42 @@ DEFINITIONS = (
         ),
         rules=restore_check.RULES,
     ),
+    Definition(
+        protection.PROTECTION_CLASS,
+        "pcl",
+        protection.ProtectionClass,
+        (
+            ("Schedule", "string", ".spec.schedule"),
+            ("Policy", "string", ".spec.schedulePolicy"),
+            ("Default", "boolean", ".spec.default"),
+            ("Namespaces", "integer", ".status.namespaces"),
+            ("Schedules", "integer", ".status.schedules"),
+            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+            _AGE,
+        ),
+        rules=protection.CLASS_RULES,
+        wide=(_of_condition("Message", "Ready", "message"),),
+    ),
+    Definition(
+        protection.PROTECTION,
+        "prot",
+        protection.Protection,
+        (
+            ("Class", "string", ".status.class"),
+            ("Protected", "string", ".status.conditions[?(@.type=='Protected')].status"),
+            _of_condition("Reason", "Protected"),
+            ("Newest-Good", "date", ".status.newestGood.started"),
+            # A string, for kubectl shows a date as the time that has passed since, and this one is to come.
+            ("Next-Run", "string", ".status.nextRun"),
+            _AGE,
+        ),
+        wide=(
+            ("Schedule", "string", ".status.schedules[0]"),
+            ("Backup", "string", ".status.newestGood.backup"),
+            _of_condition("Message", "Protected", "message"),
+        ),
+        is_one_part=True,
+    ),
 )
 
 
@@ -248,7 +285,8 @@ def definition(of: Definition) -> Schema:
         **{name: with_defaults_told(part, are_told=name == "spec") for name, part in root["properties"].items()},
         "metadata": {"type": "object"},
     }
-    root["required"] = ["spec"]
+    if "spec" in root["properties"]:
+        root["required"] = ["spec"]
     if of.rules:
         root["x-kubernetes-validations"] = [{"rule": rule, "message": message} for rule, message in of.rules]
     return {
@@ -270,7 +308,7 @@ def definition(of: Definition) -> Schema:
                     "name": kind.version,
                     "served": True,
                     "storage": True,
-                    **({"subresources": {"status": {}}} if "status" in root["properties"] else {}),
+                    **({"subresources": {"status": {}}} if _has_subresource(of, root) else {}),
                     "additionalPrinterColumns": [
                         *({"name": name, "type": shown, "jsonPath": path} for name, shown, path in of.columns),
                         *(
@@ -283,6 +321,10 @@ def definition(of: Definition) -> Schema:
             ],
         },
     }
+
+
+def _has_subresource(of: Definition, root: Schema) -> bool:
+    return "status" in root["properties"] and not of.is_one_part
 
 
 def files() -> dict[str, str]:

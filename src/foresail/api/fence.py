@@ -14,6 +14,9 @@ METADATA = ("name", "namespace", "uid", "creationTimestamp", "generation", "mana
 """The fields of metadata that a new object may have: the API server's own, labels and annotations."""
 
 NAMESPACE = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+TENANTS_LOCATION = "-[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$"
+"""The end of the name of a storage location that self-service made for a tenant."""
+
 UID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 

@@ -111,7 +111,8 @@ SCHEDULES_LEASE = "foresail-schedules"
 SELF_SERVICE_LEASE = "foresail-self-service"
 PRIMERS_LEASE = "foresail-primers"
 CHECKS_LEASE = "foresail-checks"
-LEASES = (SCHEDULES_LEASE, SELF_SERVICE_LEASE, PRIMERS_LEASE, CHECKS_LEASE)
+PROTECTION_LEASE = "foresail-protection"
+LEASES = (SCHEDULES_LEASE, SELF_SERVICE_LEASE, PRIMERS_LEASE, CHECKS_LEASE, PROTECTION_LEASE)
 """The Lease of each capability, and the name of its Deployment and ServiceAccount: each runs in its own."""
 
 FACTS = "foresail.dev/facts"
@@ -144,3 +145,22 @@ CANARY_CLOSED, CANARY_REACHED = 40, 41
 
 CHECK_NOW = "foresail.dev/check-now"
 """On a RestoreCheck, by its owner: any new value starts a check."""
+
+PROTECTION = "foresail.dev/protection"
+"""On a Namespace, as a label: the name of its ProtectionClass, or `none`."""
+
+PROTECTION_REASON = "foresail.dev/protection-reason"
+PROTECTION_UNTIL = "foresail.dev/protection-until"
+"""On a Namespace with the value `none`, both together: why it is not protected, and until when that holds."""
+
+EXEMPT = "none"
+"""The value of that label for a namespace without protection; no class has the name."""
+
+PROTECTION_CLASS = "foresail.dev/protection-class"
+"""On a Schedule that the operator keeps for a ProtectionClass, as a label and as its mark, and on its Backups."""
+
+SCHEDULE_POLICY_LABEL = "foresail.dev/schedule-policy"
+"""On a Schedule, as a label: the SchedulePolicy that applies to it, whatever the selectors of policies say."""
+
+NAMESPACE_UIDS = "foresail.dev/namespace-uids"
+"""On a Backup of a ProtectionClass, in JSON: the UIDs of the namespaces that it was taken of, by their names."""

@@ -34,6 +34,7 @@ _COMMANDS = (
     "coverage",
     "report",
     "check",
+    "protection",
     "console",
     "doctor",
     "primer",
@@ -89,6 +90,8 @@ def _add(command: str, commands: Any) -> None:  # noqa: ANN401 - argparse's own 
             from foresail.cli.console import add_report as add
         case "check":
             from foresail.cli.check.arguments import add_check as add
+        case "protection":
+            from foresail.cli.protection.arguments import add_protection as add
         case "primer":
             from foresail.cli.primer.arguments import add_primer as add
         case _:

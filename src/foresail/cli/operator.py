@@ -71,6 +71,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         ("--self-service", False, "let teams back up and restore their own namespaces; its kinds must be installed"),
         ("--primers", False, "hold capacity for CronJobs before they fire; the kind Primer must be installed"),
         ("--restore-checks", False, "restore backups into sandboxes; the kind RestoreCheck must be installed"),
+        ("--protection", False, "keep the Schedules of ProtectionClasses; their kinds must be installed"),
     ):
         add_switch(capabilities, flag, meaning, default=default)
     schedules = run.add_argument_group("schedules")
@@ -83,6 +84,8 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         choices=[dialect.value for dialect in Dialect],
         help="Velero's cron dialect, used only if neither Velero nor its image tag reports a version",
     )
+    record = "record the UIDs of namespaces in Backups of ProtectionClasses, without which those do not count"
+    add_switch(schedules, "--record-namespaces", record, default=False)
     off = "Velero's schedule controller is off, although no Deployment or pod is recognised as a Velero server"
     add_switch(schedules, "--velero-schedules-off", off, default=False)
     schedules.add_argument(
@@ -246,9 +249,9 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
     from foresail.schedules.settings import NOT_COPIED  # noqa: PLC0415
     from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415
 
-    is_on = (args.schedules, args.self_service, args.primers, args.restore_checks)
+    is_on = (args.schedules, args.self_service, args.primers, args.restore_checks, args.protection)
     if not any(is_on):
-        hint = "leave out --schedules=false, or add --self-service, --primers or --restore-checks"
+        hint = "leave out --schedules=false, or add --self-service, --primers, --restore-checks or --protection"
         raise UsageError("no capability is enabled", hint=hint)
     if args.traces and find_spec("opentelemetry") is None:
         raise UsageError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
@@ -283,6 +286,8 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         runs_self_service=args.self_service,
         runs_primers=args.primers,
         runs_restore_checks=args.restore_checks,
+        runs_protection=args.protection,
+        records_namespaces=args.record_namespaces,
         serves_tenant_checks=args.tenant_checks,
         check_data=_data_settings(args, own_namespace or args.velero_namespace),
         heeds_schedules=args.heed_schedules,

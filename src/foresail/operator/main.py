@@ -19,6 +19,7 @@ from foresail.primers.reads import dry_run_with, locate_volumes_with
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.reads import FileReader, SandboxReader
 from foresail.proof.facts_watch import PublishedFacts
+from foresail.protection.controller import ProtectionByLabel
 from foresail.schedules.controller import Schedules
 from foresail.schedules.forecast import Forecast
 from foresail.selfservice.access.reader import AccessReader
@@ -28,7 +29,7 @@ from foresail.selfservice.queue.window import Limits, no_slots
 
 _log = logging.getLogger(__name__)
 _BUFFER = capacity_buffer()
-Capability = Schedules | SelfService | Primers | RestoreChecks | PublishedFacts
+Capability = Schedules | SelfService | Primers | RestoreChecks | ProtectionByLabel | PublishedFacts
 
 
 async def run(settings: Settings) -> None:
@@ -96,7 +97,11 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
     schedules = None
     if settings.runs_schedules:
         schedules = Schedules(
-            settings.velero_namespace, settings.schedules, settings.velero_dialect, lambda: client.skew
+            settings.velero_namespace,
+            settings.schedules,
+            settings.velero_dialect,
+            lambda: client.skew,
+            records_namespaces=settings.records_namespaces,
         )
         schedules.metrics.shows_all = settings.metrics_for_all_schedules
         found.append(schedules)
@@ -120,6 +125,9 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         read_files = FileReader(client).run
         read_pods = SandboxReader(client).run
         found.append(RestoreChecks(settings.velero_namespace, read_files, others, read_pods, settings.check_data))
+    if settings.runs_protection:
+        never = (settings.lease_namespace, settings.own_namespace)
+        found.append(ProtectionByLabel(settings.velero_namespace, never, settings.schedules.zone))
     return found
 
 

@@ -30,6 +30,8 @@ class Settings:
     runs_self_service: bool = False
     runs_primers: bool = False
     runs_restore_checks: bool = False
+    runs_protection: bool = False
+    records_namespaces: bool = False  # on Backups of ProtectionClasses, whose Schedules it runs
     serves_tenant_checks: bool = False
     check_data: DataSettings | None = None  # how pods of backups start; None if depth Data is off
     heeds_schedules: bool = False  # of another process: no tenant's backup may still run at their slots

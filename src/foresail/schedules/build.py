@@ -8,7 +8,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.api.marks import NAMESPACE_UIDS, PROTECTION_CLASS, SCHEDULE_UID, SLOT
 from foresail.api.specs import StoredSelector
 from foresail.cron.duration import length_of
 from foresail.plan import Create, Key
@@ -94,21 +94,38 @@ def has_hooks(template: bytes) -> bool:
 
 
 def create_backup(
-    schedule: ScheduleRow, slot: datetime, settings: Settings, lifetime: timedelta | None = None, attempt: int = 0
+    schedule: ScheduleRow,
+    slot: datetime,
+    settings: Settings,
+    lifetime: timedelta | None = None,
+    attempt: int = 0,
+    namespaces: Mapping[str, str] | None = None,
 ) -> Create:
     """Return the creation of the Backup of a slot, recognisable by its marks; a lifetime replaces the template's."""
     key = Key(schedule.key.namespace, backup_name(schedule, slot, attempt))
     mark = {SCHEDULE_UID: schedule.uid, SLOT: stamp(slot)}
-    return Create(velero.BACKUP, key, backup_body(schedule, settings, lifetime), mark)
+    return Create(velero.BACKUP, key, backup_body(schedule, settings, lifetime, namespaces), mark)
 
 
-def backup_body(schedule: ScheduleRow, settings: Settings, lifetime: timedelta | None = None) -> dict[str, object]:
-    """Return a Backup from the Schedule's template, by Velero's rules for what is copied."""
+def backup_body(
+    schedule: ScheduleRow,
+    settings: Settings,
+    lifetime: timedelta | None = None,
+    namespaces: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """Return a Backup from the Schedule's template, by Velero's rules for what is copied.
+
+    The Backup of a ProtectionClass records the UIDs of its namespaces: whoever creates one of that name later gets
+    nothing of it. A namespace that is created again before Velero reads it has another UID than the record.
+    """
     template: dict[str, object] = msgspec.json.decode(schedule.template, type=dict[str, object])
     if lifetime is not None:
         template["ttl"] = f"{lifetime // timedelta(hours=1)}h0m0s"
     metadata: dict[str, object] = {"labels": _labels(schedule, settings)}
     annotations = copied(schedule.annotations, settings.not_copied)
+    if namespaces is not None:
+        annotations[PROTECTION_CLASS] = schedule.protection_class
+        annotations[NAMESPACE_UIDS] = msgspec.json.encode(dict(sorted(namespaces.items()))).decode()
     if annotations:
         metadata["annotations"] = annotations
     if schedule.owns_backups:

@@ -8,10 +8,12 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment, StartedPod
+from foresail.api.core import NAMESPACE
+from foresail.api.metadata import Named
 from foresail.api.pods import POD
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cron import Dialect
-from foresail.kube.controller import Informer, LowPriority
+from foresail.kube.controller import Informer, LowPriority, no_keys
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, is_refusal
 from foresail.kube.reflector import Change, WatchSpec
@@ -37,14 +39,7 @@ from foresail.schedules.observe import (
     restore_row,
     schedule_row,
 )
-from foresail.schedules.policies import (
-    group_of,
-    index_values,
-    lookup_values,
-    policy_for,
-    reaches,
-    settings_under,
-)
+from foresail.schedules.policies import group_of, settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import backup_of, deletion_name, is_waiting_for_velero, unusable_deletion
 from foresail.schedules.rules import MOST_NAMED, Verdict, judge
@@ -63,7 +58,15 @@ from foresail.schedules.velero_server import (
     request_name,
     version_request,
 )
-from foresail.slots.policy_timing import PolicyRow, policy_row, timing_under
+from foresail.slots.policy_timing import (
+    PolicyRow,
+    index_values,
+    lookup_values,
+    policy_for,
+    policy_row,
+    reaches,
+    timing_under,
+)
 
 _VELERO = Key("", "velero")  # the key of the Velero server: no Schedule has an empty namespace
 _SOON = timedelta(seconds=5)  # until a Schedule that was not reconciled yet may be due
@@ -79,6 +82,7 @@ _NOT_CREATED = frozenset(
         Cause.UNAUTHORIZED,
     }
 )
+_NAMESPACES = WatchSpec(NAMESPACE, Named, lambda wire: wire.metadata.uid, metadata_only=True)
 _ANSWERS = 8  # of Velero's last rollouts or, where it has no Deployment, of the last days
 
 
@@ -93,6 +97,8 @@ class Schedules:
         settings: Settings,
         dialect: Dialect | None = None,
         skew: Callable[[], timedelta | None] = lambda: None,
+        *,
+        records_namespaces: bool = False,
     ) -> None:
         self.namespace = namespace
         self.settings = settings
@@ -105,9 +111,7 @@ class Schedules:
             }
         )
         self.locations = Store[LocationRow]()
-        self.policies = Store[PolicyRow](
-            {"selects": lambda row: index_values(row.spec.selector), "group": lambda row: [group_of(row)]}
-        )
+        self.policies = Store[PolicyRow]({"selects": index_values, "group": lambda row: [group_of(row)]})
         self.deletions = Store[DeletionRow](
             {"backup": lambda row: [row.backup], "state": lambda row: ["open"] if row.is_open and row.is_ours else []}
         )
@@ -115,6 +119,8 @@ class Schedules:
         self.deployments = Store[DeploymentRow | None]()
         self.pods = Store[PodRow | None]()
         self.answers = Store[velero.StatusRequest]()
+        self.namespaces = Store[str]()  # their UIDs
+        self._records_namespaces = records_namespaces
         self.metrics = ScheduleMetrics(self.locations, lambda: self.backups.by("state", "waiting"))
         self._flag = dialect
         self._skew = skew  # by how much the operator's clock is ahead of the API server's
@@ -174,6 +180,7 @@ class Schedules:
                 _keys_for_answer,
                 self._learn_answer,
             ),
+            *([Informer(_NAMESPACES, self.namespaces, no_keys)] if self._records_namespaces else ()),
         )
 
     # Update state from changes
@@ -251,10 +258,10 @@ class Schedules:
             yield row.key
 
     def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[LowPriority]:
-        selectors = [row.spec.selector for row in (change.old, change.new) if row is not None]
+        rows = [row for row in (change.old, change.new) if row is not None]
         was_unread = change.old is None and not change.initial  # perhaps: no policy deleted anything until now
         for schedule in self.schedules.rows():
-            if was_unread or any(reaches(selector, schedule.key.name, schedule.labels) for selector in selectors):
+            if was_unread or any(reaches(row, schedule.key.name, schedule.labels) for row in rows):
                 yield LowPriority(schedule.key)
 
     def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
@@ -309,8 +316,16 @@ class Schedules:
             policy=policy,
             group=self._group_view(key, policy, now),
             is_record_refused=key in self._unwritable,
+            namespaces=self._namespaces_of(schedule),
         )
         return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations, now)
+
+    def _namespaces_of(self, schedule: ScheduleRow) -> dict[str, str] | None:
+        """Return the UIDs of the namespaces that a Schedule of a ProtectionClass takes; None for any other."""
+        if not schedule.protection_class or not self._records_namespaces:
+            return None
+        uids = ((name, self.namespaces.get(Key("", name))) for name in schedule.included)
+        return {name: uid for name, uid in uids if uid}
 
     def _policy_of(self, schedule: ScheduleRow) -> PolicyRow | None:
         name = schedule.key.name

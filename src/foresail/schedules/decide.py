@@ -85,9 +85,9 @@ def _runs(view: ScheduleView, verdict: Verdict) -> tuple[Create, ...]:
     repeated = verdict.repeated
     if repeated is not None:
         ttl = lifetime_of(view, verdict)
-        return (create_backup(schedule, repeated.slot, settings, ttl, attempt=repeated.made),)
+        return (create_backup(schedule, repeated.slot, settings, ttl, repeated.made, view.namespaces),)
     if verdict.fires is not None:
-        return (create_backup(schedule, verdict.fires, settings, lifetime_of(view, verdict)),)
+        return (create_backup(schedule, verdict.fires, settings, lifetime_of(view, verdict), 0, view.namespaces),)
     return ()
 
 

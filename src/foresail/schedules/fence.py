@@ -13,6 +13,7 @@ from foresail.api.fence import (
     OLD_STATUS,
     SPEC,
     STATUS,
+    TENANTS_LOCATION,
     UNCHANGED_SPEC,
     UPDATE,
     Condition,
@@ -35,7 +36,9 @@ from foresail.api.fence import (
 from foresail.api.marks import (
     DELETE_AFTER,
     DELETE_REASON,
+    NAMESPACE_UIDS,
     OBSERVED,
+    PROTECTION_CLASS,
     REQUEST_UID,
     RETENTION,
     SCHEDULE_UID,
@@ -53,7 +56,7 @@ RUN = "-[0-9]{14}-[0-9a-f]{8}(-r[1-9][0-9]?)?"
 
 _ANY_RUN = "-[0-9]{14}(-[0-9a-f]{8}(-r[1-9][0-9]?)?)?"  # Velero's own too, which have the slot only
 _OTHERS_MARKS = 'key.startsWith("openshift.io/oadp-")'
-_TENANTS_LOCATION = "-[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$"
+_MARKS = (SCHEDULE_UID, SLOT, PROTECTION_CLASS, NAMESPACE_UIDS)
 _SCHEDULE = value(LABELS, velero.SCHEDULE_LABEL)
 
 STATUS_REQUEST = Rule(
@@ -92,7 +95,7 @@ _RUN_OF_SCHEDULE = Rule(
         Condition(
             all_of(
                 f'{LABELS}.all(key, !key.startsWith("foresail.dev/") && !{_OTHERS_MARKS})',
-                f'{ANNOTATIONS}.all(key, key in {words((SCHEDULE_UID, SLOT))} || (!key.startsWith("foresail.dev/")'
+                f'{ANNOTATIONS}.all(key, key in {words(_MARKS)} || (!key.startsWith("foresail.dev/")'
                 f" && !{_OTHERS_MARKS}))",
             ),
             "a run has no mark of a tenant's backup",
@@ -105,7 +108,7 @@ _RUN_OF_SCHEDULE = Rule(
         ),
         Condition(only(SPEC, BackupSpec.__struct_encode_fields__), "a run has no unknown fields"),
         Condition(
-            f"!{value(SPEC, 'storageLocation')}.matches({quoted(_TENANTS_LOCATION)})",
+            f"!{value(SPEC, 'storageLocation')}.matches({quoted(TENANTS_LOCATION)})",
             "a run is never stored in the location of a tenant",
         ),
         Condition(

@@ -14,8 +14,8 @@ import msgspec
 
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, Turn, is_unfinished
-from foresail.schedules.policies import group_of, limit_in, policy_for
-from foresail.slots.policy_timing import PolicyRow
+from foresail.schedules.policies import group_of, limit_in
+from foresail.slots.policy_timing import PolicyRow, policy_for
 
 RESERVED_FOR = timedelta(minutes=1)
 """How long a new Backup may be missing from the store before its place is free again."""

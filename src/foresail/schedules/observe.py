@@ -10,7 +10,7 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import instant, utc
-from foresail.api.marks import DELETE_AFTER, PINNED, SCHEDULE_UID, SLOT
+from foresail.api.marks import DELETE_AFTER, PINNED, PROTECTION_CLASS, SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
 from foresail.origin import is_synced
 from foresail.plan import Key, Keyed
@@ -45,6 +45,16 @@ class ScheduleRow(Keyed, frozen=True):
     last_backup: datetime | None
     last_skipped: datetime | None
     errors: tuple[str, ...]
+
+    @property
+    def protection_class(self) -> str:
+        """The ProtectionClass that it is kept for; empty if it is for none."""
+        return self.annotations.get(PROTECTION_CLASS, "")
+
+    @property
+    def included(self) -> tuple[str, ...]:
+        """The namespaces that its template names."""
+        return _template.decode(self.template).included_namespaces or ()
 
 
 class BackupRow(Keyed, frozen=True):
@@ -221,6 +231,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     unobserved: datetime | None = None  # the slot of a Backup that was created and is not in the store yet
     skew: timedelta | None = None  # by how much the operator's clock is ahead of the API server's; None if unknown
     is_record_refused: bool = False  # the API server refused the last write to the Schedule
+    namespaces: Mapping[str, str] | None = None  # of a ProtectionClass: the UIDs of those that it takes
 
 
 def is_unfinished(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:

@@ -1,53 +1,19 @@
-"""Which SchedulePolicy applies to a Schedule, and what is wrong with one that cannot be used."""
+"""What a SchedulePolicy says beyond times, and what is wrong with one that cannot be used."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import lru_cache
 
 import msgspec
 
-from foresail.api.schedule_policy import Retention, ScheduleSelector
-from foresail.api.selectors import precedence, problem_of, selects
+from foresail.api.schedule_policy import Retention
+from foresail.api.selectors import problem_of
 from foresail.deletion import DEFAULT_GRACE, LONGEST_GRACE
 from foresail.retention import Rules
 from foresail.schedules.settings import Settings
 from foresail.slots.policy_timing import PolicyRow, length_in_policy, timing_problem
 
 MOST_BACKOFF = timedelta(hours=24)
-
-
-def policy_for(name: str, labels: Mapping[str, str], policies: Iterable[PolicyRow]) -> PolicyRow | None:
-    """Return the policy that applies to a Schedule; None if none selects it."""
-    matching = (policy for policy in policies if reaches(policy.spec.selector, name, labels))
-    return min(matching, key=lambda policy: precedence(policy.spec.priority, policy.name), default=None)
-
-
-def reaches(selector: ScheduleSelector, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a selector selects a Schedule of this name and these labels."""
-    return (selector.names is None or name in selector.names) and selects(selector, labels)
-
-
-def index_values(selector: ScheduleSelector) -> Iterator[Hashable]:
-    """Yield the values under which an index has a policy; each Schedule that it selects has one of them.
-
-    These are the names that it requires, or the values of one label, or else None.
-    """
-    one_of = next((expression for expression in selector.match_expressions or () if expression.operator == "In"), None)
-    if selector.names is not None:
-        yield from selector.names
-    elif selector.match_labels:
-        yield next(iter(selector.match_labels.items()))
-    elif one_of is not None:
-        yield from ((one_of.key, value) for value in one_of.values or ())
-    else:
-        yield None
-
-
-def lookup_values(name: str, labels: Mapping[str, str]) -> Iterator[Hashable]:
-    """Yield the values under which an index has all policies that may select a Schedule."""
-    yield name
-    yield from labels.items()
-    yield None
 
 
 def settings_under(policy: PolicyRow | None, settings: Settings) -> Settings:

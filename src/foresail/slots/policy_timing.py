@@ -1,10 +1,13 @@
-"""What a SchedulePolicy says about times, for every kind of Schedule: the zone, spread, windows and a deadline."""
+"""Which SchedulePolicy applies to a Schedule, and what it says about times: zone, spread, windows and a deadline."""
 
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 
 from foresail.api.instants import stamp, whole
+from foresail.api.marks import SCHEDULE_POLICY_LABEL
 from foresail.api.schedule_policy import SchedulePolicy, SchedulePolicySpec, ScheduleWindow, ScheduleWindows
+from foresail.api.selectors import precedence, selects
 from foresail.cron import CalendarSchedule, Dialect
 from foresail.cron.duration import length_of
 from foresail.cron.zone_names import is_zone
@@ -34,6 +37,46 @@ class PolicyRow(Keyed, frozen=True):
 def policy_row(wire: SchedulePolicy) -> PolicyRow:
     """Return what is kept of a policy."""
     return PolicyRow(Key("", wire.metadata.name), wire.spec)
+
+
+def policy_for(name: str, labels: Mapping[str, str], policies: Iterable[PolicyRow]) -> PolicyRow | None:
+    """Return the policy that applies to a Schedule: the one that its label names, or of those that select it one."""
+    matching = (policy for policy in policies if reaches(policy, name, labels))
+    return min(matching, key=lambda policy: precedence(policy.spec.priority, policy.name), default=None)
+
+
+def reaches(policy: PolicyRow, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a policy may apply to a Schedule of this name and these labels."""
+    named = labels.get(SCHEDULE_POLICY_LABEL)
+    if named is not None:
+        return named == policy.name
+    selector = policy.spec.selector
+    return (selector.names is None or name in selector.names) and selects(selector, labels)
+
+
+def index_values(policy: PolicyRow) -> Iterator[Hashable]:
+    """Yield the values under which an index has a policy; each Schedule to which it may apply has one of them.
+
+    These are its own name in a label, and the names that it requires, or the values of one label, or else None.
+    """
+    selector = policy.spec.selector
+    one_of = next((expression for expression in selector.match_expressions or () if expression.operator == "In"), None)
+    yield SCHEDULE_POLICY_LABEL, policy.name
+    if selector.names is not None:
+        yield from selector.names
+    elif selector.match_labels:
+        yield next(iter(selector.match_labels.items()))
+    elif one_of is not None:
+        yield from ((one_of.key, value) for value in one_of.values or ())
+    else:
+        yield None
+
+
+def lookup_values(name: str, labels: Mapping[str, str]) -> Iterator[Hashable]:
+    """Yield the values under which an index has all policies that may apply to a Schedule."""
+    yield name
+    yield from labels.items()
+    yield None
 
 
 def timing_under(policy: PolicyRow | None, identity: str, zone: str) -> Timing | None:

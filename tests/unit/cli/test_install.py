@@ -196,7 +196,8 @@ def test_the_operator_comes_last_and_the_definitions_are_all_of_ours() -> None:
         (CAPABILITIES[:1], ["foresail-schedules"]),
         (CAPABILITIES[1:2], ["foresail-self-service"]),
         (CAPABILITIES[2:3], ["foresail-primers"]),
-        (CAPABILITIES[3:], ["foresail-checks"]),
+        (CAPABILITIES[3:4], ["foresail-checks"]),
+        (CAPABILITIES[4:], ["foresail-protection"]),
         (CAPABILITIES, [*LEASES]),
     ],
 )
@@ -223,7 +224,7 @@ def test_no_blank_is_left_in_what_is_applied() -> None:
     ("words", "said"),
     [
         (
-            ["--schedules=false", "--self-service=false", "--primers=false", "--restore-checks=false"],
+            [f"--{name}=false" for name in CAPABILITIES],
             "no capability is enabled",
         ),
         (["--primers", "--primer-pause-image="], "--primer-pause-image"),
@@ -347,7 +348,8 @@ def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabili
     installed = _permissions([each for each in pieces if each.key.name in bound])
     switches = {each.replace("-", "_"): each in capabilities for each in CAPABILITIES}
     tenant_checks = {"self-service", "restore-checks"} <= set(capabilities)
-    assert set(needed(**switches, tenant_checks=tenant_checks)) == installed
+    records = {"schedules", "protection"} <= set(capabilities)
+    assert set(needed(**switches, tenant_checks=tenant_checks, records_namespaces=records)) == installed
 
 
 def test_the_doctor_asks_for_the_permissions_of_tenants_locations_where_they_are_on() -> None:
@@ -361,7 +363,8 @@ def test_the_doctor_asks_for_the_permissions_of_tenants_locations_where_they_are
 def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() -> None:
     pieces = operators(InstallOptions(CAPABILITIES, "velero", "velero", "foresail", "pause"))
     for account, wanted in (
-        ("foresail-schedules", needed(schedules=True, self_service=False)),
+        ("foresail-schedules", needed(schedules=True, self_service=False, records_namespaces=True)),
+        ("foresail-protection", needed(schedules=False, self_service=False, protection=True)),
         ("foresail-self-service", [*needed(schedules=False, self_service=True), *FORECAST]),
         ("foresail-primers", needed(schedules=False, self_service=False, primers=True)),
         ("foresail-checks", needed(schedules=False, self_service=False, restore_checks=True, tenant_checks=True)),
@@ -548,6 +551,7 @@ ARGUMENTS = [
     "--primers=true",
     "--primer-pause-image=pause:3",
     "--restore-checks=true",
+    "--protection=true",
 ]
 BEFORE = installed(ARGUMENTS, "example.com/foresail:1", {"release": "kps", "app.kubernetes.io/name": "foresail"})
 
@@ -625,7 +629,8 @@ def test_switching_locations_of_tenants_off_is_confirmed() -> None:
 
 def test_a_capability_is_switched_off_only_if_the_option_says_so_and_somebody_confirms() -> None:
     options = install_options(parsed("--primers=false", "--monitoring=false"), BEFORE)
-    assert (options.capabilities, options.monitoring) == (("schedules", "self-service", "restore-checks"), False)
+    left = tuple(name for name in CAPABILITIES if name != "primers")
+    assert (options.capabilities, options.monitoring) == (left, False)
     assert capabilities_switched_off(BEFORE, options, is_confirmed=True) == ["primers"]
     others = install_options(parsed("--restore-checks=false"), BEFORE)
     assert capabilities_switched_off(BEFORE, others, is_confirmed=True) == ["restore-checks"]
@@ -678,6 +683,7 @@ def test_an_installation_ends_with_what_is_off() -> None:
     options = InstallOptions(("schedules",), "velero", "velero", "foresail")
     assert what_is_off(options) == (
         "Off: self-service (--self-service), primers (--primers), restore-checks (--restore-checks), "
+        "protection (--protection), "
         "alerts and metrics for Prometheus (--monitoring). "
         "To switch one on, run the same command again with its option added."
     )

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from foresail.api import velero
+from foresail.api.marks import NAMESPACE_UIDS, PROTECTION_CLASS, SCHEDULE_UID, SLOT
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, create_backup
 from foresail.schedules.decide import decide
@@ -193,3 +194,15 @@ def test_a_template_with_alternatives_is_used() -> None:
 def test_template_with_durations_of_go_is_used() -> None:
     template = b'{"ttl": "720h0m0s", "hooks": {"resources": [{"pre": [{"exec": {"timeout": "90s"}}, {}]}]}}'
     assert decide(view(watched(schedule(template=template, last_backup=NOON - HOUR))), NOON).actions
+
+
+def test_the_backup_of_a_class_records_the_uids_of_its_namespaces_and_is_recognised_without_them() -> None:
+    """A namespace that is created again between a crash and the next life changes the record, not the name."""
+    row = schedule(annotations={PROTECTION_CLASS: "gold"}, template=template(includedNamespaces=["shop", "gone"]))
+    assert (row.protection_class, row.included) == ("gold", ("shop", "gone"))
+    made = create_backup(row, NOON, Settings(), namespaces={"shop": "u1"})
+    metadata: Any = made.body["metadata"]
+    assert metadata["annotations"] == {PROTECTION_CLASS: "gold", NAMESPACE_UIDS: '{"shop":"u1"}'}
+    assert set(made.mark) == {SCHEDULE_UID, SLOT}
+    plain: Any = create_backup(row, NOON, Settings()).body["metadata"]
+    assert "annotations" not in plain

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from foresail.api.schedule_policy import SchedulePolicy
-from foresail.schedules.policies import policy_for, problem_with, settings_under
+from foresail.schedules.policies import problem_with, settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
-from foresail.slots.policy_timing import PolicyRow, policy_row
+from foresail.slots.policy_timing import PolicyRow, policy_for, policy_row
 from tests.unit.schedules.rows import DAY, HOUR, NOON, backup, schedule, view, watched
 
 

@@ -8,20 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foresail.api.marks import SCHEDULE_POLICY_LABEL
 from foresail.api.schedule_policy import SchedulePolicy
 from foresail.cron import Dialect
 from foresail.plan import Key, Plan
 from foresail.schedules.controller import Schedules
 from foresail.schedules.groups import limited_group
 from foresail.schedules.observe import ScheduleView
-from foresail.schedules.policies import policy_for
 from foresail.schedules.settings import Settings
-from foresail.slots.policy_timing import PolicyRow, policy_row
+from foresail.slots.policy_timing import PolicyRow, policy_for, policy_row
 from tests.unit.schedules.rows import AVAILABLE, NOON, schedule, watched
 
 KEYS = [Key("velero", name) for name in ("daily", "web")]
 WORDS = st.sampled_from(("web", "db", "daily"))
 LABELS = st.dictionaries(WORDS, WORDS, max_size=2)
+NAMED: st.SearchStrategy[dict[str, str]] = st.just({}) | st.sampled_from("abcd").map(
+    lambda name: {SCHEDULE_POLICY_LABEL: name}
+)
+OWN = st.builds(lambda labels, named: {**labels, **named}, LABELS, NAMED)
 REQUIREMENTS = st.fixed_dictionaries(
     {
         "key": WORDS,
@@ -70,7 +74,7 @@ def observed(controller: Schedules, key: Key) -> ScheduleView:
 @pytest.mark.repeats
 @settings(max_examples=300)
 @given(
-    st.lists(LABELS, min_size=2, max_size=2),
+    st.lists(OWN, min_size=2, max_size=2),
     st.lists(st.tuples(st.sampled_from("abc"), st.none() | SPECS), min_size=1, max_size=8),
 )
 def test_policy_and_limit_are_those_of_all_policies_after_every_change(
@@ -99,6 +103,15 @@ def test_labels_of_a_schedule_that_change_bring_it_under_another_policy() -> Non
     controller.schedules.put(KEYS[0], watched(schedule(labels={"pool": "b"})))
     after = observed(controller, KEYS[0]).policy
     assert [each and each.name for each in (before, after)] == ["a", "b"]
+
+
+def test_a_schedule_that_names_its_policy_gets_that_one_and_no_other() -> None:
+    every = policy("every", {"selector": {}, "priority": 9})
+    named = policy("nights", {"selector": {"names": ["nobody"]}})
+    labels = {SCHEDULE_POLICY_LABEL: "nights"}
+    assert policy_for("daily", labels, [every, named]) is named
+    assert policy_for("daily", labels, [every]) is None
+    assert policy_for("daily", {}, [every, named]) is every
 
 
 def calls_with(policies: int) -> int:

@@ -46,6 +46,15 @@ _COMMANDS = {
 }
 
 
+_SERVED_BY = {
+    "Primer": "primers",
+    "RestoreCheck": "restore-checks",
+    "ProtectionClass": "protection",
+    "Protection": "protection",
+}
+"""The capability that installs a kind, if that is not self-service."""
+
+
 class _Rest(msgspec.Struct, rename="camel"):
     remaining_item_count: int | None = None
 
@@ -290,7 +299,7 @@ def _not_found(failure: Failure, kind: Kind, key: Key) -> CommandError:
 def _installs(kind: Kind) -> str:
     if kind.group == velero.GROUP:
         return "check that Velero is installed in this cluster"
-    capability = {"Primer": "primers", "RestoreCheck": "restore-checks"}.get(kind.name, "self-service")
+    capability = _SERVED_BY.get(kind.name, "self-service")
     return f"install Foresail with {capability}: foresail install --{capability}"
 
 

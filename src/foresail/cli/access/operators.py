@@ -59,6 +59,8 @@ class Operator:
     name: str = _OURS[0]  # in the label of its pods
     locations: bool = False  # of tenants
     restore_checks: bool = False
+    protection: bool = False
+    records_namespaces: bool = False  # in Backups of ProtectionClasses
     tenant_checks: bool = False
     check_data: bool = False  # RestoreChecks with depth Data
     heeds_schedules: bool = False  # of another Deployment
@@ -69,7 +71,7 @@ class Operator:
         """Return whether the two have a capability in common."""
         shared = (self.schedules and other.schedules, self.self_service and other.self_service)
         apart = (self.primers and other.primers, self.restore_checks and other.restore_checks)
-        return any((*shared, *apart))
+        return any((*shared, *apart, self.protection and other.protection))
 
 
 def is_operator(wire: Deployment) -> bool:
@@ -91,6 +93,8 @@ def operator_of(wire: Deployment) -> Operator:
         name=(wire.metadata.labels or {})[OPERATOR_LABEL],
         locations=bool({"--tenant-locations", "--tenant-locations=true"} & set(words)),
         restore_checks=bool({"--restore-checks", "--restore-checks=true"} & set(words)),
+        protection=bool({"--protection", "--protection=true"} & set(words)),
+        records_namespaces=bool({"--record-namespaces", "--record-namespaces=true"} & set(words)),
         tenant_checks=bool({"--tenant-checks", "--tenant-checks=true"} & set(words)),
         heeds_schedules=bool({"--heed-schedules", "--heed-schedules=true"} & set(words)),
         velero_schedules_off=bool({"--velero-schedules-off", "--velero-schedules-off=true"} & set(words)),

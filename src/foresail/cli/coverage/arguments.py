@@ -26,6 +26,7 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
             "foresail coverage -A --fix",
             "foresail coverage -A -o json",
             "foresail coverage -A -o metrics",
+            "foresail coverage --manifests clusters/prod --fail-on gaps",
         ),
     )
     one.set_defaults(run=_run)
@@ -39,6 +40,11 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         choices=["gaps", "not-safe"],
         help="exit with code 1 if there are gaps, or unless each namespace is safe",
     )
+    one.add_argument(
+        "--manifests",
+        metavar="DIR",
+        help="judge the Namespaces in these files by the ProtectionClass that their label names, without a cluster",
+    )
     one.add_argument("--fix", action="store_true", help="run the commands that close gaps, once confirmed")
     one.add_argument("--confirm", action="store_true", help="with --fix: do not ask")
     outputs = ["table", "wide", "json", "metrics"]
@@ -49,6 +55,10 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.manifests:
+        from foresail.cli.coverage.manifests import run_manifests
+
+        return run_manifests(args)
     from foresail.cli.coverage.show import run_coverage
 
     return run_coverage(args)

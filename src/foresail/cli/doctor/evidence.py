@@ -18,6 +18,7 @@ from foresail.api.marks import (
     CHECKS_LEASE,
     LEASES,
     PRIMERS_LEASE,
+    PROTECTION_LEASE,
     SANDBOX_ROLE,
     SCHEDULES_LEASE,
     SELF_SERVICE_LEASE,
@@ -26,6 +27,7 @@ from foresail.api.metadata import Metadata, Named, Written
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.primer import PRIMER
+from foresail.api.protection import PROTECTION, PROTECTION_CLASS, Protection, ProtectionClass
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckStatus
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
@@ -149,6 +151,7 @@ class Evidence:
     self_service_lease: Lease | None = None
     primers_lease: Lease | None = None
     checks_lease: Lease | None = None
+    protection_lease: Lease | None = None
     workloads: tuple[Workload, ...] = ()  # of Velero, its node agents and the operators
     validates_every: timedelta = VALIDATES_EVERY  # how often Velero validates its locations
     refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
@@ -158,6 +161,8 @@ class Evidence:
     ownerless: Ownerless = field(default_factory=Ownerless)  # Velero objects of tenants without a request
     checks: tuple[CheckSeen, ...] = ()  # RestoreChecks of administrators and tenants
     sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
+    protection_classes: tuple[ProtectionClass, ...] = ()
+    protections: tuple[Protection, ...] = ()
     recommended_flags: tuple[str, ...] = ()  # that Velero's server lacks
     volume_data: VolumeData | None = None  # of tenants' volumes; None if self-service is off, or there are no snapshots
     changed_policies: tuple[str, ...] = ()  # ConfigMaps of the chart for the volumes of tenants
@@ -167,7 +172,7 @@ class Evidence:
     @property
     def leases(self) -> Mapping[str, Lease | None]:
         """The Lease of each capability by its name."""
-        own = (self.lease, self.self_service_lease, self.primers_lease, self.checks_lease)
+        own = (self.lease, self.self_service_lease, self.primers_lease, self.checks_lease, self.protection_lease)
         return dict(zip(LEASES, own, strict=True))
 
     def holder(self, lease: Lease | None) -> str:
@@ -209,6 +214,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         approvals = reader.all(NON_ADMIN_LOCATION_REQUEST, namespace, nonadmin.Approval, served.approvals)
         checks = reader.all(RESTORE_CHECK, "", CheckSeen, served.checks)
         sandboxes = reader.all(NAMESPACE, "", Named, served.checks, CHECK_LABEL)
+        classes = reader.all(PROTECTION_CLASS, "", ProtectionClass, served.protection)
+        protections = reader.all(PROTECTION, "", Protection, served.protection)
         changed = reader.begin_or((), read_changed_policies(cluster, namespace), served.tenants)
         signs = reader.begin(_signs_records(cluster, namespace), served.tenants)
         adoptable = reader.begin_or((), read_adoptable(cluster, Scope(namespace), asked), served.tenants)
@@ -235,6 +242,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
             self_service_lease=await leases[SELF_SERVICE_LEASE],
             primers_lease=await leases[PRIMERS_LEASE],
             checks_lease=await leases[CHECKS_LEASE],
+            protection_lease=await leases[PROTECTION_LEASE],
             operators=operators,
             others=deployed.others,
             locations=tuple(await locations),
@@ -260,6 +268,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
             ownerless=await ownerless,
             checks=tuple(await checks),
             sandboxes=tuple(await sandboxes),
+            protection_classes=tuple(await classes),
+            protections=tuple(await protections),
             recommended_flags=recommended_flags(deployed.deployments, namespace),
             volume_data=await volume_data,
             changed_policies=await changed,
@@ -318,6 +328,8 @@ class _Served:
         self.definitions = definitions
         self.velero = definitions is None or "backups.velero.io" in definitions
         self.checks = _serves(RESTORE_CHECK, definitions)
+        is_on = any(operator.protection for operator in deployed.operators)
+        self.protection = is_on and _serves(PROTECTION_CLASS, definitions) and _serves(PROTECTION, definitions)
         self.policies = _serves(SELF_SERVICE_POLICY, definitions)
         self.schedule_policies = _serves(SCHEDULE_POLICY, definitions)
         self.tenants = deployed.serves_tenants and self.policies
@@ -417,6 +429,8 @@ async def _unserved(
         unserved.append(PRIMER)
     if not any(operator.restore_checks for operator in operators):
         unserved.append(RESTORE_CHECK)
+    if not any(operator.protection for operator in operators):
+        unserved.append(PROTECTION_CLASS)
     known = [kind for kind in unserved if _serves(kind, definitions)]
     return {kind: await cluster.count(kind) for kind in known}
 
@@ -453,6 +467,8 @@ async def _permissions(
             restore_checks=operator.restore_checks,
             tenant_checks=operator.tenant_checks,
             check_data=operator.check_data,
+            protection=operator.protection,
+            records_namespaces=operator.records_namespaces,
         )
         wanted = sorted({*wanted, *(FORECAST if operator.heeds_schedules else ())})
         user = f"system:serviceaccount:{operator.service_account.replace('/', ':')}"

@@ -7,9 +7,10 @@ from typing import Any
 
 from foresail.api import velero
 from foresail.api.crds import DEFINITIONS, definition
-from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE
+from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE, PROTECTION_LEASE
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
+from foresail.api.protection import PROTECTION_CLASS
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.doctor.admission import annotations, flag_findings
@@ -126,10 +127,40 @@ def _needs_sandbox(check: CheckSeen, now: datetime) -> bool:
     return check.status.run is not None or is_kept
 
 
+def protection(seen: Evidence) -> Iterator[Finding]:
+    """Report whether labels of namespaces have an effect, and what is not protected as it asks."""
+    serving = [operator for operator in seen.operators if operator.lease == PROTECTION_LEASE]
+    if not serving:
+        return
+    if not seen.holder(seen.protection_lease):
+        yield without_leader(seen, serving[0], "protection", "labels of namespaces have no effect")
+        return
+    if not any(operator.schedules and operator.records_namespaces for operator in seen.operators):
+        says = "no operator of Schedules records namespaces in Backups, so no backup of a class counts"
+        yield problem("protection", says, "foresail install --schedules --protection")
+    yield from _unprotected(seen)
+
+
+def _unprotected(seen: Evidence) -> Iterator[Finding]:
+    for each in seen.protection_classes:
+        condition = next((one for one in each.status.conditions if one.type == "Ready"), None)
+        if condition is not None and condition.status == "False":
+            fix = f"kubectl describe protectionclass {each.metadata.name}"
+            yield problem("protection", condition.message, fix)
+    gaps = [each for each in seen.protections if each.status.not_covered]
+    if gaps:
+        names = some([each.metadata.namespace for each in gaps])
+        says = f"not protected as they ask: {names}: {gaps[0].status.not_covered[0].message}"
+        yield warning("protection", says, "foresail protection get -A --gaps")
+    elif seen.protections:
+        yield good("protection", f"{len(seen.protections)} namespaces have no gap in their protection")
+
+
 _SERVED_WITH = {
     "--self-service": (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE, SELF_SERVICE_POLICY),
     "--primers": (PRIMER,),
     "--restore-checks": (RESTORE_CHECK,),
+    "--protection": (PROTECTION_CLASS,),
 }
 
 
@@ -138,7 +169,7 @@ def findings(seen: Evidence) -> list[Finding]:
     checks = (
         unread, kinds, unserved, clocks, zones, veleros, pods, attended, runnable, objectives, served, primed,
         unprocessed_requests, locations, strangers, rivals, stuck, unfinished, undeletable, garbage, permissions,
-        stores, refusals, requesters, data_path, recovery, restore_checks, volumes, admission,
+        stores, refusals, requesters, data_path, recovery, restore_checks, protection, volumes, admission,
     )  # fmt: skip
     return [finding for check in checks for finding in check(seen)]
 
@@ -244,7 +275,8 @@ def unserved(seen: Evidence) -> Iterator[Finding]:
 
 
 def _several(kind: Kind) -> str:
-    return f"{kind.name[:-1]}ies" if kind.name.endswith("y") else f"{kind.name}s"
+    ending = {"y": "ies", "s": "ses"}.get(kind.name[-1])
+    return f"{kind.name[:-1]}{ending}" if ending else f"{kind.name}s"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -71,6 +71,16 @@ LOCATIONS = (
     *_each("velero.io", "backupstoragelocations", "get create patch delete"),
     *_each("", "secrets", "create patch"),
 )
+NAMESPACE_RECORDS = (*_each("", "namespaces", "list watch", everywhere=True),)
+PROTECTION = (
+    *_each("", "namespaces", "list watch", everywhere=True),
+    *_each("foresail.dev", "protectionclasses schedulepolicies", "list watch", everywhere=True),
+    *_each("foresail.dev", "protectionclasses/status", "patch", everywhere=True),
+    *_each("foresail.dev", "protections", "get list watch create patch", everywhere=True),
+    *_each("events.k8s.io", "events", "create", everywhere=True),
+    *_each("velero.io", "schedules", "get list watch create patch delete"),
+    *_each("velero.io", "backups backupstoragelocations", "list watch"),
+)
 FORECAST = (
     *_each("velero.io", "schedules", "list watch"),
     *_each("velero.io", "serverstatusrequests", "get list watch create"),
@@ -121,7 +131,7 @@ CHECK_DATA = (
 )
 
 
-def needed(
+def needed(  # noqa: PLR0913 - a switch for each capability and part of one
     *,
     schedules: bool,
     self_service: bool,
@@ -130,6 +140,8 @@ def needed(
     restore_checks: bool = False,
     tenant_checks: bool = False,
     check_data: bool = False,
+    protection: bool = False,
+    records_namespaces: bool = False,
 ) -> list[Permission]:
     """Return what an operator with these capabilities needs; with or without tenants' own locations and depth Data."""
     sets = (
@@ -141,5 +153,7 @@ def needed(
         (RESTORE_CHECKS, restore_checks),
         (TENANT_CHECKS if tenant_checks else ADMINISTRATORS_CHECKS, restore_checks),
         (CHECK_DATA, restore_checks and check_data),
+        (PROTECTION, protection),
+        (NAMESPACE_RECORDS, schedules and records_namespaces),
     )
     return sorted({permission for permissions, wanted in sets if wanted for permission in permissions})

@@ -14,14 +14,14 @@ from foresail.proof.velero_pods import not_validated_for
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
-from foresail.schedules.policies import policy_for, rpo_of, settings_under
+from foresail.schedules.policies import rpo_of, settings_under
 from foresail.schedules.rules import cannot_run, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 from foresail.schedules.velero_server import identify_server
 from foresail.selfservice.rows.locations import ORIGIN_NAME, ORIGIN_NAMESPACE
 from foresail.slots.interval import longest_gap
-from foresail.slots.policy_timing import policy_row
+from foresail.slots.policy_timing import policy_for, policy_row
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)

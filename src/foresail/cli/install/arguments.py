@@ -75,6 +75,7 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
         ),
         ("--primers", "false", "hold capacity for CronJobs before they fire"),
         ("--restore-checks", "false", "restore backups into fenced sandbox namespaces, and compare"),
+        ("--protection", "false", "back up namespaces by the class that their label names; needs --schedules"),
         ("--schedule-skip-immediately", "false", "default of spec.skipImmediately for new and unpaused Schedules"),
         ("--monitoring", "false", "install alert rules and a ServiceMonitor for the Prometheus operator"),
     ):

@@ -295,6 +295,7 @@ def _switches(args: argparse.Namespace) -> dict[str, bool | None]:
         _SELF_SERVICE: args.self_service,
         "primers": args.primers,
         "restore-checks": args.restore_checks,
+        "protection": args.protection,
     }
 
 

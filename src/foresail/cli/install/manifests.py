@@ -21,7 +21,7 @@ from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.cli.errors import UsageError
 from foresail.plan import Key, Kind
 
-CAPABILITIES = ("schedules", "self-service", "primers", "restore-checks")
+CAPABILITIES = ("schedules", "self-service", "primers", "restore-checks", "protection")
 TENANT_LOCATIONS = "tenant-locations"
 """The part of self-service that is switched on its own, and holds objects of tenants."""
 
@@ -120,7 +120,7 @@ def checked(options: InstallOptions) -> InstallOptions:
         hint = "pass the page of the alerts, such as https://docs.example.com/runbooks.html"
         raise UsageError(f"--runbook-url: {options.runbook_url!r} is no address of a page", hint)
     if not options.capabilities:
-        hint = "leave out --schedules=false, or add --self-service, --primers or --restore-checks"
+        hint = "leave out --schedules=false, or add --self-service, --primers, --restore-checks or --protection"
         raise UsageError("no capability is enabled", hint)
     for option, is_on in (
         ("--tenant-locations", options.tenant_locations),

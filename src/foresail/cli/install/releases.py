@@ -89,8 +89,9 @@ class Releases:
             await self._release_locations()
         elif capability == "primers":
             await self._release_capacity()
-        else:
+        elif capability == "restore-checks":
             await self._remove_sandboxes()
+        # The Schedules of protection run on: nobody loses backups by a switch.
 
     async def delete_lease(self, key: Key) -> None:
         """Delete a Lease of the operator."""

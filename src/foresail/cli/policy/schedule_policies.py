@@ -19,8 +19,8 @@ from foresail.cli.output.objects import document
 from foresail.cli.output.table import aligned, fitted, table
 from foresail.cli.output.words import short
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
-from foresail.schedules.policies import policy_for, problem_with
-from foresail.slots.policy_timing import PolicyRow, policy_row
+from foresail.schedules.policies import problem_with
+from foresail.slots.policy_timing import PolicyRow, policy_for, policy_row
 
 _any = msgspec.json.Decoder(dict[str, Any])
 _SHORT = ("NAME", "PRIORITY", "SCHEDULES", "ZONE", "RETENTION", "RPO", "AGE")

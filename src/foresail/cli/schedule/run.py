@@ -2,12 +2,15 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from foresail.api import mirrored, velero
+from foresail.api.core import NAMESPACE
+from foresail.api.metadata import Named
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.shared import is_table
@@ -67,9 +70,11 @@ def run(args: argparse.Namespace) -> int:
     return interruptible(lambda: on_cluster(args, lambda cluster: _run(cluster, args)), text)
 
 
-def backup_object(schedule: ScheduleRow, args: argparse.Namespace, instant: datetime) -> dict[str, Any]:
+def backup_object(
+    schedule: ScheduleRow, args: argparse.Namespace, instant: datetime, namespaces: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return the Backup: by the rules for scheduled ones, but without a slot."""
-    body = backup_body(schedule, Settings())
+    body = backup_body(schedule, Settings(), None, namespaces)
     metadata = body["metadata"]
     assert isinstance(metadata, dict)  # noqa: S101 - as it was built
     name = args.backup_name or name_of(schedule, instant)
@@ -94,7 +99,7 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
     key = Key(args.namespace, args.name)
     schedule = row_of(await cluster.read(velero.SCHEDULE, key, msgspec.Raw))
     instant = now()
-    body = backup_object(schedule, args, instant)
+    body = backup_object(schedule, args, instant, await _namespaces_of(cluster, schedule))
     backup = Key(args.namespace, body["metadata"]["name"])
     if are_shown(args, [Request("POST", velero.BACKUP, backup, body)]):
         return 0
@@ -121,6 +126,15 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
     finally:
         progress.close()
     return report_result(backup, status)
+
+
+async def _namespaces_of(cluster: Cluster, schedule: ScheduleRow) -> dict[str, str] | None:
+    """Return the UIDs of the namespaces of a ProtectionClass, without which its Backup does not count for them."""
+    if not schedule.protection_class:
+        return None
+    keys = [Key("", name) for name in schedule.included]
+    found = [(key.name, await cluster.if_there(NAMESPACE, key, Named)) for key in keys]
+    return {name: row.metadata.uid for name, row in found if row is not None}
 
 
 def report_result(backup: Key, status: Status) -> int:

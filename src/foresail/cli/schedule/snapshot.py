@@ -51,14 +51,14 @@ from foresail.schedules.observe import (
     restore_row,
     schedule_row,
 )
-from foresail.schedules.policies import policy_for, settings_under
+from foresail.schedules.policies import settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import deletion_name, unusable_deletion
 from foresail.schedules.rules import Verdict, judge, location_unavailable, velero_schedules
 from foresail.schedules.settings import Settings
 from foresail.schedules.status import last_observed
 from foresail.schedules.velero_server import SERVER_PODS, deployment_row, identify_server, pod_row
-from foresail.slots.policy_timing import PolicyRow, policy_row
+from foresail.slots.policy_timing import PolicyRow, policy_for, policy_row
 
 NOTED = "recorded by the operator"
 """Shown instead of a version of Velero that only the operator knows."""

@@ -1,0 +1,1 @@
+"""`foresail protection`: what protects namespaces, and which class they name."""

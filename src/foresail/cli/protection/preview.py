@@ -1,0 +1,223 @@
+"""`foresail protection preview`: what a class does with the namespaces of a cluster, by the operator's own rules."""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import msgspec
+
+from foresail.api import core, velero
+from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.instants import stamp
+from foresail.api.protection import PROTECTION_CLASS, ProtectionClass
+from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
+from foresail.api.specs import StoredBackupSpec
+from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.access.operators import OPERATORS, operator_of
+from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.options.values import documents, objects
+from foresail.cli.output.words import compact, counted
+from foresail.cron import Dialect
+from foresail.kube.clock import now
+from foresail.plan import Create, Key, Kind, Patch
+from foresail.protection.decide import decide_assignment
+from foresail.protection.rows import ClassRow, NamespaceRow, ScheduleRow, class_row, namespace_row, schedule_row
+from foresail.protection.rules import choice, invalid_expression
+from foresail.protection.view import AssignmentView, Classes
+from foresail.schedules.velero_server import deployment_row
+from foresail.scope.covered import Namespaces
+from foresail.slots.expression import Unusable, read_expression
+from foresail.slots.policy_timing import PolicyRow, policy_for, policy_row, timing_under
+from foresail.slots.timing import first_start
+
+T = TypeVar("T")
+_LOOKED_BACK = timedelta(days=7)
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Past:
+    """What past backups took: their number, and the time for one namespace; None if there is none to tell."""
+
+    backups: int
+    per_namespace: timedelta | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a preview is made from."""
+
+    namespaces: dict[str, NamespaceRow]
+    classes: Classes
+    schedules: tuple[ScheduleRow, ...]
+    covered: frozenset[str]
+    """The namespaces that a Schedule takes now."""
+
+    policies: tuple[PolicyRow, ...]
+    past: Past
+    concurrency: int
+    velero_namespace: str = "velero"
+
+
+def preview(args: argparse.Namespace) -> int:
+    """Print what a class would do."""
+    if bool(args.name) == bool(args.file):
+        raise UsageError("specify a ProtectionClass of the cluster, or -f FILE", "foresail protection preview -f FILE")
+    given = _from_file(args.file) if args.file else None
+    instant = now()
+    snapshot, name = on_cluster(args, lambda cluster: _read(cluster, args, given, instant))
+    print("\n".join(previewed(snapshot, name, instant)))
+    return 0
+
+
+def _from_file(path: str) -> ProtectionClass:
+    items = list(objects(documents(path), PROTECTION_CLASS.name))
+    if len(items) != 1:
+        raise CommandError(f"{path} contains {counted(len(items), 'ProtectionClass', 'ProtectionClasses')}", "name one")
+    try:
+        return msgspec.convert(items[0], ProtectionClass)
+    except msgspec.ValidationError as error:
+        hint = "correct it; kubectl apply --dry-run=server shows the field"
+        raise CommandError(f"the ProtectionClass in {path} cannot be decoded: {error}", hint) from error
+
+
+async def _read(
+    cluster: Cluster, args: argparse.Namespace, given: ProtectionClass | None, at: datetime
+) -> tuple[Snapshot, str]:
+    where = args.velero_namespace
+    rows = {row.name: row for row in map(class_row, await _all(cluster, PROTECTION_CLASS, ProtectionClass))}
+    if given is not None:
+        rows[given.metadata.name] = class_row(given)
+    name = given.metadata.name if given is not None else args.name
+    if name not in rows:
+        raise CommandError(f"ProtectionClass {name} does not exist", "list them: kubectl get protectionclasses")
+    found = await _all(cluster, core.NAMESPACE, core.Namespace)
+    schedules = await _all(cluster, velero.SCHEDULE, velero.Schedule, where)
+    backups = await _all(cluster, velero.BACKUP, velero.Backup, where)
+    servers = map(deployment_row, await _all(cluster, DEPLOYMENT, Deployment, where))
+    operators = [msgspec.json.decode(raw, type=Deployment) for raw in await cluster.listed(DEPLOYMENT, "", OPERATORS)]
+    labelled = Namespaces.named((each.metadata.name, each.metadata.labels or {}) for each in found)
+    snapshot = Snapshot(
+        namespaces={row.name: row for row in map(namespace_row, found)},
+        classes=Classes(rows, never={where, *(operator_of(each).key.namespace for each in operators)}),
+        schedules=tuple(map(schedule_row, schedules)),
+        covered=frozenset().union(*(_covered(each, labelled) for each in schedules)),
+        policies=tuple(map(policy_row, await _all(cluster, SCHEDULE_POLICY, SchedulePolicy))),
+        past=past_of(backups, len(found), at),
+        concurrency=max((row.concurrency for row in servers if row is not None), default=1),
+        velero_namespace=where,
+    )
+    return snapshot, name
+
+
+async def _all(cluster: Cluster, kind: Kind, of: type[T], namespace: str = "") -> list[T]:
+    return [msgspec.json.decode(raw, type=of) for raw in await cluster.listed_if_known(kind, namespace)]
+
+
+def _covered(wire: velero.Schedule, namespaces: Namespaces) -> frozenset[str]:
+    try:
+        spec = msgspec.json.decode(wire.spec.template, type=StoredBackupSpec)
+    except msgspec.DecodeError:
+        return frozenset()
+    return frozenset() if wire.spec.paused else namespaces.chosen_by(spec).covered(namespaces.names)
+
+
+def past_of(backups: Iterable[velero.Backup], every: int, at: datetime) -> Past:
+    """Return what the completed backups of the last week took for one namespace."""
+    seconds, namespaces, count = 0.0, 0, 0
+    for each in backups:
+        begun, ended = each.status.start_timestamp, each.status.completion_timestamp
+        if each.status.phase != velero.COMPLETED or begun is None or ended is None or at - ended > _LOOKED_BACK:
+            continue
+        named = each.spec.included_namespaces
+        count += 1
+        seconds += max((ended - begun).total_seconds(), 1.0)
+        namespaces += len(named) if isinstance(named, list) and "*" not in named else max(every, 1)
+    return Past(count, timedelta(seconds=seconds / namespaces) if namespaces else None)
+
+
+def groups_of(snapshot: Snapshot, name: str, at: datetime) -> dict[str, tuple[str, ...]]:
+    """Return the Schedules of a class and their namespaces, as the operator would write them."""
+    view = AssignmentView(snapshot.velero_namespace, snapshot.namespaces, snapshot.classes, snapshot.schedules, {})
+    groups = {row.name: row.members for row in snapshot.schedules if row.protection_class == name}
+    for action in decide_assignment(view, at).actions:
+        match action:
+            case Create(body={"spec": dict(spec)}) if action.mark and action.key.name.startswith(f"{name}-"):
+                groups[action.key.name] = tuple(spec["template"]["includedNamespaces"])
+            case Patch(body={"spec": {"template": {"includedNamespaces": list(members)}}}):
+                if action.key.name in groups:
+                    groups[action.key.name] = tuple(members)
+            case _:
+                groups.pop(action.key.name, None)
+    return {group: members for group, members in groups.items() if members}
+
+
+def previewed(snapshot: Snapshot, name: str, at: datetime) -> Iterator[str]:
+    """Yield the lines about a class."""
+    row = snapshot.classes.rows[name]
+    problem = invalid_expression(row, "UTC")
+    if problem is not None:
+        raise CommandError(problem.message, "correct spec.schedule: foresail cron explain shows what it means")
+    groups = groups_of(snapshot, name, at)
+    members = sorted({member for group in groups.values() for member in group})
+    if not members:
+        yield f"ProtectionClass {name} has no namespaces: label some, or set spec.default"
+        return
+    asking = sum(snapshot.namespaces[each].asked == name for each in members if each in snapshot.namespaces)
+    most = counted(row.spec.namespaces_per_backup, "namespace")
+    yield f"ProtectionClass {name}: {counted(len(members), 'namespace')}, of which {asking} by their label"
+    yield f"backups:   {len(groups)} at each run, of up to {most}"
+    yield from _times(snapshot, row, list(groups), at)
+    yield from _length(snapshot, len(members), len(groups))
+    new = [member for member in members if member not in snapshot.covered]
+    named = ", ".join(new[:_MOST_NAMED]) + (f" and {len(new) - _MOST_NAMED} more" if len(new) > _MOST_NAMED else "")
+    yield f"closes:    {len(new)} of {counted(len(members), 'namespace')} in no Schedule now" + (
+        f": {named}" if new else ""
+    )
+    yield from _problems(snapshot, name, at)
+
+
+def _times(snapshot: Snapshot, row: ClassRow, groups: Sequence[str], at: datetime) -> Iterator[str]:
+    """Yield when the next backups start."""
+    labels = {"foresail.dev/protection-class": row.name}
+    if row.spec.schedule_policy is not None:
+        labels["foresail.dev/schedule-policy"] = row.spec.schedule_policy
+    starts = []
+    for group in groups:
+        policy = policy_for(group, labels, snapshot.policies)
+        zone = (policy.spec.time_zone if policy is not None else None) or "UTC"
+        cron = read_expression(row.spec.schedule, zone, Dialect.ROBFIG)
+        timing = timing_under(policy, str(Key(snapshot.velero_namespace, group)), zone)
+        start = None if isinstance(cron, Unusable) else first_start(cron, at, at, timing)
+        starts += [start] if start is not None else []
+    if row.spec.schedule_policy is not None and row.spec.schedule_policy not in {
+        each.name for each in snapshot.policies
+    }:
+        yield f"policy:    SchedulePolicy {row.spec.schedule_policy} does not exist"
+    if starts:
+        first, last = min(starts), max(starts)
+        spread = "" if first == last else f", the last at {stamp(last)}"
+        yield f"next run:  the first starts at {stamp(first)}{spread}"
+
+
+def _length(snapshot: Snapshot, namespaces: int, groups: int) -> Iterator[str]:
+    """Yield how long a run takes, by past ones."""
+    one = snapshot.past.per_namespace
+    if one is None:
+        yield "length:    unknown, for no backup of the last 7 days has completed"
+        return
+    at_once = min(snapshot.concurrency, groups)
+    whole = timedelta(seconds=round(one.total_seconds() * namespaces / at_once))
+    each = compact(timedelta(seconds=max(round(one.total_seconds()), 1)))
+    by = f"{each} for a namespace in {counted(snapshot.past.backups, 'backup')} of the last 7 days"
+    yield f"length:    about {compact(whole)}, with {counted(at_once, 'backup')} at a time: {by}"
+
+
+def _problems(snapshot: Snapshot, name: str, at: datetime) -> Iterator[str]:
+    """Yield the namespaces that do not get what they ask for."""
+    for row in snapshot.namespaces.values():
+        problem = choice(row, snapshot.classes, at).problem
+        if problem is not None and row.asked == name:
+            yield f"gap:       {problem.message}"

@@ -1,0 +1,245 @@
+"""One small function for each question about protection by label."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+
+from foresail.api import velero
+from foresail.api.instants import instant, stamp
+from foresail.api.marks import EXEMPT, PROTECTION, PROTECTION_REASON, PROTECTION_UNTIL
+from foresail.backups import good_backups, has_expired, in_order, is_restorable
+from foresail.cron import Dialect
+from foresail.protection.reasons import Reason
+from foresail.protection.rows import BackupRow, ClassRow, LocationRow, NamespaceRow, ScheduleRow
+from foresail.protection.view import Choice, Classes, NamespaceView
+from foresail.reporting import Because
+from foresail.slots.expression import Unusable, read_expression
+from foresail.slots.policy_timing import PolicyRow, timing_under
+from foresail.slots.timing import first_start
+
+_SYSTEM = "kube-"
+_LONGEST_SHOWN = 64
+
+
+# What a namespace asks for
+
+
+def choice(namespace: NamespaceRow, classes: Classes, now: datetime) -> Choice:
+    """Return what a namespace gets: what it asks for, or what it would get if it asked for nothing.
+
+    Only a valid exemption and Velero's own label take a namespace out of every Schedule. A label that is gone, or that
+    names a class which does not exist, may be a mistake of a tool: it takes no backup away.
+    """
+    asked = namespace.asked
+    if namespace.is_excluded:
+        return Choice(leaves=True, problem=_excluded(namespace) if asked not in ("", EXEMPT) else None)
+    if asked == EXEMPT:
+        until = exempt_until(namespace.until)
+        problem = _exemption_problem(namespace, until, now)
+        if problem is None:
+            return Choice(leaves=True, exempt_until=until)
+        return Choice(_fallback(namespace, classes), problem=problem)
+    if asked in classes.rows or asked in classes.unread:
+        return Choice(asked)
+    problem = _unknown(asked) if asked else None
+    return Choice(_fallback(namespace, classes), problem=problem)
+
+
+def _fallback(namespace: NamespaceRow, classes: Classes) -> str:
+    """Return the class of a namespace that asks for none: the default, but not for what the cluster lives in."""
+    is_system = namespace.name.startswith(_SYSTEM) or namespace.name in classes.never
+    return "" if is_system else classes.default
+
+
+def exempt_until(text: str) -> datetime | None:
+    """Return until when an exemption holds: an instant, or the end of a day in UTC; None if it cannot be read."""
+    try:
+        day = date.fromisoformat(text) if len(text) == len("2026-01-31") else None
+    except ValueError:
+        return None
+    return datetime.combine(day, time.max, UTC).replace(microsecond=0) if day is not None else instant(text)
+
+
+def _exemption_problem(namespace: NamespaceRow, until: datetime | None, now: datetime) -> Because | None:
+    if not namespace.reason.strip() or until is None:
+        missing = PROTECTION_UNTIL if namespace.reason.strip() else PROTECTION_REASON
+        text = f"namespace {namespace.name} has {PROTECTION}: {EXEMPT}, and annotation {missing} is missing or wrong"
+        return Because(Reason.EXEMPTION_INCOMPLETE, f"{text}. Set a reason, and a date such as 2027-01-31.")
+    if until <= now:
+        text = f"the exemption of namespace {namespace.name} ended at {stamp(until)}"
+        return Because(Reason.EXEMPTION_EXPIRED, f"{text}. Choose a class, or set a later date.")
+    return None
+
+
+def _excluded(namespace: NamespaceRow) -> Because:
+    text = f"namespace {namespace.name} has a label by which Velero refuses every backup of it"
+    return Because(Reason.EXCLUDED, f"{text}. Remove velero.io/exclude-from-backup.")
+
+
+def _unknown(asked: str) -> Because:
+    text = f"no ProtectionClass is named {asked[:_LONGEST_SHOWN]!r}"
+    return Because(Reason.UNKNOWN_CLASS, f"{text}. Correct the label {PROTECTION}, or create the class.")
+
+
+# Backups
+
+
+def good_of(runs: Iterable[BackupRow], now: datetime) -> list[BackupRow]:
+    """Return the good ones of the runs of one Schedule that have not expired, oldest first."""
+    good = good_backups(in_order(runs))
+    return [run for run in good if not has_expired(run.expires, now)]
+
+
+def has_taken_over(schedule: ScheduleRow, runs: Sequence[BackupRow], namespace: NamespaceRow, now: datetime) -> bool:
+    """Whether a Schedule has a good backup of a namespace since it takes that.
+
+    Runs are read from the newest back to the first without the namespace: what was taken before that is of an earlier
+    time in this Schedule.
+    """
+    own = [run for run in runs if run.schedule_uid == schedule.uid]
+    good = {run.name for run in good_of(own, now)}
+    for run in sorted(own, key=lambda row: (row.started, row.name), reverse=True):
+        if not run.has(namespace):
+            return False
+        if run.name in good:
+            return True
+    return False
+
+
+def restorable_points(backups: Iterable[BackupRow]) -> list[BackupRow]:
+    """Return the backups from which Velero can restore, newest first."""
+    found = [backup for backup in backups if is_restorable(backup.phase)]
+    return sorted(found, key=lambda row: (row.started, row.name), reverse=True)
+
+
+def last_ended(backups: Iterable[BackupRow]) -> BackupRow | None:
+    """Return the backup of a namespace that ended last."""
+    ended = in_order(backups)
+    return ended[-1] if ended else None
+
+
+# Classes and their Schedules
+
+
+def invalid_expression(row: ClassRow, zone: str) -> Because | None:
+    """Return why the expression of a class cannot be used with every Velero; None if it can."""
+    for dialect in Dialect:
+        found = read_expression(row.spec.schedule, zone, dialect)
+        if isinstance(found, Unusable):
+            return Because(Reason.CLASS_INVALID, f"ProtectionClass {row.name}: {found.message}")
+    return None
+
+
+def class_problem(
+    row: ClassRow, policies: Collection[str], locations: Iterable[LocationRow], refused: str = ""
+) -> Because | None:
+    """Return what keeps a class from running as its spec says; None if nothing does."""
+    return (
+        invalid_expression(row, "UTC")
+        or policy_missing(row, policies)
+        or location_unusable(row, locations)
+        or (write_refused(row, refused) if refused else None)
+    )
+
+
+def policy_missing(row: ClassRow, policies: Collection[str]) -> Because | None:
+    """Return that the SchedulePolicy of a class does not exist."""
+    named = row.spec.schedule_policy
+    if named is None or named in policies:
+        return None
+    text = f"ProtectionClass {row.name} names SchedulePolicy {named}, which does not exist"
+    return Because(Reason.POLICY_MISSING, f"{text}. Create it, or correct spec.schedulePolicy.")
+
+
+def location_unusable(row: ClassRow, locations: Iterable[LocationRow]) -> Because | None:
+    """Return that the storage location of a class takes no backups, until someone changes it."""
+    known = {location.key.name: location for location in locations}
+    named = row.spec.template.storage_location or ""
+    name = velero.resolve_location(named, (location.key.name for location in known.values() if location.is_default))
+    found = known.get(name)
+    if found is not None and not found.is_read_only:
+        return None
+    what = "does not exist" if found is None else "is read-only"
+    text = f"BackupStorageLocation {name} of ProtectionClass {row.name} {what}"
+    return Because(Reason.LOCATION_UNUSABLE, f"{text}. Correct it, or spec.template.storageLocation.")
+
+
+def write_refused(row: ClassRow, refused: str) -> Because:
+    """Return that the API server refuses a Schedule of a class, in its words."""
+    text = f"the API server refuses a Schedule of ProtectionClass {row.name}: {refused}"
+    return Because(Reason.WRITE_REFUSED, f"{text}. The operator tries again.")
+
+
+def class_unreadable(name: str, problem: str) -> Because:
+    """Return that a class cannot be read."""
+    text = f"ProtectionClass {name} cannot be read: {problem}"
+    return Because(Reason.CLASS_UNREADABLE, f"{text}. Correct that field.")
+
+
+def schedule_problem(schedule: ScheduleRow) -> Because | None:
+    """Return why a Schedule does not run until someone acts; None if it does."""
+    if schedule.paused:
+        text = f"Schedule {schedule.key} is paused"
+        return Because(Reason.SCHEDULE_PAUSED, f"{text}. Resume it: foresail schedule unpause {schedule.name}")
+    if schedule.phase == velero.FAILED_VALIDATION:
+        error = schedule.errors[0] if schedule.errors else "Velero gives no error"
+        return Because(Reason.SCHEDULE_INVALID, f"Schedule {schedule.key} cannot run: {error}")
+    return None
+
+
+def next_run(
+    schedule: ScheduleRow, runs: Iterable[BackupRow], policy: PolicyRow | None, zone: str, now: datetime
+) -> datetime | None:
+    """Return when the next run of a Schedule is due, counted from the last that has ended: one that runs is not over.
+
+    None if it is paused, or if its expression has no fires.
+    """
+    if schedule.paused or schedule.created is None:
+        return None
+    zone = (policy.spec.time_zone if policy is not None else None) or zone
+    cron = read_expression(schedule.text, zone, Dialect.ROBFIG)
+    if isinstance(cron, Unusable):
+        return None
+    own = [run for run in runs if run.schedule_uid == schedule.uid]
+    ended = [run.slot or run.started for run in own if run.is_terminal]
+    recorded = [schedule.last_backup] if schedule.last_backup and all(run.is_terminal for run in own) else []
+    base = max((*ended, *recorded), default=schedule.created)
+    return first_start(cron, base, now, timing_under(policy, str(schedule.key), zone))
+
+
+# A namespace
+
+
+def gaps(view: NamespaceView, now: datetime) -> list[Because]:
+    """Return why a namespace is not protected as it asks; none if it is, or if a first backup is still to come."""
+    chosen = view.chosen
+    found = [chosen.problem, view.problem]
+    own = [row for row in view.schedules if row.protection_class == chosen.protection_class]
+    found += [schedule_problem(row) for row in own or view.schedules]
+    if not chosen.protection_class and not chosen.leaves and view.schedules and chosen.problem is None:
+        found.append(_no_class(view))
+    last = last_ended(view.backups)
+    good = newest_good(view, now)
+    if last is not None and good is not None and last.started > good.started:
+        text = f"the last backup, {last.name}, is {last.phase} or has lost most of its objects"
+        found.append(Because(Reason.LAST_RUN_FAILED, f"{text}. See: velero backup describe {last.name}"))
+    return [because for because in found if because is not None]
+
+
+def _no_class(view: NamespaceView) -> Because:
+    text = f"namespace {view.row.name} names no class and stays in Schedule {view.schedules[0].name}"
+    return Because(Reason.NO_CLASS, f"{text}. Choose a class, or {EXEMPT} with a reason and a date.")
+
+
+def newest_good(view: NamespaceView, now: datetime) -> BackupRow | None:
+    """Return the newest good backup of a namespace, of whichever class."""
+    good = [run for runs in _by_schedule(view).values() for run in good_of(runs, now) if run.has(view.row)]
+    return max(good, key=lambda row: (row.started, row.name), default=None)
+
+
+def _by_schedule(view: NamespaceView) -> Mapping[str, Sequence[BackupRow]]:
+    """Return the runs to judge by their Schedule: all of those that take it, and of others those of this namespace."""
+    found: dict[str, list[BackupRow]] = {name: list(runs) for name, runs in view.runs.items()}
+    for backup in view.backups:
+        if backup.schedule not in view.runs:
+            found.setdefault(backup.schedule, []).append(backup)
+    return found

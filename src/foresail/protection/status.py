@@ -1,0 +1,130 @@
+"""What is reported of a namespace in its Protection, and of a ProtectionClass in its status."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from foresail.api.instants import whole
+from foresail.api.protection import MOST_POINTS, NotCovered, PointInTime, ProtectionClassStatus, ProtectionStatus
+from foresail.api.requests import Condition
+from foresail.plan import Claim
+from foresail.protection.reasons import Reason
+from foresail.protection.rows import BackupRow
+from foresail.protection.rules import newest_good, next_run, restorable_points
+from foresail.protection.view import ClassView, NamespaceView
+from foresail.reporting import LONGEST_MESSAGE, Because, dated
+
+PROTECTED, READY = "Protected", "Ready"
+_Truth = Literal["True", "False", "Unknown"]
+
+
+class State(StrEnum):
+    """The state of a namespace, for figures."""
+
+    PROTECTED = "protected"
+    WAITING = "waiting"  # for its first good backup
+    GAP = "gap"
+    EXEMPT = "exempt"
+    NOT_ASKED = "not-asked"
+
+
+class Report(Claim, msgspec.Struct, frozen=True):
+    """What is known of a namespace, for the figures."""
+
+    state: State
+    protection_class: str
+    gaps: tuple[str, ...] = ()
+
+
+def report_of(view: NamespaceView, found: Sequence[Because], now: datetime) -> Report:
+    """Return the state of a namespace with these gaps."""
+    reasons = tuple(because.reason.value for because in found)
+    return Report(_state(view, found, now), view.chosen.protection_class or _kept_by(view), reasons)
+
+
+def _state(view: NamespaceView, found: Sequence[Because], now: datetime) -> State:
+    chosen = view.chosen
+    if found:
+        return State.GAP
+    if chosen.exempt_until is not None:
+        return State.EXEMPT
+    if not chosen.protection_class and not view.schedules:
+        return State.NOT_ASKED
+    return State.WAITING if newest_good(view, now) is None else State.PROTECTED
+
+
+def protection_status(view: NamespaceView, found: Sequence[Because], now: datetime) -> ProtectionStatus:
+    """Return the status of the Protection of a namespace with these gaps."""
+    chosen = view.chosen
+    good = newest_good(view, now)
+    good_name = good.name if good is not None else ""
+    runs = (
+        next_run(schedule, view.runs.get(schedule.name, ()), view.policies.get(schedule.name), view.zone, now)
+        for schedule in view.schedules
+    )
+    return ProtectionStatus(
+        protection_class=chosen.protection_class or _kept_by(view),
+        schedules=tuple(schedule.name for schedule in view.schedules),
+        next_run=min((run for run in runs if run is not None), default=None),
+        newest_good=_point(good, is_good=True) if good is not None else None,
+        points=tuple(
+            _point(backup, is_good=backup.name == good_name or _is_good(view, backup, now))
+            for backup in restorable_points(view.backups)[:MOST_POINTS]
+        ),
+        exempt_until=chosen.exempt_until,
+        not_covered=tuple(NotCovered(because.reason.value, because.message) for because in found),
+        conditions=(_protected(view, found, good, now),),
+    )
+
+
+def _kept_by(view: NamespaceView) -> str:
+    return view.schedules[0].protection_class if view.schedules else ""
+
+
+def _is_good(view: NamespaceView, backup: BackupRow, now: datetime) -> bool:
+    older = msgspec.structs.replace(view, backups=tuple(row for row in view.backups if row.started <= backup.started))
+    runs = {name: tuple(row for row in rows if row.started <= backup.started) for name, rows in view.runs.items()}
+    found = newest_good(msgspec.structs.replace(older, runs=runs), now)
+    return found is not None and found.name == backup.name
+
+
+def _point(backup: BackupRow, *, is_good: bool) -> PointInTime:
+    return PointInTime(backup.name, whole(backup.started), is_good)
+
+
+def _protected(view: NamespaceView, found: Sequence[Because], good: BackupRow | None, now: datetime) -> Condition:
+    chosen = view.chosen
+    truth: _Truth = "False"
+    if found:
+        reason, text = found[0].reason.value, found[0].message
+    elif chosen.exempt_until is not None:
+        reason, text = Reason.EXEMPT.value, f"exempt: {view.row.reason}"
+    elif good is None:
+        reason = Reason.NO_BACKUP_YET.value
+        text = "no good backup of the namespace exists yet" if view.schedules else "its Schedule is being created"
+    else:
+        truth, reason = "True", Reason.PROTECTED.value
+        text = f"class {chosen.protection_class or _kept_by(view)} has good backups of it"
+    before = view.protection.status.conditions if view.protection is not None else ()
+    return dated(before, Condition(PROTECTED, truth, reason, text[:LONGEST_MESSAGE], whole(now)))
+
+
+def class_status(view: ClassView, now: datetime) -> ProtectionClassStatus:
+    """Return the status of a class."""
+    problem = view.problem
+    truth: _Truth = "True" if problem is None else "False"
+    reason = Reason.READY.value if problem is None else problem.reason.value
+    text = _ready_text(view) if problem is None else problem.message
+    row = view.row
+    new = Condition(READY, truth, reason, text[:LONGEST_MESSAGE], whole(now), row.generation)
+    return ProtectionClassStatus(view.namespaces, len(view.schedules), (dated(row.status.conditions, new),))
+
+
+def _ready_text(view: ClassView) -> str:
+    default = view.classes.default
+    if view.row.spec.default and default != view.row.name:
+        return f"its Schedules run; {default} is the default class, for it comes first by name"
+    return "its Schedules run"
