@@ -438,7 +438,7 @@ async def _answered(door: Door, request: web.Request, handler: _Handler) -> web.
         request[_PAGES] = admitted
         return await handler(request)
     except web.HTTPException as error:
-        return await _refused(request, error)
+        return _refused(error)
     except UnauthorizedError as error:
         return await door.unauthorized(request, error)
     except CommandError as error:
@@ -448,10 +448,10 @@ async def _answered(door: Door, request: web.Request, handler: _Handler) -> web.
         return plain(HTTPStatus.INTERNAL_SERVER_ERROR, "This did not work", "The page failed.")
 
 
-async def _refused(request: web.Request, error: web.HTTPException) -> web.StreamResponse:
-    """Answer what is no page, or no way to ask for one."""
+def _refused(error: web.HTTPException) -> web.Response:
+    """Answer what is no page, or no way to ask for one, without asking the cluster anything."""
     if error.status == HTTPStatus.NOT_FOUND:
-        return await _problem(request, NotFoundError("the console has no such page", "choose one of those above"))
+        return plain(HTTPStatus.NOT_FOUND, "No such page", "the console has no such page", "go back to the overview")
     return plain(HTTPStatus(error.status), "Refused", error.reason)
 
 

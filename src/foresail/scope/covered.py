@@ -230,24 +230,20 @@ def _is_selected_by(resource_filter: ResourceFilter, item: Item) -> bool:
 
 
 def _is_selected(spec: BackupSpec, item: Item) -> bool:
-    """Whether the labels of an object meet the selectors; an empty selector makes Velero's lists fail."""
+    """Whether the labels of an object meet the selectors; with an unusable one, Velero's lists fail."""
     selectors = _selectors(spec)
-    if cannot_list(spec):
+    if cannot_list(spec) or any(selector_problem(selector) is not None for selector in selectors):
         return False
     return not selectors or any(selects(selector, item.labels) for selector in selectors)
 
 
 def cannot_list(spec: BackupSpec) -> bool:
-    """Whether a selector makes each list of objects fail, so that Velero takes none: one is empty or wrong."""
-    return any(_is_unusable(selector) for selector in _selectors(spec))
+    """Whether a selector is empty: Velero makes one of it that no API server understands, and gets no object."""
+    return any(not (selector.match_labels or selector.match_expressions) for selector in _selectors(spec))
 
 
 def _selectors(spec: BackupSpec) -> tuple[LabelSelector, ...]:
     return spec.or_label_selectors or (() if spec.label_selector is None else (spec.label_selector,))
-
-
-def _is_unusable(selector: LabelSelector) -> bool:
-    return not (selector.match_labels or selector.match_expressions) or selector_problem(selector) is not None
 
 
 def _is_named(scope: Scope, namespace: Item) -> bool:

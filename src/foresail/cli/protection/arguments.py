@@ -53,7 +53,7 @@ def _fill(protection: argparse.ArgumentParser) -> None:
         "set",
         "choose the class of a namespace; none exempts it",
         "foresail protection set gold -n shop",
-        "foresail protection set none -n scratch --reason 'test data' --until 2027-06-30",
+        "foresail protection set none --reason 'test data' --until 2027-06-30",
     )
     one.add_argument("choice", metavar="CLASS", help="a ProtectionClass, or none")
     one.add_argument("--reason", metavar="TEXT", help="with none: why the namespace is not protected")

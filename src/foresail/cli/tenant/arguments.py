@@ -153,9 +153,9 @@ def _add_only(one: argparse.ArgumentParser) -> None:
         "--only",
         action="append",
         metavar="KIND/NAME,...",
-        help="restore exactly these objects: by Velero if they are all of their kinds in the backup; otherwise as "
-        "yourself from the backup's contents, after showing the plan and asking, without a NonAdminRestore. "
-        "Options about one, such as --labels and --wait, have no effect then",
+        help="restore exactly these objects: by Velero if they are all of their kinds in the backup. Otherwise you "
+        "write them yourself from the backup's contents, after the plan and a question, without a NonAdminRestore: "
+        "options about one, such as --labels and --wait, have no effect then",
     )
     only.add_argument("--confirm", action="store_true", help="with --only: do not ask for confirmation")
     _add_bucket(one)
