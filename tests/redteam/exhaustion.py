@@ -2,6 +2,8 @@
 
 import http.client
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -96,10 +98,9 @@ def fill_the_memory_with_pods(world: World) -> list[str]:
     return problems
 
 
-@attack
-def restore_after_access_is_gone(world: World) -> list[str]:
-    """Queue a restore in Velero, lose all access, and get the objects back when Velero goes on."""
-    space = "revoked"
+@contextmanager
+def _restore_waits_in_velero(world: World, space: str) -> Iterator[None]:
+    """Show that the tenant's restores work, and leave one with a Velero that is stopped."""
     world.cluster.apply(namespace(space), may_edit(space, "mallory"))
     until(lambda: world.hostile.get(path(NAB, space)) is not None, 60, "the tenant may ask")
     world.ask(NAB, "one", _EMPTY, space)
@@ -109,6 +110,14 @@ def restore_after_access_is_gone(world: World) -> list[str]:
     with world.velero_stopped():
         world.ask(NAR, "late", {"restoreSpec": {"backupName": "one"}}, space)
         until(lambda: _unfinished(world, "restores", space), 60, "Velero has the restore")
+        yield
+
+
+@attack
+def restore_after_access_is_gone(world: World) -> list[str]:
+    """Queue a restore in Velero, lose all access, and get the objects back when Velero goes on."""
+    space = "revoked"
+    with _restore_waits_in_velero(world, space):
         world.cluster.kubectl("delete", "rolebindings", "--all", f"--namespace={space}")
         try:
             until(lambda: not _unfinished(world, "restores", space), 150, "the restore is withdrawn")
@@ -123,15 +132,7 @@ def restore_after_access_is_gone(world: World) -> list[str]:
 def keep_a_restore_that_a_stricter_policy_would_not_make(world: World) -> list[str]:
     """Queue a restore of volumes in Velero, try to edit the request, and outlive a policy that no longer allows it."""
     space = "tightened"
-    world.cluster.apply(namespace(space), may_edit(space, "mallory"))
-    until(lambda: world.hostile.get(path(NAB, space)) is not None, 60, "the tenant may ask")
-    world.ask(NAB, "one", _EMPTY, space)
-    world.finished(NAB, "one", space)
-    world.ask(NAR, "first", {"restoreSpec": {"backupName": "one"}}, space)
-    world.finished(NAR, "first", space)
-    with world.velero_stopped():
-        world.ask(NAR, "late", {"restoreSpec": {"backupName": "one"}}, space)
-        until(lambda: _unfinished(world, "restores", space), 60, "Velero has the restore")
+    with _restore_waits_in_velero(world, space):
         world.hostile.patch(path(NAR, space, "late"), {"spec": {"restoreSpec": {"restorePVs": False}}})
         world.cluster.apply(policy_for(space, {"restore": {"required": {"restorePVs": False}}, "priority": 10}))
         try:

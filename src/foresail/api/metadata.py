@@ -18,6 +18,12 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] | None = None
 
 
+class SpecMetadata(Metadata, frozen=True, rename="camel"):
+    """Metadata with the generation of the spec."""
+
+    generation: int = 0
+
+
 class Write(msgspec.Struct, frozen=True):
     """When an object was last written."""
 

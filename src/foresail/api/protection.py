@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from foresail.api.marks import EXEMPT
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, SpecMetadata
 from foresail.api.policy import GROUP
 from foresail.api.requests import Conditions
 from foresail.api.specs import BackupSpec, Names, Text, Wire
@@ -101,16 +101,10 @@ class ProtectionClassStatus(Wire, frozen=True):
     conditions: Conditions = ()
 
 
-class ClassMetadata(Metadata, frozen=True, rename="camel"):
-    """Metadata with the generation of the spec."""
-
-    generation: int = 0
-
-
 class ProtectionClass(Wire, frozen=True):
     """Says when and how namespaces are backed up that name it in a label."""
 
-    metadata: ClassMetadata
+    metadata: SpecMetadata
     spec: ProtectionClassSpec
     status: ProtectionClassStatus = ProtectionClassStatus()
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from foresail.api.marks import CHECK_LABEL
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import SpecMetadata
 from foresail.api.policy import GROUP
 from foresail.api.requests import Conditions
 from foresail.api.specs import Duration, LongText, Names, Selector, Text, Wire
@@ -286,15 +286,9 @@ class RestoreCheckStatus(Wire, frozen=True):
     conditions: Conditions = ()
 
 
-class CheckMetadata(Metadata, frozen=True, rename="camel"):
-    """Metadata with the generation of the spec."""
-
-    generation: int = 0
-
-
 class RestoreCheck(Wire, frozen=True):
     """Restores backups into a fenced sandbox and reports whether this cluster takes every object."""
 
-    metadata: CheckMetadata
+    metadata: SpecMetadata
     spec: RestoreCheckSpec
     status: RestoreCheckStatus = RestoreCheckStatus()

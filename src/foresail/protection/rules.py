@@ -232,8 +232,12 @@ def _no_class(view: NamespaceView) -> Because:
 
 def newest_good(view: NamespaceView, now: datetime) -> BackupRow | None:
     """Return the newest good backup of a namespace, of whichever class."""
-    good = [run for runs in _by_schedule(view).values() for run in good_of(runs, now) if run.has(view.row)]
-    return max(good, key=lambda row: (row.started, row.name), default=None)
+    return max(good_ones(view, now), key=lambda row: (row.started, row.name), default=None)
+
+
+def good_ones(view: NamespaceView, now: datetime) -> list[BackupRow]:
+    """Return the good backups of a namespace: whether a run is good depends on those of its Schedule before it only."""
+    return [run for runs in _by_schedule(view).values() for run in good_of(runs, now) if run.has(view.row)]
 
 
 def _by_schedule(view: NamespaceView) -> Mapping[str, Sequence[BackupRow]]:

@@ -13,7 +13,7 @@ from foresail.api.requests import Condition
 from foresail.plan import Claim
 from foresail.protection.reasons import Reason
 from foresail.protection.rows import BackupRow
-from foresail.protection.rules import newest_good, next_run, restorable_points
+from foresail.protection.rules import good_ones, newest_good, next_run, restorable_points
 from foresail.protection.view import ClassView, NamespaceView
 from foresail.reporting import LONGEST_MESSAGE, Because, dated
 
@@ -60,7 +60,7 @@ def protection_status(view: NamespaceView, found: Sequence[Because], now: dateti
     """Return the status of the Protection of a namespace with these gaps."""
     chosen = view.chosen
     good = newest_good(view, now)
-    good_name = good.name if good is not None else ""
+    good_names = {run.name for run in good_ones(view, now)}
     runs = (
         next_run(schedule, view.runs.get(schedule.name, ()), view.policies.get(schedule.name), view.zone, now)
         for schedule in view.schedules
@@ -71,7 +71,7 @@ def protection_status(view: NamespaceView, found: Sequence[Because], now: dateti
         next_run=min((run for run in runs if run is not None), default=None),
         newest_good=_point(good, is_good=True) if good is not None else None,
         points=tuple(
-            _point(backup, is_good=backup.name == good_name or _is_good(view, backup, now))
+            _point(backup, is_good=backup.name in good_names)
             for backup in restorable_points(view.backups)[:MOST_POINTS]
         ),
         exempt_until=chosen.exempt_until,
@@ -82,13 +82,6 @@ def protection_status(view: NamespaceView, found: Sequence[Because], now: dateti
 
 def _kept_by(view: NamespaceView) -> str:
     return view.schedules[0].protection_class if view.schedules else ""
-
-
-def _is_good(view: NamespaceView, backup: BackupRow, now: datetime) -> bool:
-    older = msgspec.structs.replace(view, backups=tuple(row for row in view.backups if row.started <= backup.started))
-    runs = {name: tuple(row for row in rows if row.started <= backup.started) for name, rows in view.runs.items()}
-    found = newest_good(msgspec.structs.replace(older, runs=runs), now)
-    return found is not None and found.name == backup.name
 
 
 def _point(backup: BackupRow, *, is_good: bool) -> PointInTime:

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.restore_check import RESTORE_CHECK, CheckMetadata, RestoreCheck, RestoreCheckSpec
+from foresail.api.metadata import SpecMetadata
+from foresail.api.restore_check import RESTORE_CHECK, RestoreCheck, RestoreCheckSpec
 from foresail.cli.access.cluster import Cluster, may, on_cluster
 from foresail.cli.check.checks import BLOCKED, condition, read_check, read_checks
 from foresail.cli.errors import CommandError, UsageError
@@ -86,7 +87,7 @@ async def _refuse(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
     if await may(cluster, "list", RESTORE_CHECK, args.namespace):
         checks = await read_checks(cluster, args.namespace)
         rank = sum("deletionTimestamp" not in check["metadata"] for check in checks)
-    metadata = CheckMetadata(name=args.name, namespace=args.namespace, creation_timestamp=now())
+    metadata = SpecMetadata(name=args.name, namespace=args.namespace, creation_timestamp=now())
     spec = msgspec.convert(body["spec"], RestoreCheckSpec)
     row = check_row(RestoreCheck(metadata, spec), args.velero_namespace)
     rules = policy.spec.restore_checks if policy is not None else None

@@ -167,26 +167,21 @@ def objectives(seen: Evidence) -> Iterator[Finding]:
 
 def served(seen: Evidence) -> Iterator[Finding]:
     """Report whether the operator of self-service runs, if it should."""
-    apart = [operator for operator in seen.operators if operator.lease == SELF_SERVICE_LEASE]
-    if not apart:
-        return
-    holder = seen.holder(seen.self_service_lease)
-    if holder:
-        yield good("self-service", f"{holder} serves the requests of teams")
-    else:
-        yield without_leader(seen, apart[0], "self-service", "no request of a team is served")
+    does, lacks = "serves the requests of teams", "no request of a team is served"
+    yield from _led(seen, SELF_SERVICE_LEASE, seen.holder(seen.self_service_lease), "self-service", does, lacks)
 
 
 def primed(seen: Evidence) -> Iterator[Finding]:
     """Report whether the operator of primers runs, if it should."""
-    apart = [operator for operator in seen.operators if operator.lease == PRIMERS_LEASE]
-    if not apart:
-        return
-    holder = seen.holder(seen.primers_lease)
-    if holder:
-        yield good("primers", f"{holder} holds capacity for them")
-    else:
-        yield without_leader(seen, apart[0], "primers", "no capacity is held for CronJobs")
+    does, lacks = "holds capacity for them", "no capacity is held for CronJobs"
+    yield from _led(seen, PRIMERS_LEASE, seen.holder(seen.primers_lease), "primers", does, lacks)
+
+
+def _led(seen: Evidence, lease: str, holder: str, about: str, does: str, lacks: str) -> Iterator[Finding]:
+    """Report what the leader of an operator does, or what is missing without one; nothing if it is not installed."""
+    apart = next((operator for operator in seen.operators if operator.lease == lease), None)
+    if apart is not None:
+        yield good(about, f"{holder} {does}") if holder else without_leader(seen, apart, about, lacks)
 
 
 def locations(seen: Evidence) -> Iterator[Finding]:

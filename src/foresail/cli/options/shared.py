@@ -46,6 +46,16 @@ def add_velero_and_cluster(to: argparse._ActionsContainer, whose: str = "Velero'
     add_cluster(to)
 
 
+def add_selection(one: argparse.ArgumentParser, which: str, every: str = "") -> None:
+    """Add names, -l and -A; a command that changes objects needs --all for all of them, and says which those are."""
+    none = "" if every else "; all if none is given"
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of {which}{none}")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
+    if every:
+        one.add_argument("--all", action="store_true", help=every)
+
+
 JSONPATH = "jsonpath="
 _TABLES = ("table", "wide")
 _OF_OBJECTS = (*_TABLES, "json", "yaml", "name")

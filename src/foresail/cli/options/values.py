@@ -21,6 +21,18 @@ def read_list(given: Sequence[str] | None) -> list[str]:
     return [each for text in given or () for each in text.split(",") if each]
 
 
+def metadata_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the metadata of a new object: its name, and its namespace, labels and annotations if they are given."""
+    metadata: dict[str, Any] = {"name": args.name}
+    if args.namespace is not None:
+        metadata["namespace"] = args.namespace
+    for field in ("labels", "annotations"):
+        pairs = read_pairs(getattr(args, field), f"--{field}")
+        if pairs:
+            metadata[field] = pairs
+    return metadata
+
+
 def read_pairs(given: Sequence[str], option: str) -> dict[str, str]:
     """Return the names and values of an option such as `--labels a=b,c=d`."""
     pairs: dict[str, str] = {}

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from foresail.cli.options.parser import add_dry_run, examples
-from foresail.cli.options.shared import add_cluster, add_object_output, add_output
+from foresail.cli.options.shared import add_cluster, add_object_output, add_output, add_selection
 from foresail.cli.options.values import positive, whole_number
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer get -A -o wide",
         "foresail primer get report -n shop -o jsonpath={.status.nextFire}",
     )
-    _add_selection(one)
+    add_selection(one, "Primers, or cronjob/NAME of an annotated CronJob")
     add_object_output(one)
     one = _verb(
         verbs,
@@ -83,7 +83,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer describe report -n shop",
         "foresail primer describe -A -l tier=batch",
     )
-    _add_selection(one)
+    add_selection(one, "Primers, or cronjob/NAME of an annotated CronJob")
     one = _verb(
         verbs,
         "explain",
@@ -92,7 +92,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer explain -A",
         "foresail primer explain report -n shop -o json",
     )
-    _add_selection(one)
+    add_selection(one, "Primers, or cronjob/NAME of an annotated CronJob")
     add_output(one, "table", "json", "yaml")
     _add_zone(one)
 
@@ -110,7 +110,7 @@ def _add_changes(verbs: Any) -> None:  # noqa: ANN401
             f"foresail primer {name} -A -l tier=batch",
             f"foresail primer {name} --all -n shop",
         )
-        _add_selection(one, everything=False)
+        add_selection(one, "Primers", "all Primers of the namespace, or with -A of the cluster")
         add_dry_run(one)
         add_object_output(one)
 
@@ -124,7 +124,7 @@ def _add_delete(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer delete -n shop -l tier=batch --yes",
         "foresail primer delete -A --all --dry-run",
     )
-    _add_selection(one, everything=False)
+    add_selection(one, "Primers", "all Primers of the namespace, or with -A of the cluster")
     one.add_argument(
         "-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask for confirmation"
     )
@@ -224,17 +224,6 @@ def _verb(
     add_cluster(where)
     one.set_defaults(run=partial(_run, name), all_namespaces=False)
     return one
-
-
-def _add_selection(one: argparse.ArgumentParser, *, everything: bool = True) -> None:
-    """Add how Primers are selected; a verb that changes something needs --all for all of them."""
-    none = "; all if none is given" if everything else ""
-    annotated = ", or cronjob/NAME of an annotated CronJob" if everything else ""
-    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of Primers{annotated}{none}")
-    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
-    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
-    if not everything:
-        one.add_argument("--all", action="store_true", help="all Primers of the namespace, or with -A of the cluster")
 
 
 def _add_how(one: argparse.ArgumentParser) -> None:

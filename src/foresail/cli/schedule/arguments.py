@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from foresail.cli.options.parser import BooleanOption, CommandParser, add_dry_run, examples
-from foresail.cli.options.shared import add_object_output, add_output, add_velero_and_cluster
+from foresail.cli.options.shared import add_object_output, add_output, add_selection, add_velero_and_cluster
 from foresail.cli.options.values import spelled
 
 LISTS = {
@@ -166,7 +166,7 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
 
 def _add_reports(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "get", "list Schedules with next run, last result and blocking reason")
-    _add_selection(one)
+    add_selection(one, "Schedules")
     add_object_output(one)
     one.add_argument("--show-labels", action="store_true", help="show labels in the last column")
     one.add_argument(
@@ -175,11 +175,11 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
     _add_reading(one)
 
     one = _word(words, "describe", "show details of Schedules")
-    _add_selection(one)
+    add_selection(one, "Schedules")
     _add_reading(one)
 
     one = _word(words, "explain", "evaluate the rules in order, and show the first that blocks a Schedule")
-    _add_selection(one)
+    add_selection(one, "Schedules")
     add_output(one, "table", "json", "yaml")
     _add_reading(one)
 
@@ -187,13 +187,13 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
 def _add_changes(words: Any) -> None:  # noqa: ANN401
     for name, meaning in (("pause", "pause Schedules"), ("unpause", "unpause Schedules")):
         one = _word(words, name, meaning)
-        _add_selection(one, everything=True)
+        add_selection(one, "Schedules", "all Schedules of the namespace")
         one.add_argument("--skip-immediately", action=BooleanOption, help=f"{_SKIP} (default: unchanged)")
         add_object_output(one)
         add_dry_run(one)
 
     one = _word(words, "delete", "delete Schedules; their Backups stay")
-    _add_selection(one, everything=True)
+    add_selection(one, "Schedules", "all Schedules of the namespace")
     one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     add_object_output(one)
     add_dry_run(one)
@@ -218,7 +218,7 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
 
 def _add_retention(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "retention", "show which Backups the SchedulePolicy keeps, which it deletes, and why")
-    _add_selection(one)
+    add_selection(one, "Schedules")
     acts = one.add_mutually_exclusive_group()
     acts.add_argument(
         "--approve",
@@ -242,7 +242,7 @@ def _add_retention(words: Any) -> None:  # noqa: ANN401
 
 def _add_pictures(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "simulate", "predict which slots run on time, late or not at all")
-    _add_selection(one)
+    add_selection(one, "Schedules")
     one.add_argument("--from", dest="start", metavar="INSTANT", help=f"start (default: now), {_INSTANT}")
     one.add_argument(
         "--until", dest="end", metavar="INSTANT", help="end (default: a week after --from; a month with --policy)"
@@ -260,7 +260,7 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     _add_reading(one)
 
     one = _word(words, "calendar", "draw how many runs start when, with pile-ups")
-    _add_selection(one)
+    add_selection(one, "Schedules")
     one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")
     one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
     one.add_argument("--zone", default="UTC", help="time zone of the picture (%(default)s)")
@@ -268,7 +268,7 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     _add_reading(one)
 
     one = _word(words, "spread", "propose other minutes for Schedules that start together")
-    _add_selection(one)
+    add_selection(one, "Schedules")
     one.add_argument("--most", type=int, default=1, metavar="N", help="allowed starts per minute (%(default)s)")
     one.add_argument("--days", type=int, default=7, metavar="N", help="days to look ahead (%(default)s)")
     add_output(one, "table", "json", "yaml", "name", "patch")
@@ -283,16 +283,6 @@ def _word(words: Any, name: str, help_text: str) -> argparse.ArgumentParser:  # 
     add_velero_and_cluster(where)
     one.set_defaults(run=partial(_run, name), all_namespaces=False)
     return one
-
-
-def _add_selection(one: argparse.ArgumentParser, *, everything: bool = False) -> None:
-    """Add names, -l and -A; a command that changes objects needs --all for all of them."""
-    none = "" if everything else "; all if none is given"
-    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of Schedules{none}")
-    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
-    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
-    if everything:
-        one.add_argument("--all", action="store_true", help="all Schedules of the namespace")
 
 
 def _add_reading(one: argparse.ArgumentParser) -> None:

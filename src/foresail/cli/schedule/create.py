@@ -12,7 +12,7 @@ from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.cron.words import explain_hint, pointed_out
 from foresail.cli.errors import CommandError
 from foresail.cli.options.selectors import read_selector
-from foresail.cli.options.values import read_list, read_ordered, read_pairs, spelled
+from foresail.cli.options.values import metadata_of, read_list, read_ordered, spelled
 from foresail.cli.output.messages import hint
 from foresail.cli.output.words import go_duration, moment
 from foresail.cli.schedule.arguments import DURATIONS, LISTS, SWITCHES
@@ -49,11 +49,6 @@ def schedule_object(args: argparse.Namespace) -> dict[str, Any]:
     if len(args.name) > LONGEST_NAME:
         problem = f"Schedule {args.name}: the name has {len(args.name)} characters, and its Backups carry it in a label"
         raise CommandError(problem, f"choose a name with at most {LONGEST_NAME} characters")
-    metadata: dict[str, Any] = {"name": args.name, "namespace": args.namespace}
-    for field in ("labels", "annotations"):
-        pairs = read_pairs(getattr(args, field), f"--{field}")
-        if pairs:
-            metadata[field] = pairs
     spec: dict[str, Any] = {"schedule": args.schedule, "template": template_of(args)}
     spec["useOwnerReferencesInBackup"] = args.use_owner_references_in_backup
     if args.paused:
@@ -63,7 +58,7 @@ def schedule_object(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "apiVersion": velero.SCHEDULE.api_version,
         "kind": velero.SCHEDULE.name,
-        "metadata": metadata,
+        "metadata": metadata_of(args),
         "spec": spec,
     }
 

@@ -11,6 +11,7 @@ from foresail.cli.options.shared import (
     add_object_output,
     add_operator_namespace,
     add_output,
+    add_selection,
     add_velero_and_cluster,
     add_velero_namespace,
 )
@@ -187,17 +188,17 @@ def _add_retry(words: Any, word: str) -> None:  # noqa: ANN401
 
 def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
     one = _word(words, word, "get", f"list {word}s with their phase, queue position and blocking reason")
-    _add_selection(one, word)
+    add_selection(one, f"{word}s")
     one.add_argument("-w", "--watch", action="store_true", help="watch for changes until Ctrl-C")
     _add_timeout(one)
     add_object_output(one)
     one = _word(words, word, "describe", f"show details of {word}s and the next step")
-    _add_selection(one, word)
+    add_selection(one, f"{word}s")
     one.add_argument("--details", action="store_true", help="also list the volumes by claim, read from the bucket")
     _add_timeout(one)
     _add_bucket(one)
     one = _word(words, word, "explain", "show completed steps, what is blocking, and the next step")
-    _add_selection(one, word)
+    add_selection(one, f"{word}s")
     add_output(one, "table", "json", "yaml")
 
 
@@ -226,7 +227,7 @@ def _add_diff(words: Any, word: str) -> None:  # noqa: ANN401
 def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
     meaning = "delete backups with their data" if word == "backup" else "delete restores; restored objects stay"
     one = _word(words, word, "delete", meaning)
-    _add_selection(one, word, everything=True)
+    add_selection(one, f"{word}s", f"all {word}s of the namespace, or with -A of the cluster")
     one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     if word == "backup":
         one.add_argument(
@@ -329,16 +330,6 @@ def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentPa
     add_cluster(where)
     one.set_defaults(run=partial(_run, verb), word=word)
     return one
-
-
-def _add_selection(one: argparse.ArgumentParser, word: str, *, everything: bool = False) -> None:
-    """Add names, -l and -A; a command that changes objects needs --all for all of them."""
-    none = "" if everything else "; all if none is given"
-    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of {word}s{none}")
-    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
-    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
-    if everything:
-        one.add_argument("--all", action="store_true", help=f"all {word}s of the namespace, or with -A of the cluster")
 
 
 def _add_timeout(one: argparse.ArgumentParser, default: str | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from foresail.cli.errors import CommandError
 from foresail.cli.options.selectors import read_selector
-from foresail.cli.options.values import read_length, read_list, read_ordered, read_pairs, spelled
+from foresail.cli.options.values import metadata_of, read_length, read_list, read_ordered, spelled
 from foresail.cli.output.words import go_duration
 from foresail.cli.tenant import spec_arguments as options
 from foresail.selfservice.families import BACKUPS, Family
@@ -16,16 +16,9 @@ _Table = Mapping[str, tuple[str, str]]
 
 def request_object(family: Family, args: argparse.Namespace) -> dict[str, Any]:
     """Return the request that the options describe."""
-    metadata: dict[str, Any] = {"name": args.name}
-    if args.namespace is not None:
-        metadata["namespace"] = args.namespace
-    for field in ("labels", "annotations"):
-        pairs = read_pairs(getattr(args, field), f"--{field}")
-        if pairs:
-            metadata[field] = pairs
     spec = {"backupSpec": backup_spec(args)} if family is BACKUPS else {"restoreSpec": restore_spec(args)}
     kind = {"apiVersion": family.kind.api_version, "kind": family.kind.name}
-    return {**kind, "metadata": metadata, "spec": spec}
+    return {**kind, "metadata": metadata_of(args), "spec": spec}
 
 
 def backup_spec(args: argparse.Namespace) -> dict[str, Any]:

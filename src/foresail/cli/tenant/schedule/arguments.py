@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from foresail.cli.options.parser import BooleanOption, add_dry_run, examples
-from foresail.cli.options.shared import add_cluster, add_object_output, add_output
+from foresail.cli.options.shared import add_cluster, add_object_output, add_output, add_selection
 
 _SKIP = "sets spec.skipImmediately: skip a run that is due at that moment"
 _EXAMPLES = {
@@ -28,6 +28,8 @@ _EXAMPLES = {
     ),
     "delete": ("foresail backup schedule delete nightly",),
 }
+
+_EVERY = "all schedules of the namespace, or with -A of the cluster"
 
 
 def add_tenant_schedule(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
@@ -66,22 +68,22 @@ def _add_create(words: Any) -> None:  # noqa: ANN401
 
 def _add_reports(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "get", "list schedules with last run, next run and blocking reason")
-    _add_selection(one)
+    add_selection(one, "schedules")
     add_object_output(one)
     one = _word(words, "describe", "show details of schedules and their last runs")
-    _add_selection(one)
+    add_selection(one, "schedules")
     meaning = "evaluate the rules in order, and show the first that blocks a schedule"
     one = _word(words, "explain", meaning)
-    _add_selection(one)
+    add_selection(one, "schedules")
     add_output(one, "table", "json", "yaml")
     meaning = "show which runs keepLast deletes, when and why, and approve a long list"
     one = _word(words, "retention", meaning)
-    _add_selection(one)
+    add_selection(one, "schedules")
     one.add_argument("--approve", metavar="LIST", help="delete the backups of the list that was shown with this digest")
     add_output(one, "table", "json", "yaml")
     add_dry_run(one)
     one = _word(words, "calendar", "draw how many runs start when")
-    _add_selection(one)
+    add_selection(one, "schedules")
     one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")
     one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
     one.add_argument("--zone", default="UTC", help="time zone of the picture (%(default)s)")
@@ -91,12 +93,12 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
 def _add_changes(words: Any) -> None:  # noqa: ANN401
     for verb in ("pause", "unpause"):
         one = _word(words, verb, f"{verb} schedules")
-        _add_selection(one, everything=True)
+        add_selection(one, "schedules", _EVERY)
         one.add_argument("--skip-immediately", action=BooleanOption, help=f"{_SKIP} (default: unchanged)")
         add_object_output(one)
         add_dry_run(one)
     one = _word(words, "delete", "delete schedules; their backups stay until they expire")
-    _add_selection(one, everything=True)
+    add_selection(one, "schedules", _EVERY)
     one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     add_object_output(one)
     add_dry_run(one)
@@ -113,16 +115,6 @@ def _word(words: Any, verb: str, meaning: str) -> argparse.ArgumentParser:  # no
     add_cluster(where)
     one.set_defaults(run=partial(_run, verb), all_namespaces=False)
     return one
-
-
-def _add_selection(one: argparse.ArgumentParser, *, everything: bool = False) -> None:
-    """Add names, -l and -A; a command that changes objects needs --all for all of them."""
-    none = "" if everything else "; all if none is given"
-    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of schedules{none}")
-    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
-    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
-    if everything:
-        one.add_argument("--all", action="store_true", help="all schedules of the namespace, or with -A of the cluster")
 
 
 def _run(verb: str, args: argparse.Namespace) -> int:

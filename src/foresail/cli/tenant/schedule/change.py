@@ -11,7 +11,7 @@ from foresail.cli.access.cluster import Cluster, settle_namespace
 from foresail.cli.access.self_service import require
 from foresail.cli.cron.words import explain_hint, pointed_out
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.options.values import read_pairs
+from foresail.cli.options.values import metadata_of
 from foresail.cli.output.objects import Request
 from foresail.cli.output.words import moment
 from foresail.cli.schedule.change import pause_body
@@ -125,20 +125,13 @@ def checked(text: str) -> Schedule:
 
 def schedule_object(args: argparse.Namespace) -> dict[str, Any]:
     """Return the NonAdminSchedule that the options describe."""
-    metadata: dict[str, Any] = {"name": args.name}
-    if args.namespace is not None:
-        metadata["namespace"] = args.namespace
-    for field in ("labels", "annotations"):
-        pairs = read_pairs(getattr(args, field), f"--{field}")
-        if pairs:
-            metadata[field] = pairs
     spec: dict[str, Any] = {"schedule": args.schedule, "template": {"backupSpec": backup_spec(args)}}
     if args.paused:
         spec["paused"] = True
     if args.skip_immediately is not None:
         spec["skipImmediately"] = args.skip_immediately
     kind = {"apiVersion": NON_ADMIN_SCHEDULE.api_version, "kind": NON_ADMIN_SCHEDULE.name}
-    return {**kind, "metadata": metadata, "spec": spec}
+    return {**kind, "metadata": metadata_of(args), "spec": spec}
 
 
 async def _create(cluster: Cluster, args: argparse.Namespace) -> int:
