@@ -14,24 +14,26 @@ from bench.figures import Bounds, verdict
 from bench.processes import Process
 from bench.selfservice.world import create_namespaces, install_policy, world
 from bench.writing import create_all
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.plan import Body, Key
 from testbed import Cluster
 
 VIEWERS, OBJECTS, ROUNDS = 50, 22, 2
-NAMESPACES = {"finalizers": "fat-finalizers", "labels": "fat-labels"}
+NAMESPACES = {"finalizers": "fat-finalizers", "selector": "fat-selector"}
 BOUNDS: Bounds = {"peak_mib is at most 256": lambda f: f["peak_mib"] <= 256}
 
 
-def _finalizers(number: int) -> Body:
-    return {"finalizers": [f"example.com/{number}-{index:05}-{'x' * 40}" for index in range(21_000)]}
+def _finalizers(number: int) -> tuple[Body, Body]:
+    return {"finalizers": [f"example.com/{number}-{index:05}-{'x' * 40}" for index in range(21_000)]}, {}
 
 
-def _labels(number: int) -> Body:
-    return {"labels": {f"example.com/{number}-{index:05}": "x" * 40 for index in range(18_000)}}
+def _selector(number: int) -> tuple[Body, Body]:
+    labels = {f"example.com/{number}-{index:05}": "x" * 40 for index in range(18_000)}
+    return {}, {"labelSelector": {"matchLabels": labels}}
 
 
-FAT: dict[str, Callable[[int], Body]] = {"finalizers": _finalizers, "labels": _labels}
+FAT: dict[str, Callable[[int], tuple[Body, Body]]] = {"finalizers": _finalizers, "selector": _selector}
+"""What makes an object large, by its name: the metadata and the backupSpec."""
 
 
 def populate(cluster: Cluster) -> dict[str, list[str]]:
@@ -42,7 +44,7 @@ def populate(cluster: Cluster) -> dict[str, list[str]]:
     cluster.kubectl("create", "clusterrole", "viewing-team", "--verb=get,list,create", f"--resource={kinds},pods")
     tokens: dict[str, list[str]] = {}
     for way, namespace in NAMESPACES.items():
-        bodies = (_fat(Key(namespace, f"fat-{number}"), FAT[way](number)) for number in range(OBJECTS))
+        bodies = (_fat(Key(namespace, f"fat-{number}"), *FAT[way](number)) for number in range(OBJECTS))
         create_all(cluster, NON_ADMIN_BACKUP, bodies)
         names = [f"viewer-{number}" for number in range(VIEWERS // len(NAMESPACES))]
         create_all(cluster, _ACCOUNT, (_named(_ACCOUNT, Key(namespace, name)) for name in names))
@@ -53,8 +55,8 @@ def populate(cluster: Cluster) -> dict[str, list[str]]:
     return tokens
 
 
-def _fat(key: Key, metadata: Body) -> tuple[Key, Body]:
-    key, body = _named(NON_ADMIN_BACKUP, key, spec={"backupSpec": {}})
+def _fat(key: Key, metadata: Body, spec: Body) -> tuple[Key, Body]:
+    key, body = _named(NON_ADMIN_BACKUP, key, spec={"backupSpec": spec})
     name: Any = body["metadata"]
     return key, {**body, "metadata": {**name, **metadata}}
 

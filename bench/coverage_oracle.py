@@ -3,7 +3,6 @@
 The last line is JSON: `specs` and `differences`, with the items that were compared and the specs of each second.
 """
 
-import argparse
 import gzip
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any
 import msgspec
 
 from bench.coverage_worlds import EXCLUDE, MARK, POLICIES, VELERO, Document, Objects, Specs, definitions, namespaces
+from bench.seeds import read_seeds, seed_parser
 from foresail.api.specs import BackupSpec
 from foresail.scope.covered import Namespaces, Scope, covered, scope_of
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES, Discovery, kinds_of
@@ -443,22 +443,19 @@ def run(cluster: Cluster, seeds: range, release: Release = LATEST, *, is_loud: b
 
 def main() -> int:
     """Run the specs, and print the figures as JSON on the last line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=float, default=float(os.environ.get("SIZE") or 1))
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser = seed_parser(__doc__)
     parser.add_argument("--velero", choices=RELEASES, default="1.18")
-    args = parser.parse_args()
-    count = max(round(SPECS * args.size), 1)
-    component, release = RELEASES[args.velero]
-    options = Options(velero=component)
-    with Cluster.create(f"coverage-oracle-{os.getpid()}", options, owned=True) as cluster:
+    options = read_seeds(SPECS, parser)
+    velero = options.args.velero
+    component, release = RELEASES[velero]
+    with Cluster.create(f"coverage-oracle-{os.getpid()}", Options(velero=component), owned=True) as cluster:
         began = time.monotonic()
-        score = run(cluster, range(args.first, args.first + count), release)
+        score = run(cluster, options.seeds, release)
         seconds = time.monotonic() - began
     figures = {
         "specs": score.specs,
         "differences": len(score.differences),
-        "velero": args.velero,
+        "velero": velero,
         "items": score.items,
         "volumes": score.volumes,
         "refused": score.refused,

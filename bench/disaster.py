@@ -27,7 +27,7 @@ from foresail.api.core import NAMESPACE
 from foresail.api.marks import NAMESPACE_UID, RECORD_SIGNATURE, REQUEST_UID
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from foresail.cli.recovery_key.keys import manifest
-from foresail.selfservice.records import KEY_BYTES, NO_KEYS, Keyring, Record, sign
+from foresail.selfservice.signatures import KEY_BYTES, NO_KEYS, Keyring, Record, sign
 from testbed import Cluster, Options, TestbedError
 from tests.cluster.buckets import ORIGIN_NAME, ORIGIN_NAMESPACE, annotations_in, copy_backup, move_bucket
 from tests.cluster.tenants import API, VELERO, install

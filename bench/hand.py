@@ -26,7 +26,7 @@ from bench.selfservice.world import create_namespaces, install_policy, world
 from bench.writing import create_all, write_all
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.output.table import table
 from foresail.kube.client import Client

@@ -13,12 +13,11 @@ from typing import Any
 
 from bench.arrivals import Arrivals
 from bench.figures import Bounds, verdict
-from bench.operator import SELF_SERVICE_USER as USER
-from bench.operator import operator
+from bench.operator import SELF_SERVICE_USER, operator
 from bench.selfservice.world import FLAGS, create_namespaces, install_policy, tenant, world
-from bench.silence import silence_of
+from bench.silence import heard, silence_of
 from bench.writing import create_all
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.kube.clock import now
 from foresail.plan import Body, Key
 from testbed import Cluster
@@ -50,9 +49,9 @@ def measure(cluster: Cluster, many: int, due: int, idle: float) -> dict[str, Any
     create_all(cluster, NON_ADMIN_SCHEDULE, schedules(many - due, NEVER, "idle"))
     with operator(cluster, *FLAGS, settled="selfservice") as process:
         process.wait_events()
-        before = len(cluster.audit(USER))
+        before = len(heard(cluster, SELF_SERVICE_USER))
         time.sleep(idle)
-        quiet = silence_of(cluster.audit(USER)[before:])
+        quiet = silence_of(heard(cluster, SELF_SERVICE_USER)[before:])
         tick = (now() + AHEAD + timedelta(minutes=1)).replace(second=0, microsecond=0)
         text = f"{tick.minute} {tick.hour} {tick.day} {tick.month} *"
         create_all(cluster, NON_ADMIN_SCHEDULE, schedules(due, text, "due"))

@@ -11,10 +11,10 @@ from foresail.api.marks import SCHEDULES_LEASE, SELF_SERVICE_LEASE
 from testbed import Cluster
 from tests.cluster.operators import lease_of
 
-NAMESPACE, ACCOUNT = "velero", SCHEDULES_LEASE
+NAMESPACE = "velero"
 _LEADER = "leader_election_master_status"
 _EVENTS, _EVENT_PAUSE = "foresail_events", 10.0
-USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+SCHEDULES_USER = f"system:serviceaccount:{NAMESPACE}:{SCHEDULES_LEASE}"
 SELF_SERVICE_USER = f"system:serviceaccount:{NAMESPACE}:{SELF_SERVICE_LEASE}"
 
 

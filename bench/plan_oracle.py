@@ -18,6 +18,7 @@ import msgspec
 from bench.plan_objects import GUARDED, RESOURCES, WIDGETS
 from bench.plan_setup import delete, make, namespace_object, wait
 from bench.plan_worlds import RandomWorld, random_world
+from bench.seeds import read_seeds, seed_parser
 from foresail.bucket import trusting
 from foresail.cli.access.cluster import Cluster as Access
 from foresail.cli.access.cluster import on_cluster
@@ -229,14 +230,10 @@ def _lived(cluster: Cluster, planner: Path, world: RandomWorld) -> tuple[RandomW
 
 def main() -> int:
     """Run the worlds, and print the figures as JSON on the last line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=float, default=float(os.environ.get("SIZE") or 1))
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    args = parser.parse_args()
-    count = max(round(WORLDS * args.size), 1)
+    seeds = read_seeds(WORLDS, seed_parser(__doc__)).seeds
     with Cluster.create(f"plan-oracle-{os.getpid()}", Options(velero="velero", audit=True), owned=True) as cluster:
         planner = prepare_cluster(cluster)
-        score = run(cluster, planner, range(args.first, args.first + count))
+        score = run(cluster, planner, seeds)
         seconds = speed(cluster, planner)
         figures: dict[str, Any] = {
             "worlds": score.worlds,

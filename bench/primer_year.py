@@ -12,13 +12,13 @@ from tests.worlds.year_stories import ZONES
 def main() -> int:
     """Live through the year of every cluster, two at a time, and print what was compared."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--cron-jobs", type=int, default=100, help="in all, spread over as many clusters as zones")
+    options.add_argument("--cronjobs", type=int, default=100, help="in all, spread over as many clusters as zones")
     options.add_argument("--days", type=int, default=365)
     options.add_argument("--seed", type=int, default=2026)
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--zones", type=int, nargs="*", default=range(len(ZONES)), help="only these, by their number")
     asked = options.parse_args()
-    each = -(-asked.cron_jobs // len(ZONES))
+    each = -(-asked.cronjobs // len(ZONES))
     began = time.monotonic()
     year = Year()
     with multiprocessing.get_context("spawn").Pool(asked.processes) as pool:

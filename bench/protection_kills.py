@@ -37,6 +37,9 @@ CHANGES, KILLS = 500, 200
 GRACE = timedelta(seconds=10)
 """How long after an exemption, and how young, a namespace may be in no Schedule."""
 
+AIM_SECONDS = 60.0
+"""How long a process that dies at a write may live: on a busy machine it takes long to start."""
+
 LABEL, REASON, UNTIL = (f"foresail.dev/protection{end}" for end in ("", "-reason", "-until"))
 EXCLUDE = "velero.io/exclude-from-backup"
 MARK, SLOT = "foresail.dev/protection-class", "foresail.dev/slot"
@@ -259,8 +262,10 @@ def lived(cluster: Cluster, folder: Path, changes: int, kills: int, seed: int) -
             side, count = chance.choice(("before", "after")), chance.randrange(1, 6)
             process = victim.begin(**({VARIABLE: f"{side}:{count}"} if is_aimed else {}))
             crowd.change()
-            deadline = time.monotonic() + (20.0 if is_aimed else chance.uniform(0.0, 3.0))
+            deadline = time.monotonic() + (AIM_SECONDS if is_aimed else chance.uniform(0.0, 3.0))
             while process.poll() is None and time.monotonic() < deadline:
+                if is_aimed and victim.said("became leader"):
+                    crowd.change()  # so that there is something to write
                 time.sleep(0.05)
             deaths["at_a_write" if process.poll() is not None else "at_random"] += 1
             victim.kill()

@@ -7,7 +7,7 @@ from bench.draining import opened
 from foresail.kube.client import Client, decoder
 from foresail.kube.failures import Failure
 from foresail.kube.json_stream import LineSplitter
-from foresail.kube.reflector import Page
+from foresail.kube.pages import Page
 from foresail.plan import Kind
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from bench.operator import NAMESPACE
 from bench.schedules.world import schedule
 from bench.writing import create_all
 from foresail.api import velero
-from foresail.api.instants import stamp, whole
+from foresail.api.instants import instant, stamp, whole
 from foresail.api.marks import OBSERVED, PINNED, SCHEDULE_UID, SLOT
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicySpec
 from foresail.kube.clock import now
@@ -48,7 +48,7 @@ RULES: tuple[dict[str, Any], ...] = (
     {"keepLast": 1, "keepGood": 3},
     {"daily": 2, "keepGood": 2},
     {"hourly": 3, "weekly": 1},
-    {"keepWithin": "48h", "keepGood": 2},
+    {"keepWithin": "1m", "keepGood": 2},  # before the newest one, by their creation
     {"monthly": 1, "yearly": 1},
 )
 KINDS = {"good": 8, "failed": 3, "partial": 3, "unfinished": 1, "pinned": 2, "synced": 2, "foreign": 2, "by-hand": 1}
@@ -71,6 +71,12 @@ class Made:
     name: str
     slot: datetime
     kind: str
+    created: datetime | None = None  # as the API server has it
+
+    @property
+    def order(self) -> tuple[datetime, str]:
+        """What was made last is the newest one."""
+        return self.created or self.slot, self.name
 
 
 @dataclass(slots=True)
@@ -86,7 +92,7 @@ class History:
     @property
     def newest_good(self) -> set[str]:
         """The newest Completed runs, as many as keepGood says."""
-        good = sorted((each for each in self.made if each.kind in GOOD), key=lambda each: each.slot, reverse=True)
+        good = sorted((each for each in self.made if each.kind in GOOD), key=lambda each: each.order, reverse=True)
         return {each.name for each in good[: RULES[self.rules].get("keepGood", 1)]}
 
     @property
@@ -105,6 +111,7 @@ class History:
                 each.kind != "unfinished",
                 each.kind == "pinned",
                 is_partial=each.kind == "partial",
+                created=each.created,
             )
             for each in self.made
             if each.kind in OURS
@@ -204,6 +211,9 @@ class Series:
             each.made.append(Made(bodies[-1][0].name, each.last, kind))
             self.report.made[kind] += 1
         create_all(self._cluster, velero.BACKUP, bodies)
+        items = {each["metadata"]["name"]: each["metadata"] for each in self._cluster.listed(f"{_API}/backups")}
+        for made in (made for each in histories for made in each.made if made.created is None):
+            made.created = instant(items[made.name]["creationTimestamp"])
 
     def _life(self, *, is_aimed: bool) -> str:
         """Let the operator live until it is killed, by itself or from outside, and return how it was killed."""

@@ -2,9 +2,10 @@
 
 One replica, always under the same name. Half the kills are aimed (`FORESAIL_TEST_KILL`): the process kills itself
 before or after its n-th write. The others come from outside, at a random instant of the first moments of its work.
-Each life finds new parents, and what earlier lives left. Run it: python -m bench.runtime_kills [KILLS]
+Each life finds new parents, and what earlier lives left. Run it: `make runtime-kills KILLS=200`
 """
 
+import argparse
 import random
 import signal
 import sys
@@ -176,4 +177,6 @@ def main(kills: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if sys.argv[1:] else 200))
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--kills", type=int, default=200, help="how often the controller is killed (%(default)s)")
+    sys.exit(main(options.parse_args().kills))

@@ -20,7 +20,7 @@ from bench.selfservice.scale import check, first, multiply
 from bench.selfservice.speed import one, when_created
 from bench.selfservice.world import create_namespaces, request, world
 from bench.writing import create_all
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.kube.clock import now
 from testbed import Cluster, api
 from testbed.ports import Port

@@ -1,9 +1,10 @@
 """What a process asks of the API server while nothing happens: from the audit log, which is off in all timed parts."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from bench import MeasurementError
 from bench.processes import Process
 from testbed import Cluster
 from testbed.audit import Request
@@ -13,16 +14,28 @@ LEASES = "leases.coordination.k8s.io"
 _SETTLE_SECONDS = 15.0  # in which the watches are opened again after the API server was started with its audit log
 
 
-def asked_while_idle(cluster: Cluster, process: Process, user: str, seconds: float) -> list[Request]:
-    """Start the API server again, with an audit log, and return what the process asks of it once it has settled."""
+def heard(cluster: Cluster, user: str) -> list[Request]:
+    """Return all that a user has asked; who has asked nothing, not even for a Lease, is not the one who is measured."""
+    asked = cluster.audit(user)
+    if not asked:
+        raise MeasurementError(f"the audit log has nothing of {user}: whoever is measured runs as somebody else")
+    return asked
+
+
+def asked_while_idle(cluster: Cluster, processes: Mapping[str, Process], seconds: float) -> list[Request]:
+    """Start the API server again, with an audit log, and return what the processes ask of it once they have settled.
+
+    Each is named by the user that it is.
+    """
     site = cluster.site
     audited = Cluster(replace(site, options=replace(site.options, audit=True)))
     audited.fault.restart(APISERVER)
     time.sleep(_SETTLE_SECONDS)
-    process.wait_idle()
-    before = len(audited.audit(user))
+    for process in processes.values():
+        process.wait_idle()
+    before = {user: len(heard(audited, user)) for user in processes}
     time.sleep(seconds)
-    return audited.audit(user)[before:]
+    return [request for user in processes for request in heard(audited, user)[before[user] :]]
 
 
 def silence_of(asked: Iterable[Request]) -> dict[str, object]:

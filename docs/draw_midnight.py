@@ -9,7 +9,7 @@ from pathlib import Path
 
 from docs.svg_text import svg_text
 from foresail.plan import Key
-from foresail.slots.interval import stable_delay
+from foresail.slots.spread import stable_delay
 
 SCHEDULES, SPREAD, MOST = 266, timedelta(hours=2), 4
 TAKES = timedelta(seconds=90)

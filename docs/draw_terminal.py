@@ -4,6 +4,7 @@ python -m docs.draw_terminal
 """
 
 import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -39,21 +40,26 @@ def transcript() -> list[tuple[str, str]]:
 
 def files() -> dict[str, str]:
     """Return the picture, by its path below docs/."""
-    lines = transcript()
+    title = "A team backs up its namespace, deletes something, and restores it"
+    return {"terminal.svg": drawn(transcript(), title, "ann, namespace shop")}
+
+
+def drawn(lines: Sequence[tuple[str, str]], title: str, bar: str) -> str:
+    """Return the picture of a terminal with these lines: what kind of line, and its text."""
     width = round(2 * LEFT + COLUMN * max(len(text) + 2 for _, text in lines))
     height = TOP + LINE * len(lines)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
-        "<title>A team backs up its namespace, deletes something, and restores it</title>",
+        f"<title>{escape(title)}</title>",
         STYLE,
         f'<rect width="{width}" height="{height}" rx="8" fill="{BACK}"/>',
         f'<path d="M0 8a8 8 0 0 1 8-8h{width - 16}a8 8 0 0 1 8 8v24H0z" fill="{BAR}"/>',
         *(f'<circle cx="{20 + 18 * at}" cy="16" r="5" fill="#546e7a"/>' for at in range(3)),
-        f'<text x="{width / 2:g}" y="21" fill="{TEXT}" text-anchor="middle">ann, namespace shop</text>',
+        f'<text x="{width / 2:g}" y="21" fill="{TEXT}" text-anchor="middle">{escape(bar)}</text>',
     ]
     for number, (kind, text) in enumerate(lines):
         parts.append(f'<text x="{LEFT}" y="{TOP + LINE * number}" fill="{TEXT}">{_line(kind, text)}</text>')
-    return {"terminal.svg": "\n".join([*parts, "</svg>\n"])}
+    return "\n".join([*parts, "</svg>\n"])
 
 
 def _line(kind: str, text: str) -> str:

@@ -12,6 +12,7 @@ from foresail.primers import reasons as primers
 from foresail.proof import reasons as proof
 from foresail.proof.checks import reasons as checks
 from foresail.protection import reasons as protection
+from foresail.rollback import reasons as rollback
 from foresail.schedules import reasons as schedules
 
 ROOT = Path(__file__).parent.parent
@@ -43,7 +44,7 @@ def helps() -> Iterator[Text]:
 
 def reason_texts() -> Iterator[Text]:
     """Yield the meaning of every reason and the advice about it."""
-    for module in (schedules, primers, proof, checks, protection):
+    for module in (schedules, primers, proof, checks, protection, rollback):
         yield from (Text(f"{module.__name__}.{name}", text) for name, text in reasons.documented(module).items())
     for reason, advice in [*ADVICE.items(), ("WriteRefused", REFUSED), ("no reason", UNSEEN)]:
         for text in (advice.cause, advice.next_step, advice.of_restore):

@@ -1,4 +1,4 @@
-"""Counts the words of the pages for users: `make words`, and `make lint` for the pages beyond their budget.
+"""Counts the words of the pages for users: `python -m docs.words`, and `make lint` for the pages beyond their budget.
 
 Words are those of the prose and the tables. Blocks of code are not counted: machines write or read them. The pages
 below docs/contributing and docs/reference/generated are not for users or not written by hand.

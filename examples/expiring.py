@@ -52,7 +52,7 @@ class Expiring:
 
 
 async def main() -> None:  # noqa: D103
-    async with Client(await connect(*sys.argv[1:])) as client:
+    async with Client(await connect(next(iter(sys.argv[1:]), None))) as client:
         await Loop(client, Expiring(), Executor(client), now).run()
 
 

@@ -83,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
         help="with the kinds and features of an older version, emulated by the control plane of 1.36",
     )
     one.add_argument("--nodes", type=int, default=0, metavar="N", help="with N ready nodes, played by KWOK")
+    one.add_argument(
+        "--flux", action="store_true", help="with Flux's controllers, which need --velero for its S3 server"
+    )
     one.add_argument("--karpenter", action="store_true", help="with Karpenter, which makes nodes when pods need them")
     one.add_argument(
         "--node-seconds",
@@ -103,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
         "--csi",
         action="store_true",
         help="with volumes on the real node that have snapshots, by the CSI host-path driver, for --node",
+    )
+    one.add_argument(
+        "--ha",
+        action="store_true",
+        help="with three etcd members, three API servers behind one address, and two of each other server",
     )
     one.add_argument("--audit", action="store_true", help="with the API server's audit log")
     one.set_defaults(run=_up)
@@ -166,11 +174,13 @@ def _up(args: argparse.Namespace) -> int:
         emulate=args.emulate,
         nodes=args.nodes,
         karpenter=args.karpenter,
+        flux=args.flux,
         audit=args.audit,
         node_seconds=args.node_seconds,
         capacity_buffers=args.capacity_buffers,
         node=args.node,
         csi=args.csi,
+        ha=args.ha,
     )
     cluster = Cluster.create(args.name, options, say=_say)
     at = [] if args.name == "default" else ["--name", args.name]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from testbed import replicas
 from testbed.api import request
 from testbed.errors import TestbedError
 from testbed.site import Site
@@ -69,16 +70,18 @@ def requests_where(site: Site, matches: Callable[[Request], bool], seconds: floa
 def _wait_for_marker(site: Site, seconds: float) -> None:
     # A line is written after its answer is sent. A request of our own, waited for, comes after all that matter.
     marker = f"/livez?marker={uuid.uuid4()}"
-    request("GET", site.server + marker, site.admin_trust)
+    servers = replicas.replicas(site.options, replicas.APISERVER)
+    for each in servers:
+        request("GET", site.url(each.port) + marker, site.admin_trust)
     deadline = time.monotonic() + seconds
-    while not any(entry["requestURI"] == marker for entry in _entries(site)):
+    while sum(entry["requestURI"] == marker for entry in _entries(site)) < len(servers):
         if time.monotonic() > deadline:
             raise TestbedError(f"the audit log of {site.name!r} does not follow", "is the disk full?")
         time.sleep(_POLL_SECONDS)
 
 
 def _entries(site: Site) -> Iterator[dict[str, Any]]:
-    for file in sorted(site.audit_log.parent.glob("*.log")):  # a full log is set aside under a dated name
+    for file in sorted(site.audit_logs.glob("*.log")):  # a full log is set aside under a dated name
         with file.open() as lines:
             for line in lines:
                 if line.endswith("\n"):  # the last line may be half written

@@ -110,6 +110,7 @@ def _go(component: Component, command: list[str], progress: Callable[[], None]) 
             stderr=subprocess.STDOUT,
         )
         try:
+            progress()
             while process.poll() is None:
                 try:
                     process.wait(timeout=_PROGRESS_SECONDS)

@@ -22,6 +22,7 @@ SWITCHES = {
     "primers": "primers.enabled",
     "restore-checks": "proof.restoreChecks",
     "protection": "protection.enabled",
+    "rollback": "rollback.enabled",
 }
 BLANKS = {
     "veleroNamespace": "VELERO-NAMESPACE",
@@ -32,6 +33,7 @@ BLANKS = {
     "schedules.withHooks": "{schedule.with.hooks}",
     "selfService.requesterStamp": "Always",
     "selfService.locations.enabled": "true",
+    "rollback.volumes": "true",
     "monitoring.rules": "true",
     "monitoring.serviceMonitor": "true",
 }
@@ -42,6 +44,7 @@ PARTS = {
     "service-monitor.yaml": "monitoring",
     "schedules-hooks.yaml": "schedules-with-hooks",
     "self-service-locations.yaml": "tenant-locations",
+    "rollback-volumes.yaml": "rollback-volumes",
 }
 """The templates of what has a switch of its own, beside that of its capability."""
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from testbed import audit, control_plane, credentials, kubectl, nodes, pki, processes, site, velero
+from testbed import audit, control_plane, credentials, flux, kubectl, nodes, pki, processes, replicas, site, velero
 from testbed.api import request
 from testbed.audit import Request
 from testbed.build import Say, build, cached_folder, component_named, program
 from testbed.errors import TestbedError
 from testbed.faults import Faults
+from testbed.links import LINKS
 from testbed.node import csi, images, needs, network, programs, registry_push, up
 from testbed.objects import Objects
 from testbed.places import clusters_folder
@@ -24,14 +25,11 @@ from testbed.proxy import Proxy
 from testbed.site import ADMIN, Options, Site
 
 _PROGRAMS: dict[str, Callable[[Site], Program]] = {
-    control_plane.ETCD: control_plane.etcd,
-    control_plane.APISERVER: control_plane.apiserver,
-    control_plane.CONTROLLER_MANAGER: control_plane.controller_manager,
-    control_plane.SCHEDULER: control_plane.scheduler,
     nodes.KWOK: nodes.kwok,
     nodes.KARPENTER: nodes.karpenter,
     velero.S3: velero.s3,
     velero.VELERO: velero.velero,
+    **flux.PROGRAMS,
     **up.PROGRAMS,
     **csi.PROGRAMS,
 }
@@ -57,8 +55,7 @@ class Cluster:
 
         An owned cluster is an orphan once this process is gone, and `down --orphaned` takes it away.
         """
-        if options.node or options.csi:
-            _must_be_possible(options)
+        _must_be_possible(options)
         build(components_of(options), say)
         if options.node:
             images.build_images(say)
@@ -93,7 +90,7 @@ class Cluster:
         where, options = self.site, self.site.options
 
         def start(*names: str) -> None:
-            programs = [self._program_named(name) for name in names]
+            programs = [self._program_named(one) for name in names for one in replicas.names(options, name)]
             for one in programs:
                 processes.start(where.folder, one)
             for one in programs:
@@ -105,7 +102,9 @@ class Cluster:
         credentials.user_kubeconfig(where, where.admin_kubeconfig, ADMIN, ["system:masters"])
         if options.node:
             pki.client_certificate(where.pki, control_plane.APISERVER, [])  # with which it asks the kubelet for logs
-        where.audit_log.parent.mkdir()
+        where.audit_logs.mkdir()
+        if options.ha:
+            start(LINKS)
         start(control_plane.ETCD)
         start(control_plane.APISERVER)
         if options.velero:
@@ -117,6 +116,9 @@ class Cluster:
             velero.prepare_velero(where)
             start(velero.VELERO)
         self._start_nodes(start)
+        if options.flux:
+            flux.prepare_flux(where)
+            start(*flux.PROGRAMS)
         if options.velero and options.node:
             velero.prepare_velero(where)
             velero.wait_for_pods(where)
@@ -158,18 +160,18 @@ class Cluster:
     def components(self) -> list[str]:
         """The names of the components that run in this cluster, in the order of their start."""
         options = self.site.options
-        names = [control_plane.ETCD, control_plane.APISERVER, control_plane.CONTROLLER_MANAGER]
+        names = list(control_plane.programs(options))
         names += [velero.S3] if options.velero else []
         names += [velero.VELERO] if options.velero and not options.node else []
-        names += [control_plane.SCHEDULER] if options.pods_run else []
         names += [nodes.KWOK] if options.has_kwok else []
         names += list(up.PROGRAMS) if options.node else []
         names += list(csi.PROGRAMS) if options.csi else []
+        names += list(flux.PROGRAMS) if options.flux else []
         return names + ([nodes.KARPENTER] if options.karpenter else [])
 
     def _program_named(self, name: str) -> Program:
         self._must_have(name)
-        return _PROGRAMS[name](self.site)
+        return (_PROGRAMS | control_plane.programs(self.site.options))[name](self.site)
 
     def _must_have(self, name: str) -> None:
         if name not in self.components:
@@ -334,6 +336,12 @@ def remove(name: str) -> None:
 
 
 def _must_be_possible(options: Options) -> None:
+    if options.flux and not options.velero:
+        raise TestbedError("Flux reads buckets of the S3 server, which comes with Velero", "use --velero with --flux")
+    if options.ha and options.node:
+        raise TestbedError("a real node has one API server", "use --ha without --node")
+    if not (options.node or options.csi):
+        return
     if not options.node:
         raise TestbedError("volumes with snapshots need a real node", "use --csi with --node")
     needs.require()
@@ -350,6 +358,7 @@ def components_of(options: Options) -> list[str]:
     names += ["kwok"] if options.has_kwok else []
     names += [*up.COMPONENTS, *up.COMPONENTS_OF_IMAGES] if options.node else []
     names += csi.COMPONENTS if options.csi else []
+    names += flux.COMPONENTS.values() if options.flux else []
     return list(dict.fromkeys(names + (["karpenter"] if options.karpenter else [])))
 
 

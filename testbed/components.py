@@ -99,6 +99,16 @@ COMPONENTS = {
             renamed={"kwok": "karpenter"},
             files={"sigs.k8s.io/karpenter": ("kwok/charts/crds/*.yaml", "kwok/apis/crds/*.yaml")},
         ),
+        *(
+            Component(
+                f"flux-{name}",
+                (f"{name}-controller",),
+                3,
+                files={f"github.com/fluxcd/{name}-controller": ("config/crd/bases/*.yaml",)},
+                only_asked=True,
+            )
+            for name in ("source", "kustomize", "helm")
+        ),
         Component("helm", ("helm",), 2.5, stamps=(("helm.sh/helm/v4/internal/version.version", "v4.3.1"),)),
         Component("oracle", ("oracle",), 0.2, own=True),
         Component("restic", ("restic",), 1, only_asked=True),

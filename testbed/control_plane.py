@@ -1,46 +1,70 @@
 """etcd and the Kubernetes control plane: real programs, loopback only, with RBAC."""
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
 from testbed.api import is_ok, request
 from testbed.build import program
+from testbed.links import LINKS, links
 from testbed.places import MANIFESTS
 from testbed.ports import Port
 from testbed.processes import Program
-from testbed.site import Site
+from testbed.replicas import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER, Member, Replica, members, replicas
+from testbed.site import Options, Site
 
-ETCD, APISERVER = "etcd", "kube-apiserver"
-CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
+__all__ = ["APISERVER", "CONTROLLER_MANAGER", "ETCD", "SCHEDULER"]
 SERVICES, FIRST_SERVICE = "10.0.0.0/20", "10.0.0.1"  # the first is the API server's own
 _ETCD_BYTES = 8 << 30
+_GO_DEFAULT = {"GOGC": "100"}  # a heap grows to twice what is live; what the testbed sets lets it grow to five times
 
 
-def etcd(site: Site) -> Program:
-    """Return etcd; it does not wait for the disk, for what these clusters hold may go with the machine."""
-    client, peer = site.url(Port.ETCD, "http"), site.url(Port.ETCD_PEER, "http")
+def programs(options: Options) -> dict[str, Callable[[Site], Program]]:
+    """Return the programs of a control plane by their names, in the order of their start."""
+    servers = zip(replicas(options, APISERVER), members(options), strict=True)
+    return {
+        **({LINKS: links} if options.ha else {}),
+        **{each.name: partial(_etcd, member=each) for each in members(options)},
+        **{each.name: partial(_apiserver, server=each, member=member) for each, member in servers},
+        **{each.name: partial(_controller_manager, own=each) for each in replicas(options, CONTROLLER_MANAGER)},
+        **{each.name: partial(_scheduler, own=each) for each in replicas(options, SCHEDULER) if options.pods_run},
+    }
+
+
+def etcd_data(site: Site, member: Member) -> Path:
+    """Return the folder of what a member of etcd has stored."""
+    return site.folder / member.name
+
+
+def _etcd(site: Site, member: Member) -> Program:
+    # It does not wait for the disk, for what these clusters hold may go with the machine.
+    client, peer = site.url(member.client, "http"), site.url(member.peer_link, "http")
+    every = ",".join(f"{each.name}={site.url(each.peer_link, 'http')}" for each in members(site.options))
     return Program(
-        ETCD,
+        member.name,
         [
             str(program("etcd", "etcd")),
-            f"--data-dir={site.folder / 'etcd'}",
+            f"--name={member.name}",
+            f"--data-dir={etcd_data(site, member)}",
             f"--listen-client-urls={client}",
             f"--advertise-client-urls={client}",
-            f"--listen-peer-urls={peer}",
+            f"--listen-peer-urls={site.url(member.peer, 'http')}",
             f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
+            f"--initial-cluster={every}",
             f"--quota-backend-bytes={_ETCD_BYTES}",
             "--unsafe-no-fsync",
             "--log-level=warn",
         ],
-        {},
+        _environment(site),
         lambda: is_ok(f"{client}/health"),
     )
 
 
-def apiserver(site: Site) -> Program:
-    """Return the API server, with an audit log if the cluster was asked for one."""
+def _apiserver(site: Site, server: Replica, member: Member) -> Program:
     pki = site.pki
     audit = [
         f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
-        f"--audit-log-path={site.audit_log}",
+        f"--audit-log-path={site.audit_logs / f'{server.name}.log'}",
         "--audit-log-maxsize=1024",
     ]
     node = [
@@ -51,13 +75,13 @@ def apiserver(site: Site) -> Program:
         "--kubelet-preferred-address-types=InternalIP",
     ]
     return Program(
-        APISERVER,
+        server.name,
         [
             str(program(site.options.kubernetes, APISERVER)),
-            f"--etcd-servers={site.url(Port.ETCD, 'http')}",
+            f"--etcd-servers={site.url(member.client_link, 'http')}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
-            f"--secure-port={site.port(Port.APISERVER)}",
+            f"--secure-port={site.port(server.port)}",
             f"--service-cluster-ip-range={SERVICES}",
             "--endpoint-reconciler-type=none",  # only the pods of a real node use its Service; see testbed.node
             f"--authorization-mode={'Node,RBAC' if site.options.node else 'RBAC'}",
@@ -71,24 +95,24 @@ def apiserver(site: Site) -> Program:
             *(audit if site.options.audit else []),
             *(node if site.options.node else []),
         ],
-        {},
-        lambda: is_ok(f"{site.server}/readyz", site.admin_trust),
+        _environment(site),
+        lambda: is_ok(f"{site.url(server.port)}/readyz", site.admin_trust),
     )
 
 
-def controller_manager(site: Site) -> Program:
-    """Return the controller manager: Jobs, CronJobs, garbage collection and the end of namespaces need it."""
+def _controller_manager(site: Site, own: Replica) -> Program:
+    # Jobs, CronJobs, garbage collection and the end of namespaces need it.
     return Program(
-        CONTROLLER_MANAGER,
+        own.name,
         [
             str(program(site.options.kubernetes, CONTROLLER_MANAGER)),
-            *_common(site, Port.CONTROLLER_MANAGER),
+            *_common(site, own.port),
             f"--service-account-private-key-file={site.pki / 'service-accounts.key'}",
             f"--root-ca-file={site.pki / 'ca.crt'}",
             "--use-service-account-credentials=true",  # as elsewhere: admission can tell controllers from people
         ],
         {},
-        lambda: is_ok(f"{site.url(Port.CONTROLLER_MANAGER)}/healthz", site.admin_trust) and _controllers_work(site),
+        lambda: is_ok(f"{site.url(own.port)}/healthz", site.admin_trust) and _controllers_work(site),
     )
 
 
@@ -102,13 +126,12 @@ def _controllers_work(site: Site) -> bool:
     return bool(role.json().get("rules")) and is_ok(published, site.admin_trust)
 
 
-def scheduler(site: Site) -> Program:
-    """Return the scheduler, which only a cluster with nodes needs."""
+def _scheduler(site: Site, own: Replica) -> Program:
     return Program(
-        SCHEDULER,
-        [str(program(site.options.kubernetes, SCHEDULER)), *_common(site, Port.SCHEDULER)],
+        own.name,
+        [str(program(site.options.kubernetes, SCHEDULER)), *_common(site, own.port)],
         {},
-        lambda: is_ok(f"{site.url(Port.SCHEDULER)}/healthz", site.admin_trust),
+        lambda: is_ok(f"{site.url(own.port)}/healthz", site.admin_trust),
     )
 
 
@@ -120,9 +143,13 @@ def _common(site: Site, port: Port) -> list[str]:
         f"--secure-port={site.port(port)}",
         f"--tls-cert-file={site.pki / 'server.crt'}",
         f"--tls-private-key-file={site.pki / 'server.key'}",
-        "--leader-elect=false",
+        f"--leader-elect={'true' if site.options.ha else 'false'}",
         *_emulation(site),
     ]
+
+
+def _environment(site: Site) -> dict[str, str]:
+    return _GO_DEFAULT if site.options.saves_memory else {}
 
 
 def _emulation(site: Site) -> list[str]:

@@ -8,8 +8,8 @@ import socket
 from enum import IntEnum, auto
 
 _FIRST = 20_000
-_BLOCK = 16
-_BLOCKS = 700
+_BLOCK = 32
+_BLOCKS = 380
 
 
 class Port(IntEnum):
@@ -26,6 +26,27 @@ class Port(IntEnum):
     VELERO_PROFILER = auto()
     KARPENTER_METRICS = auto()
     KARPENTER_HEALTH = auto()
+    FLUX_FILES = auto()
+    FLUX_SOURCE_HEALTH = auto()
+    FLUX_KUSTOMIZE_HEALTH = auto()
+    FLUX_HELM_HEALTH = auto()
+    # Of a highly available control plane only; see testbed.replicas.
+    ETCD_2 = auto()
+    ETCD_3 = auto()
+    ETCD_PEER_2 = auto()
+    ETCD_PEER_3 = auto()
+    ETCD_LINK_1 = auto()
+    ETCD_LINK_2 = auto()
+    ETCD_LINK_3 = auto()
+    PEER_LINK_1 = auto()
+    PEER_LINK_2 = auto()
+    PEER_LINK_3 = auto()
+    APISERVER_1 = auto()
+    APISERVER_2 = auto()
+    APISERVER_3 = auto()
+    CONTROLLER_MANAGER_2 = auto()
+    SCHEDULER_2 = auto()
+    LINKS = auto()
 
 
 def number(block: int, port: Port) -> int:

@@ -14,11 +14,17 @@ from typing import Any, Self, TypeVar
 
 from testbed.api import server_context, trust
 from testbed.ports import Port
+from testbed.replicas import APISERVER, replicas
 from testbed.site import Site
 
 _CHUNK = 64 * 1024
 _SECONDS = 60.0
-_TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+_EXPIRED = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}'
+_ANSWERS = {
+    429: b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
+    410: b"HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+    % (len(_EXPIRED), _EXPIRED),
+}
 _T = TypeVar("_T")
 
 
@@ -38,18 +44,37 @@ class _Stream:
         self.server.transport.abort()
 
 
+@dataclass(slots=True)
+class _Refusal:
+    """Which requests are refused, how, and how many more of them."""
+
+    of: str
+    after: float
+    code: int
+    left: int | None
+
+    def refuses(self, target: str) -> bool:
+        """Count a request that is refused."""
+        if self.of not in target or self.left == 0:
+            return False
+        if self.left is not None:
+            self.left -= 1
+        return True
+
+
 class Proxy:
     """Passes bytes on until told otherwise; each fault can be limited to requests whose target contains a text."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._port = site.port(Port.APISERVER)
         self._streams: set[_Stream] = set()
         self._stalled: str | None = None
         self._tear: str | None = None
         self._torn = asyncio.Event()
         self._delay: tuple[bytes, float] | None = None
         self._delayed = asyncio.Event()
-        self._refusal: tuple[str, float] | None = None
+        self._refusal: _Refusal | None = None
         self._refusing: set[asyncio.Task[None]] = set()
         self.refused = 0  # requests
         self._loop = asyncio.new_event_loop()
@@ -122,13 +147,27 @@ class Proxy:
         """Return when a request was passed on whose answer is kept back."""
         self._run(asyncio.wait_for(self._delayed.wait(), seconds))
 
-    def refuse(self, of: str, after: float = 0.0) -> None:
-        """Answer each further request whose target contains the text with 429, so many seconds after it came."""
+    def refuse(self, of: str, after: float = 0.0, code: int = 429, times: int | None = None) -> None:
+        """Answer each further request whose target contains the text with 429 or 410, so many seconds after it came.
+
+        With a number of times, only so many; others pass then.
+        """
 
         async def refuse() -> None:
-            self._refusal = of, after
+            self._refusal = _Refusal(of, after, code, times)
 
         self._run(refuse())
+
+    def lead_to(self, server: str = "") -> None:
+        """Lead to that replica of the API server from now on, or to the common address, and cut every stream."""
+        ports = {each.name: each.port for each in replicas(self._site.options, APISERVER)}
+        found = ports[server] if server else Port.APISERVER
+
+        async def lead() -> None:
+            self._port = self._site.port(found)
+
+        self._run(lead())
+        self.cut()
 
     def close(self) -> None:
         """Cut everything and stop listening."""
@@ -158,7 +197,7 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             server_reader, server_writer = await asyncio.open_connection(
-                "127.0.0.1", self._site.port(Port.APISERVER), ssl=trust(self._site.pki / "ca.crt")
+                "127.0.0.1", self._port, ssl=trust(self._site.pki / "ca.crt")
             )
         except OSError:
             writer.transport.abort()  # the API server is down: the client learns it as it would without us
@@ -205,10 +244,10 @@ class Proxy:
             stream.target = words[1].decode()
             if self._stalled is not None and self._stalled in stream.target:
                 stream.flowing.clear()
-            stream.is_refused = self._refusal is not None and self._refusal[0] in stream.target
+            stream.is_refused = self._refusal is not None and self._refusal.refuses(stream.target)
             if stream.is_refused and self._refusal is not None:
                 self.refused += 1
-                task = self._loop.create_task(self._refuse(stream, self._refusal[1]))
+                task = self._loop.create_task(self._refuse(stream, self._refusal))
                 self._refusing.add(task)
                 task.add_done_callback(self._refusing.discard)
         if self._delay is not None and self._delay[0] in data:
@@ -216,10 +255,10 @@ class Proxy:
             self._delay = None
             self._delayed.set()
 
-    async def _refuse(self, stream: _Stream, after: float) -> None:
-        await asyncio.sleep(after)
+    async def _refuse(self, stream: _Stream, refusal: _Refusal) -> None:
+        await asyncio.sleep(refusal.after)
         with suppress(OSError):
-            stream.client.write(_TOO_MANY)
+            stream.client.write(_ANSWERS[refusal.code])
             await stream.client.drain()
 
     def _maybe_tear(self, stream: _Stream, data: bytes) -> int | None:

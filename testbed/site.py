@@ -38,7 +38,10 @@ class Options:
     node_seconds: int = 30  # how long a node that Karpenter made takes to become ready
     capacity_buffers: bool = False  # whether Karpenter acts on CapacityBuffers; their kind is there in any case
     node: bool = False  # whether there is a real node, whose pods are containers
+    flux: bool = False  # whether Flux's controllers run, which read buckets of the S3 server
+    ha: bool = False  # whether the control plane is highly available: three etcd members, three API servers
     csi: bool = False  # whether the real node has volumes with snapshots, of which Velero makes use
+    saves_memory: bool = False  # whether etcd and the API servers collect garbage as often as Go does by default
 
     @property
     def pods_run(self) -> bool:
@@ -145,9 +148,9 @@ class Site:
         return self.folder / "s3" / "data" / "velero"
 
     @property
-    def audit_log(self) -> Path:
-        """The API server's audit log."""
-        return self.folder / "audit" / "audit.log"
+    def audit_logs(self) -> Path:
+        """The folder of the audit logs, one for each API server."""
+        return self.folder / "audit"
 
     @cached_property
     def admin_trust(self) -> ssl.SSLContext:

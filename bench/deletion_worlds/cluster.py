@@ -1,7 +1,7 @@
 """The cluster of a world: Backups, a bucket, a Velero that deletes by name, and everything that happens to them."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -94,7 +94,6 @@ class ClusterWorld:
         self.is_peaceful, self.is_dying = False, False
         self.saved: list[State] = []
         self.number = 0
-        self.first_made: datetime | None = None
 
     # What each kind of world adds
 
@@ -174,6 +173,7 @@ class ClusterWorld:
         self.make_peace()
         for _ in range(PEACE):
             self.advance(12 * HOUR)
+            self._delete_doubtful()
             self.approve()
             self.reconcile(kills=False)
         self.check_end()
@@ -200,13 +200,17 @@ class ClusterWorld:
         """End everything that may delay a run or a deletion."""
         self.calm_down()
         self.is_peaceful = True
-        for copy in list(self.copies.values()):
-            is_doubtful = copy.slot - copy.made > 5 * MINUTE
-            if is_doubtful:  # a person deletes it, as the message asks
-                self.drop(copy, with_data=True)
-            elif not copy.ends_as and copy.phase == "New":  # Velero is restarted
+        self._delete_doubtful()
+        for copy in self.copies.values():
+            if not copy.ends_as and copy.phase == "New":  # Velero is restarted
                 copy.ends_as = "Failed"
         self.velero_works()
+
+    def _delete_doubtful(self) -> None:
+        """Delete what was made before its slot, as its message asks; one that waited for a quota comes later."""
+        for copy in list(self.copies.values()):
+            if copy.slot - copy.made > 5 * MINUTE:
+                self.drop(copy, with_data=True)
 
     def events(self) -> list[Callable[[], None]]:
         """Return what may happen next."""
@@ -244,7 +248,13 @@ class ClusterWorld:
         for copy in self.copies.values():
             is_approved = copy.uid in self.judges[copy.schedule].approved.get(self.rules, ())
             if copy.delete_after is not None and copy.delete_after <= self.now and not is_approved:
-                copy.marked = None
+                copy.marked, copy.voided = None, copy.marked
+
+    def heed_approval(self, uids: Collection[str]) -> None:
+        """Let what came due before new rules go without another announcement: somebody saw it in a list since."""
+        for copy in self.copies.values():
+            if copy.uid in uids and copy.marked is None and copy.delete_after is not None:
+                copy.marked = copy.voided
 
     def _undo(self) -> None:
         """Keep everything that is marked, and remove the approval."""
@@ -289,8 +299,6 @@ class ClusterWorld:
             self.bucket[name] = copy
 
     def _by_hand(self) -> None:
-        if self.first_made is None:  # before the first run nobody can tell it from a run of Velero
-            return
         for _ in range(self.chance.choice((1, 15))):
             self.advance(MINUTE)
             name = self.name_by_hand(self.now)
@@ -460,7 +468,6 @@ class ClusterWorld:
         copy.ends_as = "" if is_stuck else self.chance.choice(PHASES)
         if self.outcome:
             copy.ends_as, copy.items = self.outcome, 1000
-        self.first_made = self.first_made or self.now
 
     def _new(
         self, name: str, origin: Origin, slot: datetime, phase: str, *, owner: str = "", items: int = 1000

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -12,15 +12,19 @@ from foresail import deletion, deletion_writes
 from foresail.backups import Quality
 from foresail.deletion import Ledger
 from foresail.kube import connect
+from foresail.retention import Copy
 from foresail.schedules import decide as schedule_plans
 from foresail.schedules import retention
 from foresail.schedules import rules as schedule_rules
+from foresail.schedules.observe import BackupRow
 from foresail.selfservice.requests import delete, doubts, protection, state
 from foresail.selfservice.schedules import decide as tenant_plans
 from foresail.selfservice.schedules import keep_last
+from foresail.slots.observed import Observed
 
 _mark = deletion_writes.mark
 _ledger_of = retention.ledger_of
+_with_first_run = retention.with_first_run
 _doubts = retention._doubts  # noqa: SLF001 - a part of it is left out
 _skew_since = connect.skew_since
 
@@ -40,6 +44,19 @@ def _whatever_the_rules(annotation: str | None, _: str) -> frozenset[str]:
 
 def _readable(view: Any, now: datetime) -> Iterator[str]:  # noqa: ANN401 - the same
     return _doubts(msgspec.structs.replace(view, unread_policies=()), now)
+
+
+def _without_begins(observed: Observed, view: Any, **_: bool) -> Observed:  # noqa: ANN401 - the same
+    return _with_first_run(observed, view)
+
+
+def _never(_: Any) -> datetime:  # noqa: ANN401 - the same
+    return datetime.max.replace(tzinfo=UTC)
+
+
+def _by_slot(row: Any) -> datetime:  # noqa: ANN401 - the same
+    started: datetime = row.slot or row.created
+    return started
 
 
 def _remembered() -> Callable[..., timedelta]:
@@ -72,7 +89,12 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "withdraw": ((retention, "_withdrawn", lambda *_: iter(())),),
     "data": ((deletion, "has_own_data", lambda *_, **__: True), (delete, "has_own_data", lambda *_, **__: True)),
     "others": ((retention, "_is_made_for", lambda *_: True),),
+    "by hand": ((retention, "by_hand_since", _never),),
+    "early": ((retention, "_doubts_about_times", lambda *_: iter(())),),
+    "behind": ((BackupRow, "started", property(_by_slot)), (Copy, "made", property(lambda copy: copy.started))),
     "room": ((tenant_plans, "_makes_room", lambda *_: False),),
+    "due": ((tenant_plans, "_has_due", lambda *_: False),),
+    "slot by hand": ((schedule_rules, "with_first_run", _without_begins),),
     "held": ((protection, "in_use", lambda *_: None),),
     "again": ((delete, "in_use", lambda *_: None),),
     "requested": ((protection, "is_by_rule", lambda _: False),),

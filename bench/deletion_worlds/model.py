@@ -2,6 +2,9 @@
 
 It is written from docs/concepts/schedule-policy.md, docs/how-to/retention.md and docs/how-to/back-up-on-a-schedule.md,
 not from the code: it counts deletions, grace periods and approvals by itself.
+
+The newest copy is the one that was made last, by the API server's clock: its data are the newest, whatever slot an
+operator with a wrong clock has given it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,6 +57,7 @@ class Copy:
     delete_after: datetime | None = None  # as it is written on the object
     waits_for_approval: bool = False
     marked: datetime | None = None  # since when it is announced, by rules that apply without a break since then
+    voided: datetime | None = None  # the same, of rules that others have replaced since: whoever approves it takes it
     grace: timedelta = timedelta()  # what the policy promised at that time
     asked: datetime | None = None  # since when Velero is asked to delete it
     is_removed: bool = False  # of a tenant's: its deletion was requested
@@ -99,7 +103,7 @@ class Judge:
         self.seed, self.report = seed, report
         self.asks_of_new = asks_of_new  # whether rules that are new announce few
         self.approved: dict[str, set[str]] = {}  # by the rules, the UIDs that a person saw in a list and approved
-        self.gone: dict[str, tuple[datetime, datetime]] = {}  # by UID, when it went unapproved, and its slot
+        self.gone: dict[str, tuple[datetime, datetime]] = {}  # by UID, when it went unapproved, and when it was made
         self.used: set[str] = set()  # rules that applied once
         self.edit: tuple[datetime, int] | None = None  # when rules came that never applied before, and to how many
         self.of_edit: set[str] = set()  # UIDs that these announced or deleted at once
@@ -159,7 +163,7 @@ class Judge:
         if copy.asked is None and copy.is_restorable and moment.now - copy.made < age - SKEW - MINUTE:
             self.wrong(copy, "the policy kept it for longer")
         good = [*_good(other for other in around.values() if other.asked is None)]
-        newer = (other for other in good if other.slot > copy.slot and _lasts(other, copy, moment.now))
+        newer = (other for other in good if other.made > copy.made and _lasts(other, copy, moment.now))
         if copy in good and sum(1 for _ in newer) < most:
             self.wrong(copy, "the policy kept it as one of the last good ones")
 
@@ -201,22 +205,26 @@ class Judge:
         if copy.uid in self.approved.get(moment.rules, ()):
             return
         day = moment.now - DAY - HOUR
-        recent = [slot for uid, (at, slot) in self.gone.items() if at > moment.now - DAY and uid != copy.uid]
-        made = sum(day < other.slot <= moment.now for other in own if other.is_restorable or other is copy)
-        beyond = len(recent) + 1 - made - sum(slot > day for slot in recent)
+        recent = [made for uid, (at, made) in self.gone.items() if at > moment.now - DAY and uid != copy.uid]
+        new = sum(other.made > day for other in own if other.is_restorable or other is copy)
+        beyond = len(recent) + 1 - new - sum(made > day for made in recent)
         if beyond > MANY and beyond > MANY_SHARE * (len(own) + len(recent)):
             self.wrong(copy, "it was one of many, and nobody had approved it")
-        self.gone[copy.uid] = moment.now, copy.slot
+        self.gone[copy.uid] = moment.now, copy.made
 
     def wrong(self, copy: Copy, why: str) -> None:
         """Report a deletion that breaks a promise."""
         self.report.wrong.append(f"{self.seed}: {copy.name}: {why}")
 
 
+def _made(copy: Copy) -> tuple[datetime, str]:
+    return copy.made, copy.name
+
+
 def _good(own: Iterable[Copy]) -> Iterator[Copy]:
     """Yield the good ones: Completed, with objects, and not shrunk against the run before."""
     before: Copy | None = None
-    for copy in sorted(own, key=lambda other: (other.made, other.name)):
+    for copy in sorted(own, key=_made):
         is_whole = before is None or copy.items > before.items * SHRINKS_TO
         if copy.phase == "Completed" and copy.items > 0 and is_whole:
             yield copy
@@ -225,7 +233,7 @@ def _good(own: Iterable[Copy]) -> Iterator[Copy]:
 
 def _newest_good(own: Iterable[Copy], most: int) -> list[Copy]:
     """Return the newest of the good ones."""
-    return sorted(_good(own), key=lambda copy: (copy.slot, copy.name))[-most:]
+    return sorted(_good(own), key=_made)[-most:]
 
 
 def _lasts(newer: Copy, older: Copy, now: datetime) -> bool:
@@ -239,7 +247,7 @@ def _last(copy: Copy, own: list[Copy], now: datetime) -> Iterator[str]:
     """Yield that a Backup was the newest good or the newest restorable one, of all or of those that do not end soon."""
     lasting = {other.uid for other in own if other.expires is None or other.expires > now + HOUR - SLACK}
     good = _newest_good(own, len(own))
-    restorable = sorted((other for other in own if other.is_restorable), key=lambda other: (other.slot, other.name))
+    restorable = sorted((other for other in own if other.is_restorable), key=_made)
     for rows, what in ((good, "good"), (restorable, "restorable")):
         newest = (rows[-1:], [other for other in rows if other.uid in lasting][-1:])
         if [copy] in newest:

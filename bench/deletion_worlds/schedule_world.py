@@ -129,6 +129,7 @@ class ScheduleWorld(ClusterWorld):
             if self.rules and retained is not None and retained.decision.asks:
                 listed = asked_for(seen.backups, retained)
                 judge.approve(self.rules, (row.uid for row in listed))
+                self.heed_approval({row.uid for row in listed})
                 approved = approval(listed, retained.digest)
                 annotations = {**self.schedules[name].annotations, RETENTION_APPROVED: approved}
                 self._change_schedule(name, annotations=annotations)

@@ -13,9 +13,8 @@ from foresail import deletion
 from foresail.api import nonadmin, velero
 from foresail.api.instants import instant, stamp
 from foresail.api.marks import ATTEMPT, DELETE_AFTER, DELETE_REASON, PINNED, RETENTION_APPROVED, SCHEDULE_UID, SLOT
-from foresail.api.nonadmin import Condition
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE, Condition
 from foresail.api.policy import SelfServicePolicy
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.backups import Quality
 from foresail.deletion import Stored, approval
 from foresail.plan import Action, Create, Delete, Key, Patch
@@ -164,6 +163,7 @@ class TenantWorld(ClusterWorld):
             observed = self.row(name).status.observed
             if asked and observed is not None and observed.asks:
                 judge.approve(observed.asks, (copy.uid for copy in asked))
+                self.heed_approval({copy.uid for copy in asked})
                 listed = [Stored(_run_name(copy), copy.uid, copy.slot, Quality.GOOD) for copy in asked]
                 approved = {RETENTION_APPROVED: approval(listed, observed.asks)}
                 self._merge(name, {"metadata": {"annotations": approved}})
@@ -255,7 +255,8 @@ class TenantWorld(ClusterWorld):
             return seen
         others = sorted(map(self._observe, self.documents), key=lambda other: not other.is_waiting)
         names = [other.schedule.key.name for other in others]
-        return msgspec.structs.replace(seen, first=tuple(others[: names.index(name)]))
+        place = names.index(name)
+        return msgspec.structs.replace(seen, first=tuple(others[:place]), last=tuple(others[place + 1 :]))
 
     def row(self, name: str) -> ScheduleRow:
         """Return the row of a NonAdminSchedule."""

@@ -58,8 +58,11 @@ class Scene:
             self.cluster.apply(policy_for(name, policy))
 
     def close(self, name: str) -> None:
-        """Delete a namespace with all that is in it, finalizers or not."""
-        for plural in ("pods", "cronjobs", "restorechecks", "nonadminschedules", NAB):  # the rest goes with it
+        """Delete a namespace with all that is in it, finalizers or not.
+
+        Backups go with it: those that were deleted without `deleteBackup` wait for that while their namespace stays.
+        """
+        for plural in ("pods", "cronjobs", "restorechecks", "nonadminschedules"):
             empty(self.admin, plural, name, _EMPTY_SECONDS)
         self.admin.delete(path("namespaces", name=name))
         self.admin.delete(path("selfservicepolicies", name=name))

@@ -39,11 +39,16 @@ def world() -> Iterator[Cluster]:
     """Bring up a cluster with the chart's permissions, and with nobody who would start or clean up Jobs."""
     with Cluster.create(f"bench-primers-{os.getpid()}", Options(), owned=True) as cluster:
         primers.install(cluster)
-        places = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place(n)}} for n in range(NAMESPACES)]
-        account = {"name": "default", "namespace": place(0)}
-        cluster.apply(*places, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+        prepare(cluster)
         cluster.fault.kill(CONTROLLER_MANAGER)
         yield cluster
+
+
+def prepare(cluster: Cluster) -> None:
+    """Create the namespaces, and the ServiceAccount of the pods that are made by hand."""
+    places = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place(n)}} for n in range(NAMESPACES)]
+    account = {"name": "default", "namespace": place(0)}
+    cluster.apply(*places, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
 
 
 def place(number: int) -> str:

@@ -26,7 +26,7 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
             used = process.wait_idle()
             held, peak = process.memory_mib(), process.memory_mib("VmHWM")
             print(f"synced {synced:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB, at most {peak:.0f} MiB", flush=True)
-            asked = asked_while_idle(cluster, process, PRIMERS_USER, idle_seconds)
+            asked = asked_while_idle(cluster, {PRIMERS_USER: process}, idle_seconds)
             process.wait_settled("primers")  # one that does not lead is silent for another reason
             held_later = process.memory_mib()
     return {

@@ -6,10 +6,10 @@ python -m bench.runtime.ours KUBECONFIG PORT [events]
 import asyncio
 import json
 import sys
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from one_child_each import OneChildEach
 
 from bench.runtime.stopwatch import Stopwatch
@@ -31,7 +31,7 @@ class Quiet:
 
     def decide(self, seen: object, now: datetime) -> Plan:
         """Decide as the inner one does, without its notes."""
-        return replace(self._inner.decide(seen, now), notes=())
+        return msgspec.structs.replace(self._inner.decide(seen, now), notes=())
 
 
 async def main(kubeconfig: str, port: int, *, with_events: bool) -> None:

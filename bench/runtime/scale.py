@@ -44,7 +44,7 @@ def scale(count: int, events: int, idle_seconds: float) -> dict[str, object]:
             held, peak = process.memory_mib(), process.memory_mib("VmHWM")
             delays = sorted(asyncio.run(_delays(cluster, count, events)))
             print(f"event to write: {delays[len(delays) // 2] * 1000:.1f} ms at the median", flush=True)
-            asked = asked_while_idle(cluster, process, USER, idle_seconds)
+            asked = asked_while_idle(cluster, {USER: process}, idle_seconds)
             facts = process.end()
     if facts["writes"] != 2 * events:
         raise MeasurementError(f"{facts['writes']} writes were sent for {events} new Parents; two each are needed")

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from bench.figures import Bounds, beside_bare, measured, verdict
-from bench.operator import ACCOUNT, NAMESPACE, USER, operator
+from bench.operator import NAMESPACE, SCHEDULES_USER, operator
 from bench.schedules import policies, scrape
 from bench.schedules.world import (
     BACKUP_CONTROLLERS,
@@ -26,7 +26,9 @@ from bench.schedules.world import (
     reword_schedules,
     world,
 )
+from bench.silence import heard
 from foresail.api.instants import whole
+from foresail.api.marks import SCHEDULES_LEASE
 from foresail.kube.clock import now
 from testbed import Cluster
 
@@ -109,9 +111,9 @@ def silence(count: int, seconds: float) -> dict[str, object]:
     with world(audit=True) as cluster:
         create_schedules(cluster, count, NEVER)
         with operator(cluster, settled="schedules"):
-            before = len(cluster.audit(USER))
+            before = len(heard(cluster, SCHEDULES_USER))
             time.sleep(seconds)
-            asked = [each for each in cluster.audit(USER)[before:] if not each.resource.startswith("leases")]
+            asked = [each for each in heard(cluster, SCHEDULES_USER)[before:] if not each.resource.startswith("leases")]
     writes = [each for each in asked if each.verb not in ("get", "list", "watch")]
     return {"idle_seconds": seconds, "idle_writes": len(writes), "idle_requests": len(asked)}
 
@@ -166,7 +168,7 @@ def _let_pass(cluster: Cluster, count: int) -> None:
 
 def _bare(cluster: Cluster, count: int) -> float:
     delete_backups(cluster)
-    kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+    kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SCHEDULES_LEASE)
     with arrivals_of_last_backups(cluster, whole(now())) as said:
         command = [sys.executable, "-m", "bench.schedules.bare", str(kubeconfig)]
         begun = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()

@@ -21,7 +21,7 @@ import msgspec
 from bench import MeasurementError
 from bench.arrivals import Arrivals, Event
 from bench.figures import Bounds, verdict
-from bench.operator import NAMESPACE, USER, Operator, operator
+from bench.operator import NAMESPACE, SCHEDULES_USER, Operator, operator
 from bench.schedules.world import schedule, world
 from bench.silence import asked_while_idle, silence_of
 from bench.writing import create_all, write_all
@@ -117,7 +117,7 @@ def serve(cluster: Cluster, first: int, due: int, zone: str, then: Callable[[Ope
     with operator(cluster, settled="schedules") as process:
         process.wait_idle()
         idle_mib = process.memory_mib()
-        cpu_seconds, lags = _lags(cluster, process, first, due, zone)
+        cpu_seconds, lags = lags_of_due(cluster, process, first, due, zone)
         process.wait_settled("schedules")
         process.wait_idle()
         found = {
@@ -132,7 +132,7 @@ def serve(cluster: Cluster, first: int, due: int, zone: str, then: Callable[[Ope
     return found
 
 
-def _lags(cluster: Cluster, process: Operator, first: int, due: int, zone: str) -> tuple[float, list[float]]:
+def lags_of_due(cluster: Cluster, process: Operator, first: int, due: int, zone: str) -> tuple[float, list[float]]:
     """Let some Schedules be due at one instant of the year, and return how long after it each Backup was there.
 
     The first value is the CPU time that the operator used until then.
@@ -187,7 +187,7 @@ def measure(cluster: Cluster, many: int, due: int, idle: float) -> dict[str, Any
         process.wait_settled("schedules")
         process.wait_events()
         found["idle_seconds"] = idle
-        found.update(silence_of(asked_while_idle(cluster, process, USER, idle)))
+        found.update(silence_of(asked_while_idle(cluster, {SCHEDULES_USER: process}, idle)))
 
     under = serve(cluster, due, due, ZONE, edited)
     return {

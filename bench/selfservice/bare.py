@@ -2,7 +2,7 @@
 
 What is written comes from the decisions themselves, made before the first write is sent.
 
-python -m bench.selfservice.bare KUBECONFIG
+python -m bench.selfservice.bare KUBECONFIG [NAMESPACE]
 """
 
 import asyncio
@@ -110,12 +110,12 @@ async def _known(client: Client) -> tuple[dict[str, NamespaceRow], list[PolicyRo
     return {each.metadata.name: namespace_row(each) for each in namespaces}, [policy_row(each) for each in policies]
 
 
-async def main(kubeconfig: str) -> None:
+async def main(kubeconfig: str, only: str = "") -> None:
     """Write as the controller does, in the same order, with as many workers."""
     connection = await connect(kubeconfig)
     async with Client(connection) as client, Client(connection) as apart:
         namespaces, policies = await _known(client)
-        found, _ = await everything(client, BACKUPS.kind, dict[str, Any])
+        found, _ = await everything(client, BACKUPS.kind, dict[str, Any], namespace=only)
         writes = []
         for place, wire in enumerate(found):
             row = _row(wire)
@@ -133,4 +133,4 @@ async def main(kubeconfig: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(*sys.argv[1:]))

@@ -14,7 +14,7 @@ from bench.selfservice.line import positions
 from bench.selfservice.world import FLAGS, TENANTS, create_namespaces, install_policy, request, requests, tenant, world
 from bench.writing import create_all
 from foresail.api.instants import instant
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.velero import SCHEDULE_LABEL, TERMINAL
 from foresail.kube.clock import now
 from foresail.plan import Key

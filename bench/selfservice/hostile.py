@@ -18,7 +18,7 @@ import msgspec
 from bench import MeasurementError
 from bench.operator import operator
 from bench.selfservice.world import FLAGS, world
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.specs import MOST_ENTRIES
 from foresail.kube.client import Client
 from foresail.kube.connect import connect

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from bench.arrivals import Arrivals, Event
-from bench.operator import SELF_SERVICE_USER as USER
-from bench.operator import operator
+from bench.operator import SELF_SERVICE_USER, operator
 from bench.selfservice.speed import at_once, writes_per_request
 from bench.selfservice.world import (
     FLAGS,
@@ -23,8 +22,8 @@ from bench.selfservice.world import (
     velero_says,
     world,
 )
-from bench.silence import is_quiet, is_write
-from foresail.api.requests import NON_ADMIN_BACKUP
+from bench.silence import heard, is_quiet, is_write
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.kube.clock import now
 from foresail.selfservice.queue.positions import NEAR
 from testbed import Cluster
@@ -61,7 +60,7 @@ def fanout(count: int, completions: int) -> dict[str, object]:
         with operator(cluster, *FLAGS, settled="selfservice") as process:
             seconds = at_once(cluster, count)
             process.wait_idle()
-            writes, events = writes_per_request(cluster.audit(USER), count)
+            writes, events = writes_per_request(heard(cluster, SELF_SERVICE_USER), count)
             found: dict[str, object] = {
                 "active": count,
                 "active_created_s": round(seconds, 2),
@@ -75,17 +74,17 @@ def fanout(count: int, completions: int) -> dict[str, object]:
                 process.wait_idle()
                 costs = []
                 for done in range(PROGRESS):
-                    before = len(cluster.audit(USER))
+                    before = len(heard(cluster, SELF_SERVICE_USER))
                     progress = {"totalItems": 100, "itemsBackedUp": done + 1}
                     runner.run(velero_says(client, line[0][1], {"progress": progress}))
                     time.sleep(_SETTLE)
-                    costs.append(sum(not is_quiet(each) for each in cluster.audit(USER)[before:]))
+                    costs.append(sum(not is_quiet(each) for each in heard(cluster, SELF_SERVICE_USER)[before:]))
             print(f"one progress change costs {costs} requests", flush=True)
             return found | {"fanout_requests": max(costs)} | _completions(cluster, line, completions)
 
 
 def _completions(cluster: Cluster, line: Sequence[tuple[str, str]], count: int) -> dict[str, object]:
-    before = len(cluster.audit(USER))
+    before = len(heard(cluster, SELF_SERVICE_USER))
     steps: list[datetime] = []
     with administrator(cluster) as (runner, client), Arrivals(cluster, NON_ADMIN_BACKUP, note=positions) as arrivals:
         arrivals.wait(len(line), _PATIENCE)  # what it is told at first: all that are there
@@ -99,7 +98,7 @@ def _completions(cluster: Cluster, line: Sequence[tuple[str, str]], count: int) 
         deadline = now() + timedelta(seconds=_PATIENCE)
         while (lags := near_lags(names, steps, arrivals.seen.copy()))[1] and now() < deadline:
             time.sleep(0.5)
-    asked = cluster.audit(USER)[before:]
+    asked = heard(cluster, SELF_SERVICE_USER)[before:]
     late, missing = lags
     far = far_writes(names, steps, asked)
     figures: dict[str, object] = {

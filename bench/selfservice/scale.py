@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bench import MeasurementError, etcd
-from bench.operator import NAMESPACE, operator
-from bench.operator import SELF_SERVICE_USER as USER
+from bench.operator import NAMESPACE, SELF_SERVICE_USER, operator
 from bench.reading import streamed
 from bench.selfservice.speed import arrivals_of_requests
 from bench.selfservice.world import FLAGS, administrator, create_namespaces, in_line, request, velero_says, world
@@ -21,7 +20,7 @@ from bench.silence import asked_while_idle, silence_of
 from bench.writing import create_all
 from foresail.api import core, velero
 from foresail.api.instants import stamp
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.plan import Kind
 from foresail.tenancy.records import nacuuid_of
 from testbed import Cluster
@@ -53,7 +52,7 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
             cold = process.idle_after
             held, peak = process.memory_mib(), process.memory_mib("VmHWM")
             print(f"synced {synced:.1f} s, quiet {cold:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB", flush=True)
-            asked = asked_while_idle(cluster, process, USER, idle_seconds)
+            asked = asked_while_idle(cluster, {SELF_SERVICE_USER: process}, idle_seconds)
             held_later = process.memory_mib()
     return {
         "stored": count,

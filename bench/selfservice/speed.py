@@ -11,13 +11,14 @@ import msgspec
 from bench import MeasurementError
 from bench.arrivals import Arrivals, Event
 from bench.figures import beside_bare
-from bench.operator import ACCOUNT, NAMESPACE, USER, Operator, operator
+from bench.operator import NAMESPACE, SELF_SERVICE_USER, Operator, operator
 from bench.processes import cpu_seconds
 from bench.selfservice.world import FLAGS, TENANTS, create_namespaces, request, requests, tenant, world
-from bench.silence import is_write
+from bench.silence import heard, is_write
 from bench.writing import create_all
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.marks import SELF_SERVICE_LEASE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.kube.clock import now
 from testbed import Cluster
 from testbed.audit import Request
@@ -81,7 +82,7 @@ def created(count: int) -> dict[str, object]:
             seconds = at_once(cluster, count)
             after = _cpu_seconds(cluster, process)
             time.sleep(5)
-            asked = cluster.audit(USER)
+            asked = heard(cluster, SELF_SERVICE_USER)
             writes, events = writes_per_request(asked, count)
     return {
         "requests": count,
@@ -111,7 +112,7 @@ def throughput(count: int, rounds: int) -> dict[str, object]:
 def _bare(count: int) -> float:
     with world() as cluster:
         _prepare(cluster, count)
-        kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+        kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SELF_SERVICE_LEASE)
         command = [sys.executable, "-m", "bench.selfservice.bare", str(kubeconfig)]
         with arrivals_of_requests(cluster) as arrivals:
             subprocess.run(command, check=True)

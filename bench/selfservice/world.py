@@ -14,8 +14,8 @@ from bench.reading import everything
 from bench.writing import create_all
 from foresail.api import velero
 from foresail.api.core import NAMESPACE as NAMESPACES
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE, SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
@@ -33,10 +33,11 @@ TENANTS = 100
 
 
 @contextmanager
-def world(*, audit: bool = False) -> Iterator[Cluster]:
+def world(*, audit: bool = False, saves_memory: bool = False) -> Iterator[Cluster]:
     """Bring up a cluster with both charts, a policy without quotas, and no Velero that would take part."""
     name = f"bench-selfservice-{os.getpid()}"
-    with Cluster.create(name, Options(velero="velero", audit=audit), owned=True) as cluster:
+    options = Options(velero="velero", audit=audit, saves_memory=saves_memory)
+    with Cluster.create(name, options, owned=True) as cluster:
         cluster.fault.kill(VELERO)
         tenants.install(cluster)
         install_policy(cluster)

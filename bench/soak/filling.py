@@ -16,8 +16,8 @@ from bench.soak.seen import Asked, Seen
 from bench.writing import create_all
 from foresail.api import batch, velero
 from foresail.api.instants import stamp
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.kube.clock import now
 from foresail.plan import Body, Key
 from testbed import Cluster

@@ -9,8 +9,8 @@ from bench.operator import NAMESPACE
 from bench.reading import everything
 from bench.soak.seen import Final, Thing
 from foresail.api import velero
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.plan import Kind

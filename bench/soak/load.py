@@ -13,7 +13,7 @@ from bench import MeasurementError
 from bench.soak.filling import Named, request
 from bench.soak.program import CREATE, DELETE, FORCE, RESTORE, Wish, namespace, wishes
 from bench.soak.seen import Asked, Seen
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.velero import COMPLETED
 from foresail.kube.client import Client
 from foresail.kube.clock import now

@@ -19,7 +19,12 @@ from typing import Any
 from foresail.cli.main import main
 
 _ROW = re.compile(r'<tr><th scope="row">([\w-]+)</th><td><span class="badge[^"]*">([\w ]+)</span>')
-_TILE = re.compile(r'<dt>Verdict</dt><dd><span class="figure">([\w ]+)</span>')
+_BANNER = re.compile(r'data-verdict="(\w+)"')
+_PROMISE = re.compile(r": the next run is at \d|: the run of \S+ is due now$")
+_BLOCKS = re.compile(r"^→ (?!waits)", re.MULTILINE)
+_NEXT_RUN = re.compile(r'<dt>Next run</dt><dd><span class="figure">([^<]*)</span>')
+_PROMISED = re.compile(r"Next run: \d")
+_HEADER = re.compile(r'<dt>(Velero|Operator)</dt><dd>(?:<span[^>]*>)*?<span class="badge[^"]*">([\w ]+)</span>')
 _METRIC = re.compile(r'^foresail_namespace_safety\{namespace="([\w-]+)",verdict="(\w+)"\} 1$', re.MULTILINE)
 
 
@@ -87,6 +92,28 @@ def own_schedules(kubeconfig: Path, namespace: str) -> dict[str, str]:
     return {row["NAME"]: row["WAITING"] for row in cells(text)} if text else {}
 
 
+def explained(kubeconfig: Path, name: str) -> bool:
+    """Return whether `schedule explain` promises a run: its first line has the time, and no rule blocks."""
+    return _is_promised(command(kubeconfig, "schedule", "explain", name, "-n", "velero")[1])
+
+
+def own_explained(kubeconfig: Path, namespace: str) -> bool:
+    """Return whether `backup schedule explain` of a team promises a run."""
+    return _is_promised(command(kubeconfig, "backup", "schedule", "explain", "mine", "-n", namespace)[1])
+
+
+def _is_promised(text: str) -> bool:
+    first, _, rest = text.partition("\n")
+    return bool(_PROMISE.search(first)) and not _BLOCKS.search(rest)
+
+
+def reported_run(kubeconfig: Path, namespace: str) -> bool:
+    """Return whether the report promises a next run for a namespace."""
+    _, page = command(kubeconfig, "report", "--html", "-", "-n", namespace)
+    shown = _NEXT_RUN.search(page)
+    return shown is not None and shown[1].startswith("in ")
+
+
 def own_backups(kubeconfig: Path, namespace: str) -> dict[str, str]:
     """Return the status of each backup of a team."""
     _, text = command(kubeconfig, "backup", "get", "-n", namespace)
@@ -104,22 +131,31 @@ class Console:
     """A console in its own process, looked at with a browser's cookie."""
 
     def __init__(self, url: str) -> None:
-        self._open = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar())).open
-        self._base = url.partition("?")[0].rstrip("/")
+        self.cookies = CookieJar()
+        self._open = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.cookies)).open
+        self.base = url.partition("?")[0].rstrip("/")
         self._open(url, timeout=120).read()
 
     def page(self, *parts: str) -> str:
         """Return a page; empty if there is none."""
         try:
-            with self._open("/".join((self._base, *parts)), timeout=120) as answer:
+            with self._open("/".join((self.base, *parts)), timeout=120) as answer:
                 return html.unescape(answer.read().decode())
         except urllib.error.HTTPError:
             return ""
 
     def verdict(self, namespace: str) -> str:
         """Return the verdict on the page of a namespace; empty if the page has none."""
-        shown = _TILE.search(self.page("ns", namespace))
+        shown = _BANNER.search(self.page("ns", namespace))
         return shown[1] if shown is not None else ""
+
+    def promises(self, namespace: str) -> bool:
+        """Return whether the page of a namespace promises a next run."""
+        return bool(_PROMISED.search(self.page("ns", namespace)))
+
+    def header(self, namespace: str) -> dict[str, str]:
+        """Return what the header of a page says of Velero and of the operators."""
+        return dict(_HEADER.findall(self.page("ns", namespace)))
 
 
 @contextmanager

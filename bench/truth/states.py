@@ -159,6 +159,11 @@ TEAMS = (
 )
 
 
+UP, DOWN = "up", "down"
+NOT_DOWN = "not down"
+"""It works; that this is unknown is no lie."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """Something that is wrong with the whole cluster for a while, and which namespaces are not safe meanwhile."""
@@ -168,30 +173,42 @@ class Fault:
     team: str = ""
     volume: str = ""  # of a-volume, if that differs
     files: str = ""  # of a-files, whose data a node agent copies, if that differs
-    is_schedule_fine: bool | None = None  # of a-calm
+    is_schedule_fine: bool | None = None  # of a-calm: whether its runs start; None if that is not judged
+    is_own_schedule_fine: bool | None = True  # of the schedule in t-calm
     doctor: str = ""  # what doctor must not call good, if anything
+    # What the header of the console must say of Velero, and of the operators to an administrator and to a team.
+    velero: str = UP
+    operators: str = UP
+    own_operator: str = UP
 
 
 FAULTS = (
     Fault("healthy", SAFE, is_schedule_fine=True),
     Fault("pod-of-velero-ready", SAFE, is_schedule_fine=True),
-    Fault("velero-controller-on", SAFE, is_schedule_fine=True),
+    # The chart has installed the operator of Schedules, and none of its replicas works: Velero fires them in its place.
+    Fault("velero-controller-on", SAFE, is_schedule_fine=True, operators=DOWN),
     Fault("snapshot-location-gone", SAFE, volume=NOT_SAFE),
     Fault("agent-absent", SAFE, files=NOT_SAFE),
-    Fault("pods-not-ready", NOT_SAFE, is_schedule_fine=False, doctor="velero"),
-    Fault("wrong-image", NOT_SAFE, is_schedule_fine=False, doctor="velero"),
-    Fault("scaled-to-0", NOT_SAFE, is_schedule_fine=False, doctor="velero"),
-    Fault("validated-long-ago", NOT_SAFE, is_schedule_fine=False, doctor="velero"),
+    *(
+        Fault(name, NOT_SAFE, is_schedule_fine=False, is_own_schedule_fine=False, doctor="velero", velero=DOWN)
+        for name in ("pods-not-ready", "wrong-image", "scaled-to-0", "validated-long-ago")
+    ),
     # Velero works outside of Deployments, as its validations prove; who runs Schedules is not known.
-    Fault("no-deployment", NOT_SAFE, team=SAFE, doctor="velero"),
-    Fault("server-not-recognised", NOT_SAFE, team=SAFE, doctor="velero"),
-    Fault("controllers-off", NOT_SAFE, team=SAFE, is_schedule_fine=False, doctor="schedules"),
-    Fault("self-service-off", SAFE, team=NOT_SAFE),
-    Fault("bucket-gone", NOT_SAFE, is_schedule_fine=False, doctor="locations"),
-    Fault("wrong-keys", NOT_SAFE, is_schedule_fine=False, doctor="locations"),
-    Fault("no-default-location", NOT_SAFE, is_schedule_fine=False, doctor="locations"),
-    Fault("global-policy-missing", NOT_SAFE),
-)
+    Fault("no-deployment", NOT_SAFE, team=SAFE, doctor="velero", velero=NOT_DOWN),
+    Fault("server-not-recognised", NOT_SAFE, team=SAFE, doctor="velero", velero=NOT_DOWN),
+    Fault("controllers-off", NOT_SAFE, team=SAFE, is_schedule_fine=False, doctor="schedules", operators=DOWN),
+    # What a team reads of Velero, the operator of self-service publishes.
+    Fault(
+        "self-service-off", SAFE, team=NOT_SAFE, is_own_schedule_fine=False, velero=NOT_DOWN, operators=DOWN,
+        own_operator=DOWN,
+    ),
+    Fault("bucket-gone", NOT_SAFE, is_schedule_fine=False, is_own_schedule_fine=False, doctor="locations"),
+    Fault("wrong-keys", NOT_SAFE, is_schedule_fine=False, is_own_schedule_fine=False, doctor="locations"),
+    # Velero takes the location that is named default if none is marked so.
+    Fault("no-default-location", SAFE, is_schedule_fine=True, doctor="locations"),
+    # Whether the ConfigMap is there, a team may not see; coverage says to it that this is unknown.
+    Fault("global-policy-missing", NOT_SAFE, is_own_schedule_fine=None),
+)  # fmt: skip
 
 
 def schedules_of(state: State) -> list[Body]:

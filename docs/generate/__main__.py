@@ -2,7 +2,18 @@
 
 from pathlib import Path
 
-from docs.generate import chart, commands, kinds, licences, metrics, modules, reasons, settings, stolen_tokens
+from docs.generate import (
+    chart,
+    commands,
+    kinds,
+    licences,
+    measurements,
+    metrics,
+    modules,
+    reasons,
+    settings,
+    stolen_tokens,
+)
 
 FOLDER = Path(__file__).parents[1] / "reference" / "generated"
 PAGES = {
@@ -35,6 +46,7 @@ def main(folder: Path = FOLDER) -> None:
         chart.FILE.write_text(chart.readme())
         chart.KINDS.write_text(chart.kinds_chart())
         modules.FILE.write_text(modules.page())
+        measurements.FILE.write_text(measurements.page())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from foresail.primers.metrics import PrimerMetrics
 from foresail.proof.checks.controller import RestoreChecks
 from foresail.proof.checks.reads import FileReader
 from foresail.protection.controller import ProtectionByLabel
+from foresail.rollback.controller import Rollbacks
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
 from foresail.selfservice.controller import SelfService
@@ -44,6 +45,7 @@ def collectors() -> dict[str, Iterable[Collector]]:
         "Self-service": [SelfService("velero").metrics],
         "Primers": [PrimerMetrics()],
         "Protection": [ProtectionByLabel("velero").metrics],
+        "Rollbacks": [Rollbacks("velero", nothing).metrics],
         "Restore checks": [RestoreChecks("velero", FileReader(None).run).metrics],
     }
 

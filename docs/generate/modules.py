@@ -9,7 +9,7 @@ from docs.generate.tables import code, table
 
 _ROOT = Path(__file__).parents[2]
 _SOURCE = _ROOT / "src" / "foresail"
-_CAPABILITIES = ("schedules", "selfservice", "primers", "proof", "protection")
+_CAPABILITIES = ("schedules", "selfservice", "primers", "proof", "protection", "rollback")
 _PARTS = re.compile(r"(<!-- modules: written by `make docs` -->\n).*(<!-- end of modules -->\n)", re.DOTALL)
 
 FILE = _ROOT / "docs" / "contributing" / "architecture.md"

@@ -14,6 +14,7 @@ from foresail.primers import reasons as primers
 from foresail.proof import reasons as proof
 from foresail.proof.checks import reasons as checks
 from foresail.protection import reasons as protection
+from foresail.rollback import reasons as rollback
 from foresail.schedules import reasons as schedules
 from foresail.selfservice import reasons as selfservice
 from foresail.slots import expression
@@ -31,6 +32,7 @@ _ABOUT = {
     proof: "Proof\n\nIn `foresail coverage`.",
     checks: "Restore checks\n\nIn the conditions `Ready` and `Passed` of a RestoreCheck, in `status.last.reason`, in Events, and in `foresail check get` and `explain`.",
     protection: "Protection\n\nIn the condition `Protected` and in `status.notCovered` of a Protection, in the condition `Ready` of a ProtectionClass, in Events, and in `foresail_protection_gaps{reason}`.",
+    rollback: "Rollbacks\n\nIn the conditions `Succeeded` and `Compared` of a Rollback, in Events, and in `foresail_rollbacks_by_reason{reason}`.",
 }
 
 _SHARED = Path(str(expression.__file__)).parent

@@ -46,7 +46,7 @@ class Stored(msgspec.Struct, frozen=True):
 
     name: str
     uid: str
-    started: datetime
+    started: datetime  # when it was made, whatever its slot: the operator's clock may have been wrong
     quality: Quality
     is_run: bool = False  # made for a slot, not by hand
     delete_after: datetime | None = None  # it is marked, and goes then

@@ -1,24 +1,25 @@
 """How controllers report: a reason with its sentence, Events, the times of conditions, and the patch of a status."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from foresail.api import nonadmin, requests
+from foresail.api import nonadmin
 from foresail.plan import Level, Note, Subject
 
 LONGEST_MESSAGE = 2048
 """Characters of a condition's message; the rest is cut off."""
 
-Condition = TypeVar("Condition", nonadmin.Condition, requests.Condition)
+if TYPE_CHECKING:
+    from foresail.api import requests  # the schemas: few commands need them
+
+Condition = TypeVar("Condition", nonadmin.Condition, "requests.Condition")
 """As it is read from a tenant's kinds, with its time as text, or as ours have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Because:
+class Because(msgspec.Struct, frozen=True):
     """A reason, and in a sentence what it means here and what to do."""
 
     reason: StrEnum

@@ -5,6 +5,9 @@ one, and so on for days, ISO weeks, months and years, all in the zone of the pol
 keeps the oldest copy too, so that the history is as long as it can be. `keep_good` comes on top of them and
 outranks everything: the newest good copies stay, whatever the other rules say. A partial copy takes no place from a
 good one: it is kept beside them, and in a period that has no good one.
+
+A run belongs to the period of its slot. The newest one is that which was made last: its data are the newest, also if
+the operator's clock was behind and took an earlier slot for due.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,6 +48,12 @@ class Copy:
     is_pinned: bool = False
     is_restored: bool = False  # a restore reads it
     is_partial: bool = False  # restorable, but not good
+    created: datetime | None = None  # if it started for a slot: when it was made
+
+    @property
+    def made(self) -> datetime:
+        """When it was made: a later one has newer data."""
+        return self.created or self.started
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +124,10 @@ def kept(copies: Iterable[Copy], rules: Rules) -> dict[str, tuple[Rule, ...]]:
     for rule, names in (*_by_rule(good, rules), *_partial_by_rule(everything, rules)):
         for name in names:
             reasons[name].append(rule)
-    newest_good = good[0].started if good else None
+    newest_good = good[0].made if good else None
     for copy in everything:
         reasons[copy.name] += _regardless_of_counts(copy, newest_good)
-    return {name: tuple(found) for name, found in reasons.items()}
+    return {name: tuple(kept_by) for name, kept_by in reasons.items()}
 
 
 def _regardless_of_counts(copy: Copy, newest_good: datetime | None) -> list[Rule]:
@@ -129,7 +138,7 @@ def _regardless_of_counts(copy: Copy, newest_good: datetime | None) -> list[Rule
         rules.append(Rule.RESTORED)
     if not copy.is_finished:
         rules.append(Rule.UNFINISHED)
-    elif not copy.is_good and (newest_good is None or copy.started > newest_good):
+    elif not copy.is_good and (newest_good is None or copy.made > newest_good):
         rules.append(Rule.AFTER_GOOD)
     return rules
 
@@ -142,8 +151,8 @@ def _by_rule(good: list[Copy], rules: Rules) -> Iterator[tuple[Rule, list[str]]]
         if count and rule in _PERIODS:
             yield rule, _with_oldest(_of_periods(good, walls, _PERIODS[rule])[:count], good, count)
     if rules.within is not None and good:
-        oldest = good[0].started - rules.within
-        yield Rule.WITHIN, [copy.name for copy in good if copy.started > oldest]
+        oldest = good[0].made - rules.within
+        yield Rule.WITHIN, [copy.name for copy in good if copy.made > oldest]
     yield Rule.GOOD, [copy.name for copy in good[: rules.good]]
 
 
@@ -161,8 +170,8 @@ def _partial_by_rule(everything: list[Copy], rules: Rules) -> Iterator[tuple[Rul
             newest = _newest_of_periods(good_first, walls, _PERIODS[rule])[:count]
             yield rule, [name for name in _with_oldest(newest, restorable, count) if name in partial]
     if rules.within is not None:
-        oldest = restorable[0].started - rules.within
-        yield Rule.WITHIN, [copy.name for copy in partial.values() if copy.started > oldest]
+        oldest = restorable[0].made - rules.within
+        yield Rule.WITHIN, [copy.name for copy in partial.values() if copy.made > oldest]
 
 
 def _restorable(copies: list[Copy]) -> list[Copy]:
@@ -187,8 +196,8 @@ def _with_oldest(names: list[str], copies: list[Copy], count: int) -> list[str]:
 def _of_periods(good: list[Copy], walls: list[datetime], period: Period) -> list[str]:
     """Return the newest copy of each period that has one, the newest period first."""
     newest: dict[tuple[int, ...], str] = {}
-    for each, wall in zip(good, walls, strict=True):
-        newest.setdefault(period(wall), each.name)
+    for copy, wall in zip(good, walls, strict=True):
+        newest.setdefault(period(wall), copy.name)
     return list(newest.values())
 
 
@@ -204,13 +213,13 @@ def _wall_time(moment: datetime, zone: str) -> datetime:
 
 
 def oldest_first(copy: Copy) -> tuple[datetime, str]:
-    """Sort copies by their start, and those of one second by the time or number in which their names end."""
-    return copy.started, copy.name
+    """Sort copies by when they were made, and those of one second by the time or number in which their names end."""
+    return copy.made, copy.name
 
 
 def why_not_kept(copies: Iterable[Copy], rules: Rules) -> Callable[[Copy], str]:
     """Return what says of a copy that no rule keeps by which rule it was the next to keep; for people."""
-    good = [each for each in sorted(copies, key=oldest_first, reverse=True) if each.is_finished and each.is_good]
+    good = [copy for copy in sorted(copies, key=oldest_first, reverse=True) if copy.is_finished and copy.is_good]
     walls = _wall_times(good, rules)
     counted = [rule for rule in _PERIODS if rules.counts[rule]]
     newest = {rule: set(_of_periods(good, walls, _PERIODS[rule])) for rule in counted}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from foresail.cli.coverage.show import FAMILIES
+from foresail.cli.coverage.metrics import FAMILIES
 from tests.alerts.test_alerts import METRICS, check
 
 RULES = Path(__file__).parents[2] / "examples" / "fleet-rules.yaml"

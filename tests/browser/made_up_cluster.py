@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.instants import stamp
-from foresail.api.marks import CHECK_LABEL, NAMESPACE_UID, REQUEST_UID
+from foresail.api.marks import CHECK_LABEL, NAMESPACE_UID, PROTECTION, REQUEST_UID
+from foresail.cli.access.operators import OPERATOR_LABEL
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS, RESTORES
 from tests.unit.cli.test_coverage import listed, named
@@ -22,6 +23,7 @@ CONTENTS = ("banner", "feature-flags", "prices", "settings", "tax-rates", "texts
 
 _UID = "0f8fad5b"  # as the names of Backups end, by the UID of their Schedule
 _TEAMS = ("bank", "billing", "games", "lab", "mail", "maps", "photos", "search", "shop", "travel")
+_CLASS_OF = {team: "gold" if team in ("bank", "billing", "mail", "shop") else "silver" for team in _TEAMS[:-1]}
 _KIND = {"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup"}
 
 
@@ -29,7 +31,7 @@ def made_up_cluster(bucket: str) -> Answers:
     """Return ten namespaces with schedules, backups, requests, policies, checks and Primers; some have gaps."""
     at = now().replace(microsecond=0)
     found = {**everything(), **with_bucket(bucket), **_velero(at), **_tenants(at), **_policies(at), **_proof(at)}
-    return Answers(found)
+    return Answers({**found, **_rollbacks(at), **_protection(at)})
 
 
 def _ago(at: datetime, **length: float) -> str:
@@ -40,11 +42,13 @@ def _velero(at: datetime) -> dict[str, Any]:
     """Return namespaces with volumes, nightly Schedules and a week of their Backups."""
     spaces = [named(each) | {"metadata": {"name": each, "uid": f"uid-of-{each}"}} for each in _TEAMS]
     for each in spaces:
-        each["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "labels": {**SERVED}}
+        of_class = _CLASS_OF.get(each["metadata"]["name"])
+        labels = {**SERVED, **({PROTECTION: of_class} if of_class else {})}
+        each["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "labels": labels}
     schedules, backups = [], []
     for number, team in enumerate(_TEAMS[:-1]):  # nobody backs up the last one
         cron = "0 2 * * *" if number % 3 else f"{number * 5} {number % 4} * * *"
-        template = {"includedNamespaces": [team], "snapshotVolumes": team != "maps"}
+        template = {"includedNamespaces": [team], "snapshotVolumes": team != "photos"}
         schedule = named(f"{team}-nightly", "velero", spec={"schedule": cron, "template": template})
         schedule["metadata"] |= {"uid": f"uid-of-{team}-nightly"}
         schedule["status"] = {"phase": "Enabled", "lastBackup": stamp(at - timedelta(minutes=1))}
@@ -58,11 +62,15 @@ def _velero(at: datetime) -> dict[str, Any]:
             }
             status |= {"completionTimestamp": stamp(started + timedelta(minutes=4)), "progress": {"itemsBackedUp": 214}}
             status |= {"errors": 2} if failed else {}
+            status |= {"volumeSnapshotsCompleted": 1} if team != "photos" else {}
             backup = named(f"{team}-nightly-{started:%Y%m%d%H%M%S}-{_UID}", "velero", spec=template, status=status)
             backup["metadata"]["labels"]["velero.io/schedule-name"] = f"{team}-nightly"
             backups.append(backup)
     claims = [named("data", each, spec={"volumeName": f"pv-{each}"}, status={"phase": "Bound"}) for each in _TEAMS[::2]]
-    volumes = [named(f"pv-{each}", spec={"capacity": {"storage": "8Gi"}}) for each in _TEAMS[::2]]
+    volumes = [
+        named(f"pv-{each}", spec={"capacity": {"storage": "8Gi"}, "awsElasticBlockStore": {"volumeID": each}})
+        for each in _TEAMS[::2]
+    ]
     location = named("default", "velero", spec={"default": True}, status={"phase": "Available"})
     return {
         "/api/v1/namespaces": listed(*spaces),
@@ -71,17 +79,19 @@ def _velero(at: datetime) -> dict[str, Any]:
         "/api/v1/namespaces/shop/persistentvolumeclaims": listed(*(each for each in claims if _is_of(each, "shop"))),
         "/api/v1/persistentvolumes": listed(*volumes),
         f"{VELERO}/schedules": listed(*schedules),
+        **{f"{VELERO}/schedules/{each['metadata']['name']}": each for each in schedules},
         f"{VELERO}/backups": listed(*backups, *(_velero_copy(at, day) for day in range(5))),
         f"{VELERO}/backupstoragelocations": listed(location),
-        **_surroundings(at),
+        **_surroundings(),
     }
 
 
-def _surroundings(at: datetime) -> dict[str, Any]:
+def _surroundings() -> dict[str, Any]:
     """Return what the doctor looks at besides: Velero's Deployment, our kinds and Leases."""
     server = {"name": "velero", "image": "velero/velero:v1.18.3", "args": ["server", "--disable-controllers=schedule"]}
     deployment = named("velero", "velero", spec={"replicas": 1, "template": {"spec": {"containers": [server]}}})
-    deployment["metadata"] |= {"uid": "uid-of-velero", "generation": 1}
+    labels = {OPERATOR_LABEL: "velero"}  # the canned server knows no selectors
+    deployment["metadata"] |= {"uid": "uid-of-velero", "generation": 1, "labels": labels}
     deployment["status"] = {
         "observedGeneration": 1,
         "replicas": 1,
@@ -89,7 +99,11 @@ def _surroundings(at: datetime) -> dict[str, Any]:
         "availableReplicas": 1,
         "readyReplicas": 1,
     }
-    held = {"holderIdentity": "foresail-0", "renewTime": _ago(at, seconds=1), "leaseDurationSeconds": 9999}
+
+    def held(path: str, _: object) -> dict[str, Any]:  # it is renewed for as long as pictures are taken
+        spec = {"holderIdentity": "foresail-0", "renewTime": stamp(now()), "leaseDurationSeconds": 15}
+        return named(path.rpartition("/")[2], "velero", spec=spec)
+
     kinds = [named(f"{each}.velero.io", spec={"versions": []}) for each in ("backups", "schedules", "restores")]
     leases = "/apis/coordination.k8s.io/v1/namespaces/velero/leases"
     return {
@@ -99,7 +113,7 @@ def _surroundings(at: datetime) -> dict[str, Any]:
         f"/api/v1/namespaces?limit=500&labelSelector={quote(CHECK_LABEL, safe='')}": listed(),
         "/api/v1/events": listed(),
         f"{VELERO}/deletebackuprequests": listed(),
-        **{f"{leases}/{each}": named(each, "velero", spec=held) for each in ("foresail-schedules", "foresail-primers")},
+        **{f"{leases}/{each}": held for each in ("foresail-schedules", "foresail-primers")},
         "/apis/authentication.k8s.io/v1/selfsubjectreviews": {"status": {"userInfo": {"username": "kim"}}},
         "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.0"},
     }
@@ -123,7 +137,8 @@ def _status(at: datetime, day: int) -> dict[str, Any]:
     started = at - timedelta(days=day, hours=5)
     done = {"totalItems": 41, "itemsBackedUp": 41}
     times = {"startTimestamp": stamp(started), "completionTimestamp": stamp(started + timedelta(minutes=2))}
-    return {"phase": "Completed", **times, "progress": done, "expiration": stamp(started + timedelta(days=30))}
+    expires = stamp(started + timedelta(days=7))
+    return {"phase": "Completed", **times, "progress": done, "expiration": expires, "volumeSnapshotsCompleted": 1}
 
 
 def _request(name: str, namespace: str, created: str, **status: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -158,6 +173,7 @@ def _tenants(at: datetime) -> dict[str, Any]:
         conditions=[accepted, handed],
         veleroBackup={"nacuuid": "shop-before-upgrade", "name": "shop-before-upgrade", "status": runs},
         queueInfo={"estimatedQueuePosition": 1},
+        dataMoverDataUploads={"total": 1, "inProgress": 1, "bytesDone": 5 << 30, "totalBytes": 8 << 30},
     )
     turn = {"type": "Queued", "status": "False", "reason": "WaitingForTurn", "message": "2 requests are before it"}
     waiting = [
@@ -174,25 +190,31 @@ def _tenants(at: datetime) -> dict[str, Any]:
         f"{TENANTS}/nonadminbackups": listed(running, *copies),
         f"{GROUP}/nonadminbackups": listed(running, *waiting, *copies),
         f"{TENANTS}/nonadminbackups/before-upgrade": {**_KIND, **running},
+        f"{GROUP}/namespaces/bank/nonadminbackups/release-12": {**_KIND, **waiting[0]},
         **{f"{TENANTS}/nonadminbackups/{each['metadata']['name']}": {**_KIND, **each} for each in copies},
         f"{TENANTS}/nonadminschedules": listed(schedule),
+        f"{TENANTS}/nonadminschedules/nightly": schedule,
         f"{GROUP}/nonadminschedules": listed(schedule),
         f"{TENANTS}/nonadminrestores": listed(restore),
         f"{GROUP}/nonadminrestores": listed(restore),
+        **{f"{MAPS}/{each}": _config_map(each, "new") for each in CONTENTS[2:4]},
         MAPS: listed(*(_config_map(each, "old" if each in CONTENTS[:2] else "new") for each in CONTENTS[:4])),
     }
 
 
 def _config_map(name: str, value: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "shop"}, "data": {"a": value}}
+    metadata = {"name": name, "namespace": "shop", "resourceVersion": "7"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}
 
 
 def _policies(at: datetime) -> dict[str, Any]:
     """Return policies, a request for a storage location, and a Velero Restore."""
     quotas = {"stored": 20, "active": 2, "restores": {"stored": 10, "active": 1}}
+    restore = {"allowed": {"existingResourcePolicies": ["update"]}}
+    rollback = {"enabled": True, "prune": True}
     web: dict[str, Any] = {
         "metadata": {"name": "web"},
-        "spec": {"namespaceSelector": {}, "weight": 3, "quotas": quotas},
+        "spec": {"namespaceSelector": {}, "weight": 3, "quotas": quotas, "restore": restore, "rollback": rollback},
     }
     web["metadata"]["creationTimestamp"] = _ago(at, days=40)
     nights = {"metadata": {"name": "nights"}, "spec": {"selector": {"names": ["maps-nightly"]}, "priority": 4}}
@@ -200,13 +222,82 @@ def _policies(at: datetime) -> dict[str, Any]:
     storage = {"bucket": "shop-archive", "prefix": "velero"}
     asked["requestedSpec"] = {"provider": "aws", "objectStorage": storage, "config": {"region": "eu-central-1"}}
     request = named("shop-mine", "velero", status={"phase": "Pending", "nonAdminBackupStorageLocation": asked})
-    restore = named("shop-undo", "velero", spec={}, status={"phase": "Completed"})
-    restore["metadata"]["annotations"] = {RESTORES.origin_namespace: "shop"}
+    undone = named("shop-undo", "velero", spec={}, status={"phase": "Completed"})
+    undone["metadata"]["annotations"] = {RESTORES.origin_namespace: "shop"}
     return {
         f"{OWN}/selfservicepolicies": listed(web),
         f"{OWN}/schedulepolicies": listed(nights),
         f"{GROUP}/namespaces/velero/nonadminbackupstoragelocationrequests": listed(request),
-        f"{VELERO}/restores": listed(restore),
+        f"{VELERO}/restores": listed(undone),
+    }
+
+
+def _rollbacks(at: datetime) -> dict[str, Any]:
+    """Return a rollback that restores, one that can be undone, and a plan."""
+    kind = {"apiVersion": "foresail.dev/v1alpha1", "kind": "Rollback"}
+    texts = {"existing": ["configmaps/prices", "configmaps/settings", "deployments.apps/web"]}
+    texts |= {"created": ["configmaps/tax-rates", "secrets/db"], "extra": ["configmaps/rogue"]}
+    texts |= {"leftOut": ["pods", "jobs.batch"], "suspended": ["horizontalpodautoscalers.autoscaling/web"]}
+    plan: dict[str, Any] = {group: {"count": len(names), "names": names} for group, names in texts.items()}
+    plan["digest"] = "4be1c7" + "0" * 58
+
+    def step(name: str, began: float, ended: float | None, message: str) -> dict[str, Any]:
+        found = {"name": name, "started": _ago(at, seconds=began), "message": message}
+        return found if ended is None else {**found, "finished": _ago(at, seconds=ended)}
+
+    def one(name: str, phase: str, reason: str, message: str, ago: float, *steps: Any, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+        condition = {"type": "Succeeded", "status": "Unknown", "reason": reason, "message": message}
+        condition["lastTransitionTime"] = _ago(at, seconds=ago)
+        spec = {"to": "nightly-2", **more.pop("spec", {})}
+        status = {"phase": phase, "plan": plan, "requester": "kim", "conditions": [condition], "steps": steps, **more}
+        found = {**kind, **named(name, "shop", spec=spec, status=status)}
+        found["metadata"] |= {"uid": f"uid-of-{name}", "creationTimestamp": _ago(at, seconds=ago)}
+        return found
+
+    steps = (
+        step("Planning", 95, 91, ""),
+        step("SafetyBackup", 91, 38, "NonAdminBackup back-safety is complete: 41 items"),
+        step("Suspending", 38, 37, "horizontalpodautoscalers.autoscaling/web"),
+        step("Restoring", 37, None, "3 of 5 objects"),
+    )
+    stopped = [{"kind": "horizontalpodautoscalers.autoscaling", "name": "web", "uid": "u", "former": "2"}]
+    made = {"safetyBackup": "back-safety", "stopped": stopped}
+    runs = one("before-noon", "Restoring", "InProgress", "the restore runs", 95, *steps, **made)
+    done = one(
+        "monday", "Completed", "Completed", "5 objects are as in the backup", 90_000,
+        step("Planning", 90_000, 89_996, ""), step("Restoring", 89_996, 89_842, "5 of 5 objects"),
+        safetyBackup="monday-safety",
+        undoUntil=stamp(at + timedelta(hours=20)),
+    )  # fmt: skip
+    dry = one("plan-1", "Planned", "Planned", "nothing was changed", 30, spec={"dryRun": True})
+    path, every = f"{OWN}/namespaces/shop/rollbacks", (runs, done, dry)
+    return {
+        f"{OWN}/rollbacks": listed(*every),
+        path: listed(*every),
+        **{f"{path}/{each['metadata']['name']}": each for each in every},
+    }
+
+
+def _protection(at: datetime) -> dict[str, Any]:
+    """Return two classes, and what protects two namespaces."""
+    since = {"lastTransitionTime": _ago(at, days=3)}
+    ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", **since}
+    classes = [
+        named(name, spec={"schedule": cron}, status={"namespaces": number, "schedules": 1, "conditions": [ready]})
+        for name, cron, number in (("gold", "0 */4 * * *", 4), ("silver", "0 2 * * *", 5))
+    ]
+    rows = (("shop", "True", "Protected", "gold"), ("travel", "False", "NoClass", ""))
+    protections = []
+    for space, truth, reason, of_class in rows:
+        condition = {"type": "Protected", "status": truth, "reason": reason, "message": "", **since}
+        status = {"class": of_class, "nextRun": stamp(at + timedelta(hours=3)), "conditions": [condition]}
+        protections.append(named("protection", space, status=status))
+    for each in classes:
+        each["metadata"]["uid"] = f"uid-of-{each['metadata']['name']}"
+    return {
+        f"{OWN}/protectionclasses": listed(*classes),
+        **{f"{OWN}/protectionclasses/{each['metadata']['name']}": each for each in classes},
+        f"{OWN}/protections": listed(*protections),
     }
 
 

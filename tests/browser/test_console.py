@@ -9,6 +9,7 @@ import pytest
 from foresail.console import live
 from foresail.console.layout import entrance
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
+from tests.browser.made_up_cluster import made_up_cluster
 from tests.browser.test_report import PICTURES, every_width
 from tests.unit.console.test_console import PAGES, XSS, Browser, browsing, everything
 from tests.unit.console.test_console_live import RESTORE, a_restore
@@ -29,7 +30,7 @@ def test_a_viewer_signs_in_and_walks_through_every_page(tmp_path: Path) -> None:
             for path in PAGES:
                 await looked_at(page, browser, path)
             await page.open(f"http://{browser.console.address}{browser.base}/ns/shop")
-            await page.run("document.querySelector('main button').click()")
+            await page.run("document.querySelector('form[action$=backup] button').click()")
             await page.settled("document.title.startsWith('This did not work')")  # the canned server makes nothing
             addresses = {each.split("/")[2] for each in page.requested if each.startswith("http")}
             assert addresses == {browser.console.address}
@@ -47,6 +48,11 @@ def test_a_tenant_plans_a_restore_and_confirms_it(tmp_path: Path) -> None:
             await page.run("document.querySelector('main form button').click()")
             await page.settled("document.title === 'Restore plan · Foresail'")
             await inspected(page, "ns-shop-plan")
+            await page.run("document.querySelector('main form button').click()")
+            await page.settled("document.title === 'Confirm the restore · Foresail'")
+            await inspected(page, "ns-shop-confirm")
+            await page.run("document.querySelector('main form button').click()")  # the browser asks for the name first
+            await page.run("document.querySelector('#typed').value = 'shop'")
             await page.run("document.querySelector('main form button').click()")
             await page.settled("location.pathname.includes('/restore/copy-')")
             assert f"POST {TENANTS}/nonadminrestores" in browser.changes
@@ -108,6 +114,71 @@ def test_a_page_that_is_no_longer_live_says_so(tmp_path: Path) -> None:
     asyncio.run(walk())
 
 
+STATE = "document.querySelector('.verdict .state-of').innerText"
+CLOCK = "document.querySelector('.verdict time').dateTime"
+AGED = "getComputedStyle(document.querySelector('.verdict .aged')).visibility"
+BACK = "getComputedStyle(document.querySelector('.verdict')).backgroundColor"
+
+
+def test_a_verdict_that_is_not_live_says_so_and_is_not_green_for_long(tmp_path: Path) -> None:
+    async def walk(url: str) -> None:
+        async with browsing(tmp_path, made_up_cluster(url)) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            await page.call("Emulation.setScriptExecutionDisabled", value=True)
+            await page.open(f"http://{browser.console.address}{browser.base}/ns/bank")
+            assert await page.run("document.querySelector('.verdict').dataset.verdict") == "Safe"
+            green = await page.run(BACK)
+            assert (await page.run(STATE)).startswith("Not live: as of 20")
+            assert await page.run(AGED) == "hidden"
+            await page.run("document.getAnimations().forEach((each) => each.finish())")  # three minutes later
+            assert await page.run(AGED) == "visible"
+            assert await page.run(BACK) != green
+            await inspected_here(page, "ns-bank-old")
+
+    with bucket() as url:
+        asyncio.run(walk(url))
+
+
+def test_a_phone_shows_the_button_of_each_namespace_and_the_time_line_around_now(tmp_path: Path) -> None:
+    async def walk(url: str) -> None:
+        async with browsing(tmp_path, made_up_cluster(url)) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            await page.appear("light", 375, 812)
+            await page.call("Emulation.setScriptExecutionDisabled", value=True)
+            for path, what in (("/", "#worst ~ .scroll .act"), ("/ns/bank", ".line line.now")):
+                await page.open(f"http://{browser.console.address}{browser.base}{path}")
+                places = f"[...document.querySelectorAll('{what}')].map((each) => each.getBoundingClientRect())"
+                box = f"document.querySelector('{what}').closest('.scroll').getBoundingClientRect()"
+                assert await page.run(f"Math.min(...{places}.map((each) => each.left)) > {box}.left"), path
+                assert await page.run(f"Math.max(...{places}.map((each) => each.right)) <= {box}.right"), path
+
+    with bucket() as url:
+        asyncio.run(walk(url))
+
+
+def test_a_live_verdict_is_read_again_although_nothing_runs(tmp_path: Path) -> None:
+    async def walk(url: str) -> None:
+        async with browsing(tmp_path, made_up_cluster(url)) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            await page.open(f"http://{browser.console.address}{browser.base}/ns/bank")
+            await page.settled(f"{STATE}.startsWith('Live: as of 20')")
+            assert "Reload" not in await page.run(STATE)
+            assert await page.run("document.getAnimations().length") == 0, "it does not age"
+            first = await page.run(CLOCK)
+            await page.run("document.querySelector('details').open = true")
+            await page.run("window.later = 61000; window.was = Date.now; Date.now = () => was() + later")
+            await page.settled(f"{CLOCK} !== {first!r}")
+            await page.settled(f"{STATE}.startsWith('Live')")
+            assert await page.run("document.querySelector('details').open")
+            await page.run("window.fetch = () => Promise.reject(); later = 600000")
+            await page.settled(f"{STATE}.startsWith('Not live')")
+            assert await page.run("document.getAnimations().length"), "from now on it ages"
+            assert page.problems == []
+
+    with bucket() as url:
+        asyncio.run(walk(url))
+
+
 def test_a_tenant_reads_a_log_and_what_is_in_a_backup(tmp_path: Path) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
 
@@ -157,6 +228,15 @@ async def signed_in(page: Page, browser: Browser, folder: Path) -> None:
 async def looked_at(page: Page, browser: Browser, path: str) -> None:
     await page.open(f"http://{browser.console.address}{browser.base}{path}")
     await inspected(page, path.strip("/").replace("/", "-") or "overview")
+
+
+async def inspected_here(page: Page, name: str) -> None:
+    """Inspect a page in the state that it is in: no width and no theme is chosen for it."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / f"console-{name}.png").write_bytes(await page.picture())
+    if AXE.exists():
+        await page.call("Emulation.setScriptExecutionDisabled", value=False)
+        assert await page.violations() == []
 
 
 async def inspected(page: Page, name: str) -> None:

@@ -1,8 +1,9 @@
-"""Velero's bucket as a folder: what whoever may write to it can do there."""
+"""Buckets of the S3 server as folders: what whoever may write to them can do there."""
 
 import json
 import shutil
 from collections.abc import Mapping
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,14 @@ def move_bucket(source: Path, to: Path) -> None:
     """Put everything that an S3 server has into the folder of another one."""
     for part in ("data", "meta"):
         shutil.copytree(source / part, to / part, dirs_exist_ok=True)
+
+
+def put_object(folders: Path, bucket: str, key: str, content: bytes) -> None:
+    """Put an object into a bucket, which is made if need be, with the ETag that the server keeps beside it."""
+    etag = md5(content, usedforsecurity=False).hexdigest()
+    for file, what in (
+        (folders / "data" / bucket / key, content),
+        (folders / "meta" / bucket / key / "meta" / "etag", f'"{etag}"'.encode()),
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(what)

@@ -39,13 +39,13 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _shared_cluster(request: pytest.FixtureRequest, kind: str, options: Options) -> Iterator[Cluster]:
-    for cluster in _cluster(kind, options):
+    for cluster in created(kind, options):
         assert request.fixturename is not None
         _shared[request.fixturename] = cluster
         yield cluster
 
 
-def _cluster(kind: str, options: Options) -> Iterator[Cluster]:
+def created(kind: str, options: Options) -> Iterator[Cluster]:
     with Cluster.create(f"pytest-{os.getpid()}-{kind}", in_matrix(options), owned=True) as cluster:
         yield cluster
 
@@ -73,13 +73,13 @@ def schedule_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def own_velero_cluster() -> Iterator[Cluster]:
     """A cluster with Velero for the tests of one file: what others leave in it does not disturb theirs."""
-    yield from _cluster("own-velero", Options(velero="velero", nodes=1))
+    yield from created("own-velero", Options(velero="velero", nodes=1))
 
 
 @pytest.fixture(scope="module")
 def audited_velero_cluster() -> Iterator[Cluster]:
     """The same with an audit log."""
-    yield from _cluster("audited-velero", Options(velero="velero", audit=True))
+    yield from created("audited-velero", Options(velero="velero", audit=True))
 
 
 @pytest.fixture(scope="session")
@@ -94,10 +94,16 @@ def buffer_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     yield from _shared_cluster(request, "buffers", Options(karpenter=True, capacity_buffers=True, audit=True))
 
 
+@pytest.fixture(scope="module")
+def ha_cluster() -> Iterator[Cluster]:
+    """A cluster with a highly available control plane, for the tests of one file; each undoes its faults."""
+    yield from created("ha", Options(ha=True))
+
+
 @pytest.fixture
 def doomed_cluster() -> Iterator[Cluster]:
     """A cluster for one test, which may do anything to it."""
-    yield from _cluster("doomed", Options())
+    yield from created("doomed", Options())
 
 
 @pytest.fixture(scope="session")

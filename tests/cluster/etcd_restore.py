@@ -1,13 +1,13 @@
-"""etcd is restored to an earlier state again and again: `python -m tests.cluster.etcd_restore ROUNDS [SEED]`.
+"""etcd is restored to an earlier state again and again: `make etcd-restore ROUNDS=20`.
 
 Each round copies etcd, lets Schedules run and retention delete, and restores the copy at a random moment. The operator
 runs on, or starts before, with or after Velero, as docs/how-to/disaster-recovery.md says. The last line is JSON.
 """
 
+import argparse
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -18,20 +18,21 @@ from typing import Any
 from foresail.api.instants import instant
 from foresail.kube.clock import now
 from testbed import Cluster, Options
+from testbed.replicas import CONTROLLER_MANAGER
+from testbed.velero import VELERO
 
 CRDS = Path(__file__).parents[2] / "charts" / "foresail-crds" / "templates"
 ORDERS = ("running", "before", "with", "after")
 KEEP_LAST = 3
-_STOPPED = ("velero", "kube-controller-manager", "kube-apiserver", "etcd")
 _STUCK_SECONDS = 360.0
 _ABSENT_SECONDS = 60.0
 
 
-def main(rounds: int, seed: int) -> int:
+def main(rounds: int, seed: int, *, ha: bool) -> int:
     """Live through the rounds; the exit code is 1 if a copy was lost, an absent Schedule ran, or something is stuck."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     total = {"good_copies_lost": 0, "runs_of_absent_schedules": 0, "stuck": 0}
-    with Cluster.create(f"etcd-restore-{os.getpid()}", Options(velero="velero"), owned=True) as cluster:
+    with Cluster.create(f"etcd-restore-{os.getpid()}", Options(velero="velero", ha=ha), owned=True) as cluster:
         for each in sorted(CRDS.glob("*.yaml")):
             cluster.kubectl("apply", "--server-side", f"--filename={each}")
         cluster.kubectl("create", "configmap", "data", "--namespace=default", "--from-literal=a=b")
@@ -66,7 +67,6 @@ class Round:
     def __init__(self, cluster: Cluster, number: int, order: str, chance: random.Random) -> None:
         self.cluster, self.order, self.chance = cluster, order, chance
         self.kept, self.ghost = f"kept{number}", f"ghost{number}"
-        self.etcd, self.saved = cluster.folder / "etcd", cluster.folder / "etcd-saved"
         self.log = cluster.folder / "operator.log"
         self.operator: subprocess.Popen[bytes] | None = None
 
@@ -82,15 +82,12 @@ class Round:
         self.cluster.apply(schedule(self.kept))
         self._start_operator()
         self._wait(lambda: self._good(self.kept), "the first run")
-        self._stop_servers()
-        shutil.rmtree(self.saved, ignore_errors=True)
-        shutil.copytree(self.etcd, self.saved)
-        self._start_servers(*reversed(_STOPPED))
+        saved = self.cluster.fault.save_etcd()
         self.cluster.apply(schedule(self.ghost))
         self._wait(lambda: self._good(self.ghost), "the run of a Schedule that the copy does not have")
         time.sleep(self.chance.uniform(0, 90))
         good, known = self._good(self.kept), {*self._backups(self.kept), *self._backups(self.ghost)}
-        self._restore()
+        self._restore(saved)
         restored = now().timestamp()
         stuck = not self._wait_quietly(lambda: self._good(self.kept) - good, _STUCK_SECONDS)
         time.sleep(max(restored + 2.5 * _ABSENT_SECONDS - now().timestamp(), 30))
@@ -106,19 +103,20 @@ class Round:
             "stuck": int(stuck),
         }
 
-    def _restore(self) -> None:
+    def _restore(self, saved: Path) -> None:
         """Restore the copy, with the operator in the order of this round."""
+        fault = self.cluster.fault
         if self.order != "running":
             self._stop_operator()
-        self._stop_servers()
-        shutil.rmtree(self.etcd)
-        shutil.copytree(self.saved, self.etcd)
-        self._start_servers("etcd", "kube-apiserver", "kube-controller-manager")
+        for each in (VELERO, CONTROLLER_MANAGER):
+            fault.kill(each)
+        fault.restore_etcd(saved)
+        fault.start(CONTROLLER_MANAGER)
         if self.order in ("before", "with"):
             self._start_operator()
         if self.order == "before":
             time.sleep(15)
-        self._start_servers("velero")
+        fault.start(VELERO)
         if self.order == "after":
             began = now().timestamp()
             self._wait(lambda: self._synced() > began, "Velero's sync")
@@ -156,14 +154,6 @@ class Round:
             self.operator.wait()
             self.operator = None
 
-    def _stop_servers(self) -> None:
-        for each in _STOPPED:
-            self.cluster.fault.kill(each)
-
-    def _start_servers(self, *names: str) -> None:
-        for each in names:
-            self.cluster.fault.start(each)
-
     # Waiting
 
     def _wait(self, condition: Callable[[], object], what: str) -> None:
@@ -180,4 +170,9 @@ class Round:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, int(sys.argv[2]) if len(sys.argv) > 2 else 1))
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=20, help="how often etcd is restored (%(default)s)")
+    options.add_argument("--seed", type=int, default=1, help="of all chance (%(default)s)")
+    options.add_argument("--ha", action="store_true", help="with three members of etcd and three API servers")
+    chosen = options.parse_args()
+    sys.exit(main(chosen.rounds, chosen.seed, ha=chosen.ha))

@@ -49,7 +49,7 @@ class Kubelet:
         if velero != self._velero:
             self._cluster.fault.restart("velero")
             self._velero = velero
-        for name in ("foresail-schedules", "foresail-self-service", "foresail-primers"):
+        for name in ("foresail-schedules", "foresail-self-service", "foresail-primers", "foresail-rollback"):
             self._look_at(name)
         self._report_pods()
 

@@ -40,10 +40,12 @@ def lease_of(flags: Sequence[str]) -> str:
 class Operator(Speaking):
     """One replica, always under the same name: killed and started again as often as a test likes."""
 
-    def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
+    def __init__(
+        self, cluster: Cluster, folder: Path, *flags: str, program: Sequence[str] = ("-m", "foresail")
+    ) -> None:
         super().__init__(folder / ("operator.log" if lease_of(flags) == SCHEDULES_LEASE else f"{lease_of(flags)}.log"))
         self._command = [
-            sys.executable, "-m", "foresail", "operator", "run",
+            sys.executable, *program, "operator", "run",
             f"--kubeconfig={cluster.service_account_kubeconfig('velero', lease_of(flags))}",
             "--identity=operator", "--host=127.0.0.1", "--port=0", "--schedule-metrics-for-all", *flags,
         ]  # fmt: skip

@@ -18,8 +18,10 @@ from typing import Any
 from testbed import Cluster
 from testbed.build import program
 from testbed.velero import revalidate
+from tests.cluster.tenants import Tenant
 
 ROOT = Path(__file__).parents[2]
+README = "../README.md"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DONE = "the command above has ended with code"
@@ -129,6 +131,17 @@ class Reader:
                 return "".join(printed).removesuffix("\n")
             printed.append(line)
         raise AssertionError(f"the shell ended at: {command}")
+
+    def take_back_a_bad_change(self, team: Tenant) -> None:
+        """Follow the README's example of a rollback, with a ConfigMap `settings` of the team that says EUR."""
+        back_up, roll_back, undo = steps(README, "Back up what is yours, and take back a bad change")
+        self.type(back_up.command)
+        team.kubectl("patch", "configmap", "settings", '--patch={"data":{"currency":"USD"}}')
+        currency = ("get", "configmap", "settings", "--output=jsonpath={.data.currency}")
+        self.type(roll_back.command)
+        assert team.kubectl(*currency) == "EUR"
+        self.type(undo.command)
+        assert team.kubectl(*currency) == "USD"
 
     def begin(self, command: str, log: Path) -> "subprocess.Popen[str]":
         """Run a command in another window, and return at once; what it says goes into a file."""

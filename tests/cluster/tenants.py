@@ -34,7 +34,7 @@ _TRIED = {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "tri
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
-def install(
+def install(  # noqa: PLR0913 - one for each switch of the chart
     cluster: Cluster,
     *,
     schedules: bool = False,
@@ -43,6 +43,10 @@ def install(
     checks: bool = False,
     hooks: bool = False,
     resource_policies: str = "",
+    protection: bool = False,
+    rollback: bool = False,
+    rollback_volumes: bool = False,
+    primers: bool = False,
 ) -> None:
     """Install both charts with self-service on."""
     install_kinds(cluster)
@@ -52,6 +56,12 @@ def install(
         "selfService.locations.enabled": locations,
         "proof.restoreChecks": checks,
         "selfService.hooks": hooks,
+        "protection.enabled": protection,
+        "rollback.enabled": rollback or rollback_volumes,
+        "rollback.volumes": rollback_volumes,
+        "selfService.fromProtection": protection,
+        "primers.enabled": primers,
+        **({"primers.pauseImage": "pause"} if primers else {}),
         **({"selfService.resourcePolicies": f"{{{resource_policies}}}"} if resource_policies else {}),
     }
     switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())

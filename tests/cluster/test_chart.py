@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +22,7 @@ from tests.cluster import monitoring
 from tests.cluster.operators import CHART, PRIMERS_USER, SELF_SERVICE_USER, USER
 from tests.cluster.test_selfservice_api import may
 
+_IN_THE_LANE = r'apiserver_flowcontrol_dispatched_requests_total\{flow_schema="(\S+)",priority_level="foresail"\} [1-9]'
 MONITORING = ("monitoring.rules=true", "monitoring.dashboards=true")
 
 
@@ -75,6 +76,7 @@ SWITCHES = [
     ),
     ("proof.restoreChecks=true", "proof.data.enabled=true", "proof.data.canaryTargets={192.0.2.1:443}"),
     ("protection.enabled=true",),
+    ("selfService.enabled=true", "rollback.enabled=true"),
     ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "imagePullSecrets[0].name=registry"),
 ]
 
@@ -300,6 +302,7 @@ def arguments(*switches: str) -> dict[str, list[str]]:
         ((*MONITORING, *PRIMERS, "schedules.enabled=false"), {"primers"}),
         ((*MONITORING, "proof.restoreChecks=true"), {"schedules", "checks"}),
         ((*MONITORING, "protection.enabled=true"), {"schedules", "protection"}),
+        ((*MONITORING, "rollback.enabled=true"), {"schedules", "rollback"}),
     ],
 )
 def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], watched: set[str]) -> None:
@@ -330,7 +333,7 @@ def random_options() -> list[InstallOptions]:
     """Return options for each set of capabilities; with this seed, a wrong mark on any object shows in one of them."""
     random, made = Random(23), []  # noqa: S311 - no secret
     for capabilities in charts.sets():
-        skips, monitoring, locations, contents, hooks, is_abroad = (random.random() < 0.5 for _ in range(6))
+        skips, monitoring, locations, contents, hooks, is_abroad, volumes = (random.random() < 0.5 for _ in range(7))
         has_tenants = "self-service" in capabilities
         options = InstallOptions(
             capabilities,
@@ -346,6 +349,7 @@ def random_options() -> list[InstallOptions]:
             tenant_locations=has_tenants and locations,
             download_contents=has_tenants and contents,
             hooks=has_tenants and hooks,
+            rollback_volumes="rollback" in capabilities and volumes,
             schedules_with_hooks=("db", "mail")[: random.randrange(3)],
         )
         made.append(options)
@@ -369,6 +373,7 @@ def values_of(options: InstallOptions) -> dict[str, str]:
         "selfService.locations.enabled": options.tenant_locations,
         "selfService.downloadContents": options.download_contents,
         "selfService.hooks": options.hooks,
+        "rollback.volumes": options.rollback_volumes,
         "monitoring.rules": options.monitoring,
         "monitoring.serviceMonitor": options.monitoring,
     }
@@ -417,6 +422,7 @@ def test_finding_9_the_namespace_of_the_operator_reaches_it() -> None:
 
 
 OFF = ("schedules.enabled=false",)
+REST = ("selfService.enabled=true", "proof.restoreChecks=true", "protection.enabled=true", "rollback.enabled=true")
 
 
 @pytest.mark.parametrize(
@@ -426,7 +432,7 @@ OFF = ("schedules.enabled=false",)
         (PRIMERS, {"foresail-schedules", "foresail-primers"}),
         ((*PRIMERS, *OFF), {"foresail-primers"}),
         ((*PRIMERS, *OFF, "selfService.enabled=true"), {"foresail-self-service", "foresail-primers"}),
-        ((*PRIMERS, "selfService.enabled=true", "proof.restoreChecks=true", "protection.enabled=true"), {*LEASES}),
+        ((*PRIMERS, *REST), {*LEASES}),
     ],
 )
 def test_finding_9_each_capability_runs_apart_with_its_own_account_lease_and_selectors(
@@ -522,6 +528,25 @@ def test_primers_create_pods_in_the_namespaces_of_the_list_alone(prepared: Clust
         }
     finally:
         prepared.kubectl("delete", "--filename=-", text=text)
+
+
+def test_the_operators_and_velero_have_a_lane_of_the_api_server_for_themselves(
+    prepared: Cluster, eventually: Callable[[Callable[[], object], float], None]
+) -> None:
+    lane = [each for each in objects(*EVERYTHING) if each["apiVersion"].startswith("flowcontrol.")]
+    prepared.apply(*lane)
+    schemas = [each for each in lane if each["kind"] == "FlowSchema"]
+    assert {each["metadata"]["name"] for each in schemas} == {*LEASES, "foresail-velero"}
+    for schema in schemas:
+        account = schema["spec"]["rules"][0]["subjects"][0]["serviceAccount"]
+        user = f"system:serviceaccount:{account['namespace']}:{account['name']}"
+        who = (f"--as={user}", "--as-group=system:serviceaccounts", "--as-group=system:authenticated")
+
+        def is_served_by(name: str = schema["metadata"]["name"], who: tuple[str, ...] = who) -> bool:
+            prepared.kubectl("get", "--raw=/api", *who)
+            return name in re.findall(_IN_THE_LANE, prepared.kubectl("get", "--raw=/metrics"))
+
+        eventually(is_served_by, 30)
 
 
 def test_finding_9_one_account_for_both_is_refused() -> None:

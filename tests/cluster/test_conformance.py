@@ -25,7 +25,7 @@ def namespace(case: Case, http: str) -> str:
 def player(cluster: Cluster) -> Path:
     """Return the kubeconfig of a ServiceAccount that may do what the cases do, and nothing else."""
     resources = ["things", "things/status", "wholes", "wholes/status"]
-    on_things = rule(things.GROUP, resources, "get", "list", "watch", "create", "patch", "delete")
+    on_things = rule(things.GROUP, resources, "get", "list", "watch", "create", "patch", "delete", "deletecollection")
     on_maps = rule("", ["configmaps"], "get", "create", "patch", "delete")
     cluster.apply(
         schemaless(things.THING),

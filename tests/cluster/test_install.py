@@ -25,13 +25,12 @@ from testbed.prometheus import promtool
 from tests.cluster import monitoring
 from tests.cluster.kubelet import kubelet
 from tests.cluster.operators import PRIMERS_USER, USER
-from tests.cluster.pages import Reader, reading, steps
+from tests.cluster.pages import README, Reader, reading, steps
 from tests.cluster.schedules import Eventually, Figure, backups, put_status, schedule, show
 from tests.cluster.tenants import Tenant
 from tests.cluster.velero_release import Release, helm
 from tests.cluster.versions import in_matrix
 
-README = "../README.md"
 PAGE = "how-to/install.md"
 REMOVAL = "how-to/uninstall.md"
 OFF = "--disable-controllers=schedule"
@@ -170,11 +169,7 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         reader.follow(README, "The first minute: install nothing")
         reader.type(f"export ADMIN=$KUBECONFIG KUBECONFIG={team.kubeconfig}")
         reader.type("kubectl config set-context --current --namespace=shop")
-        back_up, restore = steps(README, "Back up what is yours")
-        reader.type(back_up.command)
-        team.kubectl("delete", "configmap", "settings")
-        reader.type(restore.command)
-        assert team.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
+        reader.take_back_a_bad_change(team)
         reader.type("foresail backup logs before-upgrade")
         reader.type("export KUBECONFIG=$ADMIN")
 
@@ -254,6 +249,7 @@ def assert_a_second_install_writes_nothing(cluster: Cluster) -> None:
     before = versions(cluster)
     words = (
         "--self-service",
+        "--rollback",
         "--primers",
         IMAGE,
         "--primer-pause-image=example.com/pause:3.10",

@@ -199,6 +199,19 @@ def test_who_may_label_namespaces_may_not_lower_their_protection(
     assert f"needs the verb use on protectionclasses.foresail.dev {needed}" in said
 
 
+def test_whoever_may_use_all_of_them_changes_class_and_exclusion_in_one_write(protected: Cluster) -> None:
+    for name in ("gold", "silver"):
+        classify(protected, name)
+    exclusion = {"velero.io/exclude-from-backup": "true"}
+    labels = {"foresail.dev/protection": "gold", **exclusion}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "barn", "labels": labels}}
+    protected.kubectl("create", "--filename=-", text=json.dumps(body))
+    protected.kubectl("label", "namespace", "barn", "velero.io/exclude-from-backup-")
+    changes = ("foresail.dev/protection=silver", "velero.io/exclude-from-backup=true")
+    protected.kubectl("label", "namespace", "barn", "--overwrite", *changes)
+    protected.kubectl("delete", "namespace", "barn", "--wait=false")
+
+
 def test_who_may_use_a_class_labels_a_namespace_with_it_and_nobody_forges_a_protection(
     protected: Cluster, labeller: tuple[str, ...], eventually: Eventually
 ) -> None:
@@ -255,6 +268,20 @@ def test_the_token_of_protection_writes_schedules_of_classes_only(protected: Clu
         protected, "delete", "schedules.velero.io", "mine", "--namespace=velero", thief
     )
     protected.kubectl("delete", "schedules.velero.io", "mine", "--namespace=velero")
+
+
+def test_no_backup_is_deleted_with_the_schedule_of_a_class(protected: Cluster, eventually: Eventually) -> None:
+    classify(protected, "owner")
+    arrive(protected, "owned", "owner")
+    eventually(lambda: groups(protected).get("owner-1"), 30)
+    change = ("patch", "schedules.velero.io", "owner-1", "-n=velero", "--type=merge")
+    protected.kubectl(*change, '--patch={"spec":{"useOwnerReferencesInBackup":true}}')
+    shown = ("get", "schedules.velero.io", "owner-1", "-n=velero", "-o=jsonpath={.spec.useOwnerReferencesInBackup}")
+    eventually(lambda: protected.kubectl(*shown) == "", 30)
+    thief = "--as=system:serviceaccount:velero:foresail-protection"
+    text = "it lets no Backups be deleted with their Schedule"
+    assert text in refused(protected, *change, '--patch={"spec":{"useOwnerReferencesInBackup":true}}', thief)
+    protected.kubectl(*change, '--patch={"spec":{"useOwnerReferencesInBackup":false}}', thief)
 
 
 def test_the_files_of_the_docs_are_taken_by_the_api_server(protected: Cluster) -> None:

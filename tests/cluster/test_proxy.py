@@ -147,3 +147,18 @@ def test_a_stalled_stream_stays_open_and_silent_until_it_is_resumed(cluster: Clu
             await line_about(stream, "held-back")
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("code", "reason"), [(429, "Too Many Requests"), (410, "Gone")])
+def test_the_next_list_is_refused_and_the_one_after_it_is_not(
+    cluster: Cluster, proxy: Proxy, token: str, code: int, reason: str
+) -> None:
+    async def run() -> None:
+        async with watching(cluster, proxy.url, token) as (session, _):
+            await asyncio.to_thread(proxy.refuse, "limit=", 0.0, code, 1)
+            async with session.get(f"{CONFIG_MAPS}?limit=5") as answer:
+                assert (answer.status, answer.reason) == (code, reason)
+            async with session.get(f"{CONFIG_MAPS}?limit=5") as answer:
+                assert answer.status == 200
+
+    asyncio.run(run())

@@ -10,7 +10,7 @@ from bench.restore_checks import FLAGS, USER, escapes, killed
 from bench.restore_drill import Drill, install, usual, wait
 from bench.restore_faults import FAULTS, is_found
 from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_RUN
-from foresail.proof.checks.contents import LEFT_OUT
+from foresail.proof.checks.kinds import LEFT_OUT
 from testbed import Cluster, TestbedError
 from tests.cluster.operators import Operator, running
 

@@ -5,14 +5,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from foresail.api.instants import instant, stamp
+from foresail.kube.clock import now
 from testbed import Cluster, TestbedError
 from tests.cluster.operators import Operator, running
-from tests.cluster.schedules import Eventually, clear, reasons, schedule
+from tests.cluster.schedules import Eventually, clear, put_status, reasons, schedule
 
 ROOT = Path(__file__).parents[2]
 CRD = ROOT / "charts" / "foresail-crds" / "templates" / "schedulepolicies.yaml"
@@ -65,7 +68,13 @@ def back_up(cluster: Cluster, schedule: str, count: int) -> list[str]:
     names = [f"{schedule}-2026010100000{number}" for number in range(count)]
     for name in names:
         cluster.velero("backup", "create", name, f"--from-schedule={schedule}", "--wait")
+    record_run(cluster, schedule)
     return names
+
+
+def record_run(cluster: Cluster, schedule: str) -> None:
+    """Record a run as Velero does: what has a name of its pattern later than that was made by hand."""
+    put_status(cluster, "schedules", schedule, lastBackup=stamp(now()))
 
 
 def existing(cluster: Cluster, schedule: str) -> set[str]:
@@ -116,6 +125,7 @@ def test_rules_in_effect_delete_without_approval_and_in_doubt_nothing_goes(
     )  # fmt: skip
     try:
         copy_of(cluster, first, "ebb-20260101000009", eventually)
+        record_run(cluster, "ebb")
         eventually(lambda: "RetentionInDoubt" in reasons(cluster, "ebb"), 60)
         assert existing(cluster, "ebb") == {first, "ebb-20260101000009"}
     finally:
@@ -136,6 +146,7 @@ def test_deletion_that_velero_fails_amid_it_is_reported_and_requested_again(
     finalize(cluster, "anchored", ["example.com/anchor"])
     try:
         cluster.velero("backup", "create", "neap-20260101000009", "--from-schedule=neap", "--wait")
+        record_run(cluster, "neap")
         eventually(lambda: "RetentionFailed" in reasons(cluster, "neap"), 180)
         assert f"Velero could not delete Backup {first}: " in reasons(cluster, "neap")["RetentionFailed"]
         shown = foresail(cluster, "retention", "neap").stdout
@@ -146,6 +157,44 @@ def test_deletion_that_velero_fails_amid_it_is_reported_and_requested_again(
         finalize(cluster, "anchored", None)
     cluster.kubectl("delete", "deletebackuprequests.velero.io", f"{first}-retention", "--namespace=velero")  # as Velero
     eventually(lambda: existing(cluster, "neap") == {"neap-20260101000009"}, 120)
+
+
+def test_what_was_made_by_hand_before_the_first_run_neither_counts_nor_goes(
+    cluster: Cluster, eventually: Eventually
+) -> None:
+    cluster.apply(schedule("slack", NEVER, TEMPLATE), policy("slack", "slack", retention={"keepLast": 1}))
+    names = [f"slack-2026010100000{number}" for number in range(2)]
+    for name in names:
+        cluster.velero("backup", "create", name, "--from-schedule=slack", "--wait")
+    assert foresail(cluster, "retention", "slack").stdout.count("not a run of this Schedule") == 2
+    assert existing(cluster, "slack") == set(names)
+    record_run(cluster, "slack")
+    eventually(lambda: existing(cluster, "slack") == {names[1]}, 120)
+
+
+def test_an_extended_backup_outlives_its_ttl_and_others_do_not(cluster: Cluster, eventually: Eventually) -> None:
+    """Velero looks for what has expired when it starts; the bucket keeps the expiration of the beginning."""
+    cluster.apply(schedule("swell", NEVER, {**TEMPLATE, "ttl": "3m0s"}))
+    cluster.apply(policy("swell", "swell", retention={"keepLast": 2}))
+    names = back_up(cluster, "swell", 2)
+    cluster.velero("backup", "create", "by-hand", "--from-schedule=swell", "--wait")
+    assert "Velero deletes 2 by their ttl while a rule would" in foresail(cluster, "retention", "swell").stdout
+    assert "expiration of 2 Backups extended" in foresail(cluster, "retention", "swell", "--extend").stderr
+    assert "by their ttl" not in foresail(cluster, "retention", "swell").stdout
+    eventually(lambda: expiration(cluster, "by-hand") < now(), 240)
+    cluster.fault.kill("velero")
+    cluster.fault.start("velero")
+    eventually(lambda: existing(cluster, "swell") == set(names), 180)
+    eventually(lambda: in_bucket(cluster) & {*names, "by-hand"} == set(names), 60)
+    again = foresail(cluster, "retention", "swell", "--extend").stderr
+    assert "expiration of 0 Backups extended" in again
+
+
+def expiration(cluster: Cluster, backup: str) -> datetime:
+    """Return when Velero deletes a Backup."""
+    found = instant(cluster.get("backups.velero.io", backup, "--namespace=velero")["status"]["expiration"])
+    assert found is not None
+    return found
 
 
 def finalize(cluster: Cluster, restore: str, finalizers: list[str] | None) -> None:

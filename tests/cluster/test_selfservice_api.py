@@ -16,8 +16,9 @@ import yaml
 
 from foresail.api import crds
 from foresail.api.marks import ADOPTED
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE, SelfServicePolicy
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NonAdminDownloadRequestSpec
+from foresail.api.requests import NonAdminDownloadRequestSpec
 from foresail.api.schema import schema
 from foresail.api.specs import BackupSpec, RestoreSpec
 from foresail.kube.failures import Cause, Failure

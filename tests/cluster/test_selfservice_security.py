@@ -39,8 +39,9 @@ from typing import Any, get_args
 
 import pytest
 
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
-from foresail.api.requests import NON_ADMIN_BACKUP, DownloadTarget
+from foresail.api.requests import DownloadTarget
 from foresail.plan import Key
 from foresail.selfservice.downloads.targets import SERVED
 from testbed import Cluster

@@ -23,15 +23,18 @@ from urllib.parse import parse_qs, urlsplit
 from foresail.console import guard
 from testbed import Cluster
 from tests.browser.chromium import AXE, PROGRAM, Page, chromium
-from tests.cluster.tenants import of_namespace, operator
+from tests.cluster.tenants import VELERO, of_namespace, operator
 from tests.cluster.test_tenant_locations import Owner
+from tests.console.attacks import KINDS, as_deputy, on_headers, on_paths, on_size
 from tests.console.questions import (
     ADMINISTRATOR,
     ADOPT,
     APPROVE,
     BACK_UP,
+    CLASS,
     CONFIRM,
     EVIDENCE,
+    FLEET,
     PAUSE,
     PLAN,
     POSITION,
@@ -56,8 +59,8 @@ _BUTTON = "[...document.querySelectorAll('button')].find(each => each.textConten
 _LOST = "configmaps/shop/settings"
 _PATIENCE = 240.0
 _TEXTS = Path("build/console")
-_ADDRESSES = {TENANT: "127.0.0.77", ADMINISTRATOR: "127.0.0.78"}
-_NAMES = {TENANT: f"tenant-of-{SHOP}", ADMINISTRATOR: ADMINISTRATORS_NAME}
+_ADDRESSES = {TENANT: "127.0.0.77", ADMINISTRATOR: "127.0.0.78", FLEET: "127.0.0.79"}
+_NAMES = {TENANT: f"tenant-of-{SHOP}", ADMINISTRATOR: ADMINISTRATORS_NAME, FLEET: ADMINISTRATORS_NAME}
 
 
 @dataclass
@@ -129,7 +132,8 @@ class Viewer:
     async def sign_in(self) -> None:
         """Open the first URL."""
         await self.page.call("Page.navigate", url=self.url)
-        await self.page.settled("document.title === 'Overview · Foresail'")
+        title = "Fleet" if self.who == FLEET else "Overview"
+        await self.page.settled(f"document.title.startsWith('{title} · ')")
 
     async def click(self, found: str, text: str) -> None:
         """Click a link or a button, and wait for the page that follows."""
@@ -207,7 +211,8 @@ async def viewing(who: str, cluster: Cluster, kubeconfig: Path, score: Score) ->
 
 @asynccontextmanager
 async def _viewing(who: str, kubeconfig: Path, score: Score) -> AsyncIterator[Viewer]:
-    words = ("-m", "foresail", "console", "--no-browser", f"--kubeconfig={kubeconfig}", f"--namespace={SHOP}")
+    about = "--fleet" if who == FLEET else f"--namespace={SHOP}"
+    words = ("-m", "foresail", "console", "--no-browser", f"--kubeconfig={kubeconfig}", about)
     process = await asyncio.create_subprocess_exec(sys.executable, *words, stderr=asyncio.subprocess.PIPE)
     try:
         assert process.stderr is not None
@@ -244,7 +249,11 @@ async def tenants_walk(viewer: Viewer, cluster: Cluster, tenant: Owner) -> None:
     await viewer.note("Restore plan")
     planned(score, await viewer.text())
     await viewer.inspect("Restore plan")
-    await viewer.click(_BUTTON, "Restore")
+    await viewer.click(_BUTTON, "Restore everything…")
+    await viewer.note("Confirm")
+    await viewer.inspect("Confirm")
+    await viewer.page.run(f"document.querySelector('#typed').value = '{SHOP}'")
+    await viewer.click(_LINK, "Restore in ")
     await viewer.inspect("Restore")
     await viewer.shows("Completed")
     restored = "settings" in tenant.kubectl("get", "configmaps", "--output=name")
@@ -272,7 +281,7 @@ def facts_of(cluster: Cluster, tenant: Owner) -> dict[str, str]:
 
 def planned(score: Score, shown: str) -> None:
     """Count whether the plan names the object that is missing."""
-    found = re.search(rf"{_LOST}\s+create", shown) is not None
+    found = re.search(rf"Brought back \(\d+\) create\s[\s\S]*{_LOST}\s", shown) is not None
     score.count(PLAN, is_answered=found)
     if not found:
         print(shown, file=sys.stderr)
@@ -299,10 +308,33 @@ async def administrators_walk(viewer: Viewer, cluster: Cluster, tenant: Owner) -
     score.count(EVIDENCE, is_answered=(record["result"], record["restoreSeconds"]) == ("Pass", 7))
     await viewer.page.open(viewer.start)
     await viewer.click(_LINK, "Policies")
+    await viewer.click(_LINK, f"Approve {SHOP}/mine")
+    await viewer.inspect("Approve")
     await viewer.click(_BUTTON, f"Approve {SHOP}/mine")
     (found,) = cluster.get("nonadminbackupstoragelocationrequests.oadp.openshift.io", "--namespace=velero")["items"]
     score.count(APPROVE, is_answered=found["spec"].get("approvalDecision") == "approve")
+    await creates_a_class(viewer, cluster)
+    await viewer.page.open(f"{viewer.start}policies")
+    await viewer.click(_LINK, f"Approve {_velero_name(cluster, 'kept')}")
     await viewer.click(_BUTTON, f"Approve {_velero_name(cluster, 'kept')}")
+
+
+async def creates_a_class(viewer: Viewer, cluster: Cluster) -> None:
+    """Preview a ProtectionClass for every namespace, create it, and delete it with kubectl."""
+    await viewer.page.open(viewer.start)
+    for link in CLASS.clicks:
+        await viewer.click(_LINK, link)
+    await viewer.page.run("document.querySelector('#choice-default').value = 'yes'")
+    await viewer.click(_BUTTON, "Preview")
+    await viewer.note("New class")
+    shown = await viewer.text()
+    await viewer.click(_BUTTON, "Create the class")
+    made = dict(_classes(cluster)).get("nightly", {})
+    is_foreseen = re.search(r"ProtectionClass nightly: 3 namespaces[\s\S]*backups\s+1 at each run", shown) is not None
+    viewer.score.count(CLASS, is_answered=is_foreseen and made.get("default") is True)
+    if not is_foreseen:
+        print(shown, file=sys.stderr)
+    cluster.kubectl("delete", "protectionclasses.foresail.dev", "nightly", "--ignore-not-found")
 
 
 def _velero_name(cluster: Cluster, name: str) -> str:
@@ -319,29 +351,69 @@ async def adopted(viewer: Viewer, tenant: Owner) -> bool:
     return "Restore this backup" in await viewer.text()
 
 
-async def attack(viewer: Viewer) -> None:
-    """Try every attack of the unit tests on this console, and look for markup of the tenant in its pages."""
+async def browser_of(viewer: Viewer) -> tuple[Browser, guard.Secrets]:
+    """Return what sends bytes to the console of a viewer, with the secrets of that browser."""
     address = urlsplit(viewer.url)
-    await viewer.page.open(f"{viewer.start}ns/{SHOP}")
-    csrf = str(await viewer.page.run("document.querySelector('input[name=csrf]').value"))
+    if viewer.who != FLEET:
+        await viewer.page.open(f"{viewer.start}ns/{SHOP}")
+    csrf = str(await viewer.page.run("document.querySelector('input[name=csrf]')?.value ?? 'a-fleet-has-no-forms'"))
     cookies = (await viewer.page.call("Network.getCookies", urls=[viewer.start]))["cookies"]
     session = next(each["value"] for each in cookies if each["name"] == guard.COOKIE)
     (token,) = parse_qs(address.query)["token"]
     known = guard.Secrets(token, session, csrf, address.path.strip("/"))
     console = cast("Console", SimpleNamespace(address=address.netloc))
-    browser = Browser(console, known, cast("Canned", None), cookie=session)
+    return Browser(console, known, cast("Canned", None), cookie=session), known
+
+
+async def attack(viewer: Viewer) -> None:
+    """Try every attack of the unit tests on this console, and look for markup of the tenant in its pages."""
+    await viewer.page.open(viewer.start if viewer.who == FLEET else f"{viewer.start}ns/{SHOP}")
+    browser, known = await browser_of(viewer)
     for each in ATTACKS:
         found = await each(browser)
         viewer.score.attack(f"{viewer.who}: {each.__name__}", is_success=not is_refused(found, known))
-    for path in POSTS:
+    for kind in KINDS if viewer.who != FLEET else (on_paths, on_headers, on_size):
+        async for name, is_success in kind(browser):
+            viewer.score.attack(f"{viewer.who}: {name}", is_success=is_success)
+    for path in () if viewer.who == FLEET else POSTS:
         for what, headers, fields in FORGERIES:
             sent = {**browser.own, "backup": "copy", "policy": "none", **fields}
             found = await browser.post(path, sent, **headers)
             viewer.score.attack(f"{viewer.who}: {path} {what}", is_success=not is_refused(found, known))
-    for path in ("", f"ns/{SHOP}", f"ns/{SHOP}/backup/hostile", "namespaces", "calendar"):
+    hostile = f"ns/{SHOP}/backup/hostile", f"ns/{SHOP}/restore/hostile", f"ns/{SHOP}/schedule/hostile/edit"
+    pages = ("", f"ns/{SHOP}", *hostile, "namespaces", "calendar", f"ns/{SHOP}/schedule", f"ns/{SHOP}/back-up")
+    for path in ("",) if viewer.who == FLEET else pages:
         await viewer.page.open(f"{viewer.start}{path}")
         foreign = "document.querySelectorAll('script:not([src$=\"/live.js\"]), img, iframe').length"
         viewer.score.attack(f"{viewer.who}: markup in /{path}", is_success=bool(await viewer.page.run(foreign)))
+
+
+async def deputies(cluster: Cluster, tenant: Owner, score: Score) -> None:
+    """Try every form in namespaces where the tenant may do nothing; these refusals are RBAC's own, and not counted."""
+    others = ("bare", VELERO, "kube-system")
+    before = {other: _objects(cluster, other) for other in others}
+    classes = _classes(cluster)
+    async with _viewing(TENANT, tenant.kubeconfig, score) as viewer:
+        browser, _ = await browser_of(viewer)
+        async for name, is_success in as_deputy(browser, others):
+            score.attack(f"{TENANT}: {name}", is_success=is_success)
+    for other in others:
+        score.attack(f"{TENANT}: changed {other}", is_success=_objects(cluster, other) != before[other])
+    score.attack(f"{TENANT}: changed the classes", is_success=_classes(cluster) != classes)
+
+
+def _classes(cluster: Cluster) -> list[Any]:
+    return [(each["metadata"]["name"], each["spec"]) for each in cluster.get("protectionclasses.foresail.dev")["items"]]
+
+
+def _objects(cluster: Cluster, namespace: str) -> list[str]:
+    """Return the names and the specs of what a deputy could write."""
+    kinds = "nonadminbackups,nonadminrestores,nonadminschedules,schedules.velero.io,backups.velero.io,restorechecks"
+    found = cluster.get(kinds, f"--namespace={namespace}")["items"]
+    label = cluster.get("namespace", namespace)["metadata"].get("labels", {})
+    return [json.dumps([each["kind"], each["metadata"]["name"], each["spec"]], sort_keys=True) for each in found] + [
+        json.dumps(label, sort_keys=True)
+    ]
 
 
 def is_refused(answer: Any, known: guard.Secrets) -> bool:  # noqa: ANN401 - an answer of the tests
@@ -359,6 +431,23 @@ def plant(tenant: Owner) -> None:
         "spec": {"backupSpec": {"includedResources": [XSS], "storageLocation": XSS}},
     }
     tenant.kubectl("create", "--filename=-", body=body)
+    restore = {"restoreSpec": {"backupName": "hostile", "includedResources": [XSS]}}
+    schedule = {"schedule": "0 5 * * *", "paused": True, "template": {"backupSpec": {"storageLocation": XSS}}}
+    for kind, spec in (("NonAdminRestore", restore), ("NonAdminSchedule", schedule)):
+        tenant.kubectl("create", "--filename=-", body={**body, "kind": kind, "spec": spec})
+
+
+def fleet_of(kubeconfig: Path) -> Path:
+    """Return a kubeconfig with three contexts: two of this cluster, and one of a cluster that does not answer."""
+    content = json.loads(kubeconfig.read_text())
+    (own,) = content["contexts"]
+    content["clusters"].append({"name": "silent", "cluster": {"server": "https://127.0.0.1:9"}})
+    content["contexts"].append({**own, "name": "second"})
+    content["contexts"].append({"name": "silent-cluster", "context": {**own["context"], "cluster": "silent"}})
+    file = kubeconfig.with_name("fleet.kubeconfig")
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(content))
+    return file
 
 
 async def walk(cluster: Cluster, folder: Path, score: Score) -> None:
@@ -369,6 +458,10 @@ async def walk(cluster: Cluster, folder: Path, score: Score) -> None:
             await tenants_walk(viewer, cluster, tenant)
             await attack(viewer)
     without_operator(cluster, tenant)
+    await deputies(cluster, tenant, score)
+    async with viewing(FLEET, cluster, fleet_of(cluster.user_kubeconfig(ADMINISTRATORS_NAME)), score) as viewer:
+        await viewer.ask({})
+        await attack(viewer)
     async with viewing(ADMINISTRATOR, cluster, cluster.user_kubeconfig(ADMINISTRATORS_NAME), score) as viewer:
         await administrators_walk(viewer, cluster, tenant)
         await attack(viewer)

@@ -53,7 +53,7 @@ def installed(
     began = time.monotonic()
     with reading(node_cluster, tmp_path_factory.mktemp("reader") / "clone") as reader:
         reader.type(INSTALL)
-    for name in ("foresail-schedules", "foresail-self-service", "foresail-primers"):
+    for name in ("foresail-schedules", "foresail-self-service", "foresail-primers", "foresail-rollback"):
         node_cluster.kubectl("rollout", "status", f"deployment/{name}", "--namespace=velero", "--timeout=120s")
     measured["install_ready_s"] = round(time.monotonic() - began, 1)
     return node_cluster

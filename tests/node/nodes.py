@@ -16,11 +16,10 @@ from testbed import Cluster, Options
 from testbed.node import cgroups, network, programs
 from testbed.node.images import BUSYBOX
 from testbed.node.needs import command
-from tests.cluster.pages import steps
+from tests.cluster.pages import README, steps
 from tests.node.figures import FOUND
 
 CHECKOUT = Path(__file__).parent.parent.parent
-README = "../README.md"
 INSTALL = steps(README, "Install")[0].command
 IMAGE, PAUSE_IMAGE = (INSTALL.split(f"{flag} ")[1].split()[0] for flag in ("--image", "--primer-pause-image"))
 OPTIONS = Options(velero="velero", node=True, csi=True)
@@ -161,3 +160,27 @@ def touched() -> list[str]:
     )
     places += ("/run/netns", "/run/containerd", "/run/runc", "/run/kubelet-pki", "/run/cni-addresses")
     return [str(file) for place in places for file in [Path(place), *Path(place).glob("*")] if file.exists()]
+
+
+_AGENT = ("daemonset", "node-agent", "--namespace=velero")
+_CONFIG = ("configmap", "node-agent-config", "--namespace=velero")
+
+
+def ignore_delayed_binding(cluster: Cluster) -> None:
+    """Configure the node agent as the page about operations says; no other test minds, but where it is checked."""
+    settings = json.dumps({"restorePVC": {"ignoreDelayBinding": True}})
+    cluster.kubectl("create", *_CONFIG, f"--from-literal=config.json={settings}")
+    path = "/spec/template/spec/containers/0/args/-"
+    _restart_agent(cluster, [{"op": "add", "path": path, "value": "--node-agent-configmap=node-agent-config"}])
+
+
+def mind_delayed_binding(cluster: Cluster) -> None:
+    """Configure the node agent as it was before, by its last argument."""
+    cluster.kubectl("delete", *_CONFIG)
+    args = cluster.get(*_AGENT)["spec"]["template"]["spec"]["containers"][0]["args"]
+    _restart_agent(cluster, [{"op": "remove", "path": f"/spec/template/spec/containers/0/args/{len(args) - 1}"}])
+
+
+def _restart_agent(cluster: Cluster, change: list[dict[str, str]]) -> None:
+    cluster.kubectl("patch", *_AGENT, "--type=json", f"--patch={json.dumps(change)}")
+    cluster.kubectl("rollout", "status", "daemonset/node-agent", "--namespace=velero", "--timeout=180s")

@@ -1,9 +1,10 @@
-"""Up and down with a real node, again and again: `python -m tests.node.rounds ROUNDS`.
+"""Up and down with a real node, again and again: `make node-rounds ROUNDS=20`.
 
 Each round has Velero, its node agent, a pod and a volume of the CSI driver. What is left is counted from outside,
 without the testbed. The last line is one JSON object.
 """
 
+import argparse
 import json
 import os
 import sys
@@ -59,4 +60,6 @@ def one_round(name: str) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=20, help="how often the cluster comes up (%(default)s)")
+    sys.exit(main(options.parse_args().rounds))

@@ -9,9 +9,9 @@ import pytest
 
 from foresail.kube.clock import now
 from testbed import Cluster
-from tests.cluster.pages import Reader, reading, steps
+from tests.cluster.pages import README, Reader, reading, steps
 from tests.cluster.tenants import Tenant
-from tests.node.nodes import INSTALL, README, eventually, namespace, pod
+from tests.node.nodes import INSTALL, eventually, namespace, pod
 
 WARM = "foresail.dev/primer"
 
@@ -58,11 +58,7 @@ def test_the_first_commands_of_the_readme_work_on_pods(installed: Cluster, team:
     eventually(lambda: "Running" in _placeholders(installed), 180, "a placeholder for the CronJob runs")
     reader.type(f"export KUBECONFIG={team.kubeconfig}")
     reader.type("kubectl config set-context --current --namespace=shop")
-    back_up, restore = steps(README, "Back up what is yours")
-    reader.type(back_up.command)
-    team.kubectl("delete", "configmap", "settings")
-    reader.type(restore.command)
-    assert team.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
+    reader.take_back_a_bad_change(team)
 
 
 def _placeholders(cluster: Cluster) -> list[str]:

@@ -13,7 +13,7 @@ from testbed import Cluster
 from testbed.node.csi import CLASS, HOSTPATH, WAITING_CLASS
 from tests.cluster.schedules import schedule
 from tests.node.data_paths import SNAPSHOTS
-from tests.node.nodes import claim, eventually, foresail, namespace, pod, wait_ready
+from tests.node.nodes import claim, eventually, foresail, ignore_delayed_binding, namespace, pod, wait_ready
 
 MIXED = "mixed"
 DOWNLOADS = "/apis/velero.io/v2alpha1/namespaces/velero/datadownloads"
@@ -193,14 +193,3 @@ def doctor(cluster: Cluster) -> str:
     """Return what the doctor says about volumes."""
     found = asked(cluster, "doctor")
     return " ".join(each["says"] for each in found if each["about"] == "volumes")
-
-
-def ignore_delayed_binding(cluster: Cluster) -> None:
-    """Configure the node agent as the page about operations says; no other test minds."""
-    settings = json.dumps({"restorePVC": {"ignoreDelayBinding": True}})
-    words = ("node-agent-config", "--namespace=velero", f"--from-literal=config.json={settings}")
-    cluster.kubectl("create", "configmap", *words)
-    path = "/spec/template/spec/containers/0/args/-"
-    patch = json.dumps([{"op": "add", "path": path, "value": "--node-agent-configmap=node-agent-config"}])
-    cluster.kubectl("patch", "daemonset", "node-agent", "--namespace=velero", "--type=json", f"--patch={patch}")
-    cluster.kubectl("rollout", "status", "daemonset/node-agent", "--namespace=velero", "--timeout=180s")

@@ -54,6 +54,16 @@ def controlled_by(control: Act) -> Callable[[Act], Act]:
     return add
 
 
+def listed(module: str, name: str, tries: str, act: Act, control: Act) -> None:
+    """Add one row of a module's table of attacks."""
+
+    def one(world: World) -> list[str]:
+        return act(world)
+
+    one.__module__ = module
+    ATTACKS.append(Attack(name, tries, one, control))
+
+
 def _named(act: Act, control: Act | None) -> Attack:
     if not act.__doc__:
         raise ValueError(f"attack {act.__name__} does not say what it tries: write a docstring of one sentence")

@@ -216,6 +216,8 @@ HOSTILE_VALUES: Mapping[str, Table] = {
     },
     NAR: {
         **{f"restoreSpec{at}": values for at, values in _RESTORE.items()},
+        "fromProtection": ({"backup": NIGHTLY}, {"backup": TREASURE}, {"backup": "*"}, {}),
+        "fromProtection.backup": (NIGHTLY, TREASURE, "own", f"../{VICTIM}/{TREASURE}", "*", "", "own\u0000"),
         "retriedAt": ("2999-01-01T00:00:00Z", "soon", 1),
     },
     NADR: {

@@ -178,7 +178,7 @@ class NodeWorld(World):
     @contextmanager
     def velero_stopped(self) -> Iterator[None]:
         """Freeze the process of Velero's server in its pod until the block ends."""
-        processes = _velero_servers(self.cluster)
+        processes = velero_servers(self.cluster)
         assert processes, "Velero's server runs"
         for pid in processes:
             os.kill(pid, signal.SIGSTOP)
@@ -274,7 +274,7 @@ def _wrong_in_host(found: Json) -> list[str]:
     return wrong
 
 
-def _velero_servers(cluster: Cluster) -> list[int]:
+def velero_servers(cluster: Cluster) -> list[int]:
     """Return the processes of Velero's server on the node, as the machine numbers them."""
     group, found = cgroups.name(cluster.folder), []
     for entry in Path("/proc").iterdir():

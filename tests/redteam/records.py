@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from foresail.api import marks
-from foresail.selfservice.records import KEY_BYTES, NO_KEYS, SECRET_NAME, Keyring, Record, keyring_of, sign
+from foresail.selfservice.signatures import KEY_BYTES, NO_KEYS, SECRET_NAME, Keyring, Record, keyring_of, sign
 from tests.cluster import tenants
 from tests.cluster.buckets import NACUUID, ORIGIN_NAME, ORIGIN_NAMESPACE, annotations_in, copy_backup
 from tests.redteam.attack import controlled_by

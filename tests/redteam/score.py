@@ -2,10 +2,14 @@
 
 import time
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from tests.redteam.attack import Attack
 from tests.redteam.world import World, changes
+
+_TOGETHER = 25
 
 
 @dataclass
@@ -45,6 +49,54 @@ def run(world: World, one: Attack, score: Score) -> bool:
     if not achieved:
         print(f"failed    {one.name} ({time.monotonic() - began:.1f} s): {one.tries}", flush=True)
     return True
+
+
+def run_in_groups(world: World, wanted: list[Attack], score: Score) -> None:
+    """Run hundreds of short attacks: what belongs to others is compared around each group of them.
+
+    If anything differs after a group, each of its attacks runs again by itself.
+    """
+    broken: list[Attack] = []
+    for group in batched(wanted, _TOGETHER):
+        broken += _run_group(world, group, score)
+    for one in wanted:
+        if one.control:
+            run_control(world, one, score)
+    for one in broken:
+        if one.name in score.broken:
+            score.broken.remove(one.name)
+            run(world, one, score)
+
+
+def _run_group(world: World, group: list[Attack], score: Score) -> list[Attack]:
+    """Run a group, and return the attacks that could not be tried."""
+    began, before, known = time.monotonic(), world.belongings(), world.breaches()
+    achieved: dict[str, list[str]] = {}
+    broken = []
+    for one in group:
+        try:
+            achieved[one.name] = one.act(world)
+        except Exception:  # noqa: BLE001 - whatever it is, the others are tried
+            score.fail(one.name)
+            broken.append(one)
+    if changes(before, world.belongings()) or world.breaches().keys() - known.keys():
+        print(f"again     {len(group)} one by one: something of others was changed", flush=True)
+        return broken + [one for one in group if one not in broken and not run(world, one, score)]
+    for one in group:
+        if one.name in achieved:
+            score.add(one.name, achieved[one.name])
+    failed = sum(not found for found in achieved.values())
+    seconds = time.monotonic() - began
+    print(f"failed    {failed} of {len(group)} ({seconds:.1f} s): {group[0].name} to {group[-1].name}", flush=True)
+    return broken
+
+
+def batched(wanted: list[Attack], size: int) -> Iterator[list[Attack]]:
+    """Yield the attacks of each module in groups."""
+    for _, of_module in groupby(wanted, key=lambda one: one.act.__module__):
+        attacks = list(of_module)
+        for at in range(0, len(attacks), size):
+            yield attacks[at : at + size]
 
 
 def run_control(world: World, one: Attack, score: Score) -> None:

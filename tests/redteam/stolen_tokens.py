@@ -16,7 +16,8 @@ from tests.redteam.attack import ATTACKS, Attack
 from tests.redteam.score import Score
 from tests.redteam.world import Caller, World
 from tests.stolen_token.__main__ import TOKENS, Found, attempt, documented, listed_in, rights, steal, untried
-from tests.stolen_token.bodies import Write, controls
+from tests.stolen_token.bodies import Write
+from tests.stolen_token.controls import controls
 from tests.stolen_token.mutations import mutations
 from tests.stolen_token.world import robbed
 

@@ -66,9 +66,9 @@ _GROUPS = {
     "oadp.openshift.io/v1alpha1": (NAB, NAR, NADR, NAS, NABSL, NABSLR),
     "velero.io/v1": (
         *("backups", "restores", "deletebackuprequests", "downloadrequests", "backupstoragelocations"),
-        *("podvolumebackups", "podvolumerestores", "backuprepositories"),
+        *("podvolumebackups", "podvolumerestores", "backuprepositories", "schedules"),
     ),
-    "foresail.dev/v1alpha1": ("selfservicepolicies", RESTORE_CHECKS),
+    "foresail.dev/v1alpha1": ("selfservicepolicies", RESTORE_CHECKS, "protections", "protectionclasses", "rollbacks"),
     "rbac.authorization.k8s.io/v1": ("roles", "rolebindings", "clusterroles", "clusterrolebindings"),
     "apps/v1": ("deployments", "statefulsets", "daemonsets", "replicasets"),
     "batch/v1": ("jobs", "cronjobs"),
@@ -90,6 +90,7 @@ _ROOTS = {plural: f"/apis/{group}" for group, plurals in _GROUPS.items() for plu
 _BUSY = 3
 _PATCHES = {
     "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
@@ -190,6 +191,7 @@ def body_of(plural: str, name: str, spec: object = None, **metadata: object) -> 
         NABSL: "NonAdminBackupStorageLocation",
         NABSLR: "NonAdminBackupStorageLocationRequest",
         RESTORE_CHECKS: "RestoreCheck",
+        "rollbacks": "Rollback",
     }
     velero = {"backups": "Backup", "restores": "Restore", "downloadrequests": "DownloadRequest"}
     kind = kinds.get(plural) or velero.get(plural, plural)
@@ -404,7 +406,7 @@ _OF_VELERO = ("backups", "restores", "deletebackuprequests", "downloadrequests",
 _VOLATILE = {"managedFields", "resourceVersion", "generation"}
 
 
-_FILLED_IN_BY_VELERO = {"storageLocation", "volumeGroupSnapshotLabelKey"}
+_FILLED_IN_BY_VELERO = {"scheduleName", "storageLocation", "volumeGroupSnapshotLabelKey"}
 
 
 def given(found: Json) -> Json:

@@ -16,12 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from foresail.rollback.rows import RESTORED_BY
 from testbed import Cluster
 from tests.redteam.world import Caller, account
+from tests.stolen_token import rollbacks
 from tests.stolen_token.bodies import (
     CHECKS,
     CONSOLE,
+    OTHER,
     PRIMERS,
+    PROTECTION,
+    ROLLBACK,
     RUN,
     SCHEDULES,
     SELF_SERVICE,
@@ -29,29 +34,32 @@ from tests.stolen_token.bodies import (
     VELERO,
     Json,
     Write,
-    controls,
+    protection,
     role_binding,
     sandbox,
 )
+from tests.stolen_token.controls import controls
 from tests.stolen_token.mutations import mutations
 from tests.stolen_token.world import robbed
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "stolen-tokens.json"
-TOKENS = (SCHEDULES, SELF_SERVICE, PRIMERS, CHECKS, CONSOLE)
+TOKENS = (SCHEDULES, SELF_SERVICE, PRIMERS, CHECKS, PROTECTION, ROLLBACK, CONSOLE)
 _SORTS = {"patch": "application/merge-patch+json"}
-_METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE"}
+_METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE"}
+_DELETIONS = ("delete", "deletecollection")
 _READS = ("get", "list", "watch")
 _OF_EVERYBODY = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
 
 
 def path(write: Write) -> str:
-    """Return the URL of a write, as a dry run."""
+    """Return the URL of a write, as a dry run; the name in a deletion of many is that of their restore."""
     root = f"/apis/{write.version}" if "/" in write.version else f"/api/{write.version}"
     plural, _, subresource = write.resource.partition("/")
     parts = [root, *((f"namespaces/{write.namespace}",) if write.namespace else ()), plural]
-    parts += [] if write.verb == "create" else [write.name]
+    parts += [write.name] if write.verb in ("patch", "delete") else []
     parts += [subresource] if subresource else []
-    return f"{'/'.join(parts)}?dryRun=All"
+    chosen = f"&labelSelector={RESTORED_BY}%3D{write.name}" if write.verb == "deletecollection" and write.name else ""
+    return f"{'/'.join(parts)}?dryRun=All{chosen}"
 
 
 @dataclass
@@ -69,7 +77,7 @@ class Found:
 def attempt(found: Found, thief: Caller, write: Write, *, verbose: bool) -> None:
     """Send one write and note what came of it."""
     found.bodies += 1
-    body = None if write.verb == "delete" else write.body
+    body = None if write.verb in _DELETIONS else write.body
     answer = thief.send(_METHODS[write.verb], path(write), body, _SORTS.get(write.verb, "application/json"))
     if answer.code < http.client.BAD_REQUEST:
         if not write.shape or _differs(write, answer.json()):
@@ -85,7 +93,7 @@ def attempt(found: Found, thief: Caller, write: Write, *, verbose: bool) -> None
 
 def _differs(write: Write, answer: Json) -> bool:
     """Whether the change reached the object: the API server drops fields that a kind does not have."""
-    return write.verb == "delete" or _is_within(write.body, answer)
+    return write.verb in _DELETIONS or _is_within(write.body, answer)
 
 
 def _is_within(sent: Any, stored: Any) -> bool:  # noqa: ANN401 - JSON is any
@@ -136,7 +144,7 @@ def untried(token: str, allowed: dict[str, list[str]], writes: list[Write]) -> l
 
 
 def steal(cluster: Cluster) -> dict[str, Caller]:
-    """Return a thief with each of our tokens, and create the sandbox in which that of the checks has rights."""
+    """Return a thief with each of our tokens; that of the checks has a sandbox, that of rollbacks has some begun."""
     thieves = {token: account(cluster, VELERO, token) for token in TOKENS}
     made = thieves[CHECKS].create("/api/v1/namespaces", sandbox(f"foresail-check-{RUN}-ffffff"))
     assert made.code == http.client.CREATED, made.text
@@ -145,7 +153,10 @@ def steal(cluster: Cluster) -> dict[str, Caller]:
     where = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{made.json()['metadata']['name']}/rolebindings"
     bound = thieves[CHECKS].create(where, rights_there)
     assert bound.code == http.client.CREATED, bound.text
-    return thieves
+    told = f"/apis/foresail.dev/v1alpha1/namespaces/{OTHER}/protections"
+    written = thieves[PROTECTION].create(told, protection())
+    assert written.code == http.client.CREATED, written.text
+    return thieves | {ROLLBACK: rollbacks.begin(cluster, thieves[ROLLBACK])}
 
 
 def documented() -> dict[str, Any]:

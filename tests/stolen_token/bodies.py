@@ -1,21 +1,30 @@
-"""What each of our tokens writes, in the shapes that the operator gives it: the controls, which must pass."""
+"""What each of our tokens writes, in the shapes that the operator gives it."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from foresail.api import nonadmin
-from foresail.proof.checks.contents import left_out
+from foresail.proof.checks.kinds import left_out
 from foresail.selfservice.specs.annotations import MODIFIER
-from foresail.selfservice.specs.kinds import CLUSTER_SCOPED_LEFT_OUT, NEVER_RESTORED
+from foresail.selfservice.specs.kinds import CLUSTER_SCOPED_LEFT_OUT
+from foresail.tenancy.restored_kinds import NEVER_RESTORED
 
 Json = dict[str, Any]
 VELERO, SHOP, OTHER = "velero", "shop", "other"
 SYSTEM = "argocd"
 """A namespace that the default values exclude."""
 
-SCHEDULES, SELF_SERVICE, PRIMERS, CHECKS, CONSOLE = (
-    f"foresail-{each}" for each in ("schedules", "self-service", "primers", "checks", "console")
+SCHEDULES, SELF_SERVICE, PRIMERS, CHECKS, PROTECTION, ROLLBACK, CONSOLE = (
+    f"foresail-{each}"
+    for each in ("schedules", "self-service", "primers", "checks", "protection", "rollback", "console")
 )
+GOLD = "gold"
+GROUP = f"{GOLD}-1"
+"""A class, and the Schedule of its first group."""
+
+POINT = f"{GROUP}-20260101000000-0123abcd"
+"""A backup of that class."""
+
 NIGHTLY, HOOKED, UNLISTED = "nightly", "hooked", "unlisted"
 OLD_RUN = "nightly-20250101000000-0123abcd"
 """A run of the administrator's Schedule that exists."""
@@ -41,7 +50,7 @@ class Write:
     """One request of a token; `shape` says in what it differs from what the operator writes."""
 
     token: str
-    verb: str  # create, patch or delete
+    verb: str  # create, patch, delete or deletecollection
     version: str
     resource: str  # with its subresource
     namespace: str
@@ -61,7 +70,7 @@ def made(kind: str, name: str, version: str, spec: object = None, **metadata: ob
     return found if spec is None else {**found, "spec": spec}
 
 
-_V1, _OADP, _OURS = "velero.io/v1", "oadp.openshift.io/v1alpha1", "foresail.dev/v1alpha1"
+V1, OADP, OURS = "velero.io/v1", "oadp.openshift.io/v1alpha1", "foresail.dev/v1alpha1"
 
 
 def record(short: str, namespace: str = SHOP, name: str = "daily") -> dict[str, str]:
@@ -80,13 +89,13 @@ def tenants_backup(name: str = TENANTS, namespace: str = SHOP) -> Json:
     annotations = {**record("nab", namespace), "foresail.dev/requester": "anna", "velero.io/pod-volume-timeout": "4h"}
     spec = {
         "includedNamespaces": [namespace],
-        "excludedNamespaceScopedResources": ["*.oadp.openshift.io"],
+        "excludedNamespaceScopedResources": [*nonadmin.NEVER_BACKED_UP],
         "excludedClusterScopedResources": [*CLUSTER_SCOPED_LEFT_OUT],
         "ttl": "720h0m0s",
         "csiSnapshotTimeout": "1h0m0s",
         "itemOperationTimeout": "8h0m0s",
     }
-    return made("Backup", name, _V1, spec, labels=labels, annotations=annotations)
+    return made("Backup", name, V1, spec, labels=labels, annotations=annotations)
 
 
 def tenants_restore(name: str, namespace: str = SHOP) -> Json:
@@ -99,7 +108,37 @@ def tenants_restore(name: str, namespace: str = SHOP) -> Json:
         "itemOperationTimeout": "8h0m0s",
         "resourceModifier": {"kind": "configmap", "name": MODIFIER},
     }
-    return made("Restore", name, _V1, spec, labels=labels, annotations=record("nar", namespace))
+    return made("Restore", name, V1, spec, labels=labels, annotations=record("nar", namespace))
+
+
+def restore_from_class(name: str) -> Json:
+    """Return the Velero Restore of a tenant's request that names the backup of a class."""
+    found = tenants_restore(name)
+    found["metadata"]["annotations"]["foresail.dev/protection-class"] = GOLD
+    found["spec"] |= {"backupName": POINT, "excludedResources": [*found["spec"]["excludedResources"], "pods"]}
+    return found
+
+
+def contents_of_class(kind: str = "BackupResourceList") -> Json:
+    """Return the DownloadRequest by which the operator reads which objects the backup of a class has."""
+    spec = {"target": {"kind": kind, "name": POINT}}
+    return made("DownloadRequest", f"contents-{UID}", V1, spec, annotations={"foresail.dev/backup-uid": UID})
+
+
+def group(name: str = f"{GOLD}-2", of: str = GOLD) -> Json:
+    """Return the Schedule of a group of a class."""
+    spec = {"schedule": "0 1 * * *", "template": {"ttl": "720h", "includedNamespaces": [SHOP, OTHER]}}
+    mark = {"foresail.dev/protection-class": of}
+    return made("Schedule", name, V1, spec, labels=mark, annotations=mark)
+
+
+def protection() -> Json:
+    """Return the Protection of a namespace."""
+    metadata = {
+        "labels": {"velero.io/exclude-from-backup": "true"},
+        "annotations": {"foresail.dev/namespace-uid": UID},
+    }
+    return {**made("Protection", "protection", OURS, **metadata), "status": {"class": GOLD}}
 
 
 def run_of(schedule: str, spec: Json | None = None) -> Json:
@@ -108,7 +147,7 @@ def run_of(schedule: str, spec: Json | None = None) -> Json:
     marks = {"foresail.dev/schedule-uid": UID, "foresail.dev/slot": "2026-01-01T00:00:00Z", "team": "a"}
     labels = {"velero.io/schedule-name": schedule, "example.com/copied": "x"}
     return made(
-        "Backup", name, _V1, spec or {"includedNamespaces": ["*"], "ttl": "24h0m0s"}, labels=labels, annotations=marks
+        "Backup", name, V1, spec or {"includedNamespaces": ["*"], "ttl": "24h0m0s"}, labels=labels, annotations=marks
     )
 
 
@@ -125,7 +164,7 @@ def event(namespace: str) -> Json:
         "reason": "Busy",
         "type": "Normal",
         "note": "text",
-        "regarding": {"apiVersion": _V1, "kind": "Schedule", "name": NIGHTLY, "namespace": namespace},
+        "regarding": {"apiVersion": V1, "kind": "Schedule", "name": NIGHTLY, "namespace": namespace},
     }
 
 
@@ -136,7 +175,7 @@ def lease(name: str) -> Json:
 
 def status_request() -> Json:
     """Return the request for Velero's version."""
-    return made("ServerStatusRequest", "foresail-x", _V1, {}, annotations={"foresail.dev/asks-about": "x"})
+    return made("ServerStatusRequest", "foresail-x", V1, {}, annotations={"foresail.dev/asks-about": "x"})
 
 
 def location(name: str = LOCATION, namespace: str = SHOP) -> Json:
@@ -155,13 +194,13 @@ def location(name: str = LOCATION, namespace: str = SHOP) -> Json:
         "backupSyncPeriod": "0s",
     }
     annotations = {**record("nabsl", namespace, "mine"), "foresail.dev/credentials": "keys"}
-    return made("BackupStorageLocation", name, _V1, spec, labels=labels, annotations=annotations)
+    return made("BackupStorageLocation", name, V1, spec, labels=labels, annotations=annotations)
 
 
 def secret(name: str = LOCATION, namespace: str = SHOP) -> Json:
     """Return the copy of a tenant's credentials."""
     labels = {**nonadmin.LABELS, "openshift.io/oadp-nabsl-origin-nacuuid": name}
-    owner = {"apiVersion": _V1, "kind": "BackupStorageLocation", "name": name, "uid": UID}
+    owner = {"apiVersion": V1, "kind": "BackupStorageLocation", "name": name, "uid": UID}
     metadata = {"labels": labels, "annotations": record("nabsl", namespace, "mine"), "ownerReferences": [owner]}
     return {**made("Secret", name, "v1", **metadata), "type": "Opaque", "data": {"cloud": "eA=="}}
 
@@ -171,14 +210,14 @@ def approval(name: str = LOCATION) -> Json:
     labels = {**nonadmin.LABELS, "openshift.io/oadp-nabsl-origin-nacuuid": name}
     annotations = {**record("nabsl", SHOP, "mine"), "foresail.dev/requester": "anna"}
     spec = {"approvalDecision": "pending"}
-    return made("NonAdminBackupStorageLocationRequest", name, _OADP, spec, labels=labels, annotations=annotations)
+    return made("NonAdminBackupStorageLocationRequest", name, OADP, spec, labels=labels, annotations=annotations)
 
 
 def download(target: str = "BackupLog", name: str = TENANTS) -> Json:
     """Return a DownloadRequest for a tenant."""
     labels = {**nonadmin.LABELS, "openshift.io/oadp-nadr-origin-nacuuid": f"nadr-{UID}"}
     spec = {"target": {"kind": target, "name": name}}
-    return made("DownloadRequest", f"nadr-{UID}", _V1, spec, labels=labels, annotations=record("nadr"))
+    return made("DownloadRequest", f"nadr-{UID}", V1, spec, labels=labels, annotations=record("nadr"))
 
 
 def deletion(name: str = TENANTS) -> Json:
@@ -191,7 +230,7 @@ def deletion(name: str = TENANTS) -> Json:
     }
     annotations = {**record("nab"), "foresail.dev/attempt": "1"}
     del annotations["foresail.dev/namespace-uid"]
-    return made("DeleteBackupRequest", name, _V1, {"backupName": name}, labels=labels, annotations=annotations)
+    return made("DeleteBackupRequest", name, V1, {"backupName": name}, labels=labels, annotations=annotations)
 
 
 def retention(backup: str = f"{NIGHTLY}-20260101000000-{UID[:8]}-r1") -> Json:
@@ -200,9 +239,9 @@ def retention(backup: str = f"{NIGHTLY}-20260101000000-{UID[:8]}-r1") -> Json:
     metadata = {
         "labels": {"velero.io/backup-name": backup, "velero.io/backup-uid": UID},
         "annotations": annotations,
-        "ownerReferences": [{"apiVersion": _V1, "kind": "Backup", "name": backup, "uid": UID}],
+        "ownerReferences": [{"apiVersion": V1, "kind": "Backup", "name": backup, "uid": UID}],
     }
-    return made("DeleteBackupRequest", f"{backup}-retention", _V1, {"backupName": backup}, **metadata)
+    return made("DeleteBackupRequest", f"{backup}-retention", V1, {"backupName": backup}, **metadata)
 
 
 def mark() -> Json:
@@ -229,7 +268,7 @@ def run_of_tenant() -> Json:
         "foresail.dev/schedule-uid": UID,
         "foresail.dev/slot": "2026-01-01T00:00:00Z",
     }
-    return made("NonAdminBackup", "nightly-20260101000000", _OADP, {"backupSpec": {}}, annotations=annotations)
+    return made("NonAdminBackup", "nightly-20260101000000", OADP, {"backupSpec": {}}, annotations=annotations)
 
 
 def adopted() -> Json:
@@ -239,7 +278,7 @@ def adopted() -> Json:
         "annotations": {"foresail.dev/adopted": UID},
         "finalizers": ["nonadminbackup.oadp.openshift.io/finalizer"],
     }
-    return made("NonAdminBackup", "adopted", _OADP, {"backupSpec": {}}, **metadata)
+    return made("NonAdminBackup", "adopted", OADP, {"backupSpec": {}}, **metadata)
 
 
 # Primers
@@ -279,7 +318,7 @@ def _held(*, fire: bool = True) -> Json:
             **marks,
             **({"foresail.dev/fire": "2026-01-01T00:00:00Z"} if fire else {}),
         },
-        "ownerReferences": [{"apiVersion": _OURS, "kind": "Primer", "name": "warm", "uid": UID, "controller": True}],
+        "ownerReferences": [{"apiVersion": OURS, "kind": "Primer", "name": "warm", "uid": UID, "controller": True}],
     }
 
 
@@ -358,13 +397,13 @@ def check_restore() -> Json:
         "resourceModifier": {"kind": "ConfigMap", "name": f"check-{RUN}-modifiers"},
     }
     annotations = {**_MARKS, "velero.io/pod-volume-timeout": "60s"}
-    return made("Restore", f"check-{RUN}", _V1, spec, labels=_OF_CHECK, annotations=annotations)
+    return made("Restore", f"check-{RUN}", V1, spec, labels=_OF_CHECK, annotations=annotations)
 
 
 def check_download() -> Json:
     """Return a DownloadRequest of a check."""
     spec = {"target": {"kind": "BackupResourceList", "name": "nightly-20260101000000"}}
-    return made("DownloadRequest", f"check-{RUN}-contents", _V1, spec, labels=_OF_CHECK, annotations=_MARKS)
+    return made("DownloadRequest", f"check-{RUN}-contents", V1, spec, labels=_OF_CHECK, annotations=_MARKS)
 
 
 def network_policy() -> Json:
@@ -421,140 +460,11 @@ def canary() -> Json:
     return made("Pod", f"foresail-canary-{RUN}", "v1", spec, labels=_INSIDE, annotations=_MARKS)
 
 
-def _create(token: str, resource: str, namespace: str, body: Json) -> Write:
+def created(token: str, resource: str, namespace: str, body: Json) -> Write:
+    """Return the creation of an object."""
     return Write(token, "create", body["apiVersion"], resource, namespace, body["metadata"]["name"], body)
 
 
-def _patch(token: str, version: str, resource: str, where: tuple[str, str], body: Json) -> Write:
+def patched(token: str, version: str, resource: str, where: tuple[str, str], body: Json) -> Write:
+    """Return a merge patch."""
     return Write(token, "patch", version, resource, *where, body)
-
-
-def controls() -> list[Write]:
-    """Return every write of every token, as the operator makes it."""
-    tenants = (VELERO, TENANTS)
-    return [
-        # Schedules
-        _create(SCHEDULES, "backups", VELERO, run_of(NIGHTLY)),
-        _create(SCHEDULES, "backups", VELERO, run_of(HOOKED, {"hooks": HOOKS})),
-        _patch(SCHEDULES, _V1, "backups", (VELERO, OLD_RUN), mark()),
-        Write(SCHEDULES, "delete", _V1, "backups", VELERO, FAILED_RUN),
-        _create(SCHEDULES, "deletebackuprequests", VELERO, retention()),
-        Write(SCHEDULES, "delete", _V1, "deletebackuprequests", VELERO, f"{OLD_RUN}-retention"),
-        _create(SCHEDULES, "serverstatusrequests", VELERO, status_request()),
-        _create(SCHEDULES, "events", VELERO, event(VELERO)),
-        _create(SCHEDULES, "leases", VELERO, lease(SCHEDULES)),
-        _patch(
-            SCHEDULES,
-            _V1,
-            "schedules",
-            (VELERO, NIGHTLY),
-            {"metadata": {"annotations": {"foresail.dev/observed": "{}"}}, "status": {"phase": "Enabled"}},
-        ),
-        # Self-service
-        _create(SELF_SERVICE, "backups", VELERO, tenants_backup(f"{SHOP}-new-{UUID}")),
-        _patch(SELF_SERVICE, _V1, "backups", tenants, {"metadata": {"annotations": {"foresail.dev/orphaned": "x"}}}),
-        Write(SELF_SERVICE, "delete", _V1, "backups", *tenants),
-        _create(SELF_SERVICE, "restores", VELERO, tenants_restore(f"{SHOP}-new-{UUID}")),
-        Write(SELF_SERVICE, "delete", _V1, "restores", *tenants),
-        _create(SELF_SERVICE, "deletebackuprequests", VELERO, deletion(f"{SHOP}-new-{UUID}")),
-        Write(SELF_SERVICE, "delete", _V1, "deletebackuprequests", *tenants),
-        _create(SELF_SERVICE, "downloadrequests", VELERO, download()),
-        Write(SELF_SERVICE, "delete", _V1, "downloadrequests", *tenants),
-        _create(SELF_SERVICE, "serverstatusrequests", VELERO, status_request()),
-        _patch(SELF_SERVICE, "v1", "namespaces", ("", SHOP), {"metadata": {"labels": admission("refused")}}),
-        _create(SELF_SERVICE, "nonadminbackups", SHOP, run_of_tenant()),
-        _create(SELF_SERVICE, "nonadminbackups", SHOP, adopted()),
-        _patch(SELF_SERVICE, _OADP, "nonadminbackups", (SHOP, "daily"), {"spec": {"deleteBackup": True}}),
-        Write(SELF_SERVICE, "delete", _OADP, "nonadminbackups", SHOP, "daily"),
-        _patch(SELF_SERVICE, _OADP, "nonadminbackups/status", (SHOP, "daily"), {"status": {"phase": "Created"}}),
-        _patch(
-            SELF_SERVICE,
-            _OADP,
-            "nonadminrestores",
-            (SHOP, "back"),
-            {"metadata": {"finalizers": ["nonadminrestore.oadp.openshift.io/finalizer"]}},
-        ),
-        Write(SELF_SERVICE, "delete", _OADP, "nonadminrestores", SHOP, "back"),
-        _patch(SELF_SERVICE, _OADP, "nonadminrestores/status", (SHOP, "back"), {"status": {"phase": "Created"}}),
-        _patch(SELF_SERVICE, _OADP, "nonadminschedules", (SHOP, "nightly"), {"spec": {"skipImmediately": None}}),
-        _patch(SELF_SERVICE, _OADP, "nonadminschedules/status", (SHOP, "nightly"), {"status": {"phase": "Created"}}),
-        Write(SELF_SERVICE, "delete", _OADP, "nonadmindownloadrequests", SHOP, "log"),
-        _patch(SELF_SERVICE, _OADP, "nonadmindownloadrequests/status", (SHOP, "log"), {"status": {"phase": "Created"}}),
-        _create(SELF_SERVICE, "backupstoragelocations", VELERO, location(f"{SHOP}-new-{UUID}")),
-        _patch(SELF_SERVICE, _V1, "backupstoragelocations", (VELERO, LOCATION), {"spec": {"accessMode": "ReadWrite"}}),
-        Write(SELF_SERVICE, "delete", _V1, "backupstoragelocations", VELERO, LOCATION),
-        _create(SELF_SERVICE, "secrets", VELERO, secret(f"{SHOP}-new-{UUID}")),
-        _patch(SELF_SERVICE, "v1", "secrets", (VELERO, LOCATION), {"data": {"cloud": "eQ=="}}),
-        _create(SELF_SERVICE, "nonadminbackupstoragelocationrequests", VELERO, approval(f"{SHOP}-new-{UUID}")),
-        Write(SELF_SERVICE, "delete", _OADP, "nonadminbackupstoragelocationrequests", VELERO, LOCATION),
-        _patch(
-            SELF_SERVICE,
-            _OADP,
-            "nonadminbackupstoragelocationrequests/status",
-            (VELERO, LOCATION),
-            {"status": {"phase": "Approved"}},
-        ),
-        _patch(
-            SELF_SERVICE,
-            _OADP,
-            "nonadminbackupstoragelocations",
-            (SHOP, "mine"),
-            {"metadata": {"finalizers": ["nonadminbackupstoragelocation.oadp.openshift.io/finalizer"]}},
-        ),
-        _patch(
-            SELF_SERVICE,
-            _OADP,
-            "nonadminbackupstoragelocations/status",
-            (SHOP, "mine"),
-            {"status": {"phase": "Created"}},
-        ),
-        _create(SELF_SERVICE, "events", SHOP, event(SHOP)),
-        _create(SELF_SERVICE, "leases", VELERO, lease(SELF_SERVICE)),
-        # Primers
-        _create(PRIMERS, "pods", SHOP, placeholder()),
-        Write(PRIMERS, "delete", "v1", "pods", SHOP, "held"),
-        _create(PRIMERS, "cronjobs", SHOP, primer_cron_job()),
-        _patch(
-            PRIMERS,
-            "batch/v1",
-            "cronjobs",
-            (SHOP, "report"),
-            {"metadata": {"annotations": {"foresail.dev/warm-up-status": "{}"}}},
-        ),
-        Write(PRIMERS, "delete", "batch/v1", "cronjobs", SHOP, "held"),
-        _create(PRIMERS, "podtemplates", SHOP, pod_template()),
-        Write(PRIMERS, "delete", "v1", "podtemplates", SHOP, "held"),
-        _create(PRIMERS, "capacitybuffers", SHOP, buffer()),
-        _patch(PRIMERS, "autoscaling.x-k8s.io/v1beta1", "capacitybuffers", (SHOP, "held"), {"spec": {"replicas": 0}}),
-        Write(PRIMERS, "delete", "autoscaling.x-k8s.io/v1beta1", "capacitybuffers", SHOP, "held"),
-        _patch(PRIMERS, _OURS, "primers/status", (SHOP, "warm"), {"status": {"observedGeneration": 1}}),
-        _create(PRIMERS, "events", SHOP, event(SHOP)),
-        _create(PRIMERS, "leases", VELERO, lease(PRIMERS)),
-        # Restore checks
-        _create(CHECKS, "namespaces", "", sandbox()),
-        Write(CHECKS, "delete", "v1", "namespaces", "", f"foresail-check-{RUN}-ffffff"),
-        _create(CHECKS, "configmaps", VELERO, config_map("modifiers", {"modifiers.yaml": "x"})),
-        _create(CHECKS, "configmaps", VELERO, config_map("evidence", {"record.json": "{}", "sha256": "x"})),
-        Write(CHECKS, "delete", "v1", "configmaps", VELERO, f"check-{RUN}-start"),
-        _create(CHECKS, "restores", VELERO, check_restore()),
-        Write(CHECKS, "delete", _V1, "restores", VELERO, "check-ffffffffff"),
-        _create(CHECKS, "downloadrequests", VELERO, check_download()),
-        Write(CHECKS, "delete", _V1, "downloadrequests", VELERO, "check-ffffffffff-contents"),
-        _create(CHECKS, "networkpolicies", f"foresail-check-{RUN}-ffffff", network_policy()),
-        _create(CHECKS, "resourcequotas", f"foresail-check-{RUN}-ffffff", quota()),
-        _create(CHECKS, "rolebindings", f"foresail-check-{RUN}-ffffff", role_binding()),
-        _create(CHECKS, "pods", f"foresail-check-{RUN}-ffffff", canary()),
-        _patch(
-            CHECKS,
-            "v1",
-            "persistentvolumes",
-            ("", f"pvc-{UID}"),
-            {
-                "metadata": {"labels": {"velero.io/exclude-from-backup": "true"}},
-                "spec": {"persistentVolumeReclaimPolicy": "Delete"},
-            },
-        ),
-        _patch(CHECKS, _OURS, "restorechecks/status", (VELERO, "weekly"), {"status": {"phase": "Idle"}}),
-        _create(CHECKS, "events", VELERO, event(VELERO)),
-        _create(CHECKS, "leases", VELERO, lease(CHECKS)),
-    ]

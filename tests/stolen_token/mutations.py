@@ -4,9 +4,11 @@ import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from tests.stolen_token import rollbacks
 from tests.stolen_token.bodies import (
     ADMINISTRATORS,
     CHECKS,
+    GOLD,
     HOOKED,
     HOOKS,
     IMAGE,
@@ -14,6 +16,9 @@ from tests.stolen_token.bodies import (
     OLD_RUN,
     OTHER,
     OTHERS_LOCATION,
+    POINT,
+    PROTECTION,
+    ROLLBACK,
     SCHEDULES,
     SELF_SERVICE,
     SHOP,
@@ -29,6 +34,7 @@ from tests.stolen_token.bodies import (
     deletion,
     download,
     event,
+    group,
     lease,
     location,
     retention,
@@ -120,8 +126,18 @@ _CONTAINER_FIELDS: dict[str, list[object]] = {
 }
 
 
+_ABOUT = {POINT: "about the backup of a class", "-claims-": "of claims", "snapshotMoveData": "of volumes"}
+"""What tells apart the controls of one kind, by a word in their bodies."""
+
+
 def mutations(control: Write) -> Iterator[Write]:
     """Return a control in every respect changed that a thief could try."""
+    about = next((text for word, text in _ABOUT.items() if word in str(control.body)), "")
+    for write in _mutations(control):
+        yield replace(write, shape=f"{about}, {write.shape}") if about else write
+
+
+def _mutations(control: Write) -> Iterator[Write]:
     if control.verb == "create":
         yield from _new(control)
     elif control.verb == "patch":
@@ -221,6 +237,8 @@ def _special(control: Write) -> Iterator[Write]:
             yield from _OF_KINDS[row](control)
     if control.verb == "delete":
         yield from _deletions(control)
+    if control.token == ROLLBACK:
+        yield from rollbacks.mutations(control)
 
 
 def _tenants_backups(control: Write) -> Iterator[Write]:
@@ -338,6 +356,58 @@ def _changed_schedules(control: Write) -> Iterator[Write]:
     template = {"includedNamespaces": ["kube-system"]}
     for field, value in (("schedule", "* * * * *"), ("paused", False), ("template", template)):
         yield replace(control, body={"spec": {field: value}}, shape=f"changing spec.{field}")
+
+
+def _groups(control: Write) -> Iterator[Write]:
+    template = control.body["spec"]["template"]
+    for field, values in {**_BACKUP_FIELDS, **_HARMLESS_BACKUP_FIELDS}.items():
+        for number, value in enumerate(values):
+            shape = f"with another template.{field}{f' ({number + 1})' if number else ''}"
+            yield _with(control, {"template": {**template, field: value}}, shape)
+    patterns = {"template": {**template, "includedNamespaces": ["team-*"]}}
+    many = {"template": {**template, "includedNamespaces": [f"n{number}" for number in range(101)]}}
+    yield _with(control, patterns, "of namespaces by a pattern")
+    yield _with(control, many, "of 101 namespaces")
+    yield _with(control, {"paused": True}, "that is paused")
+    yield replace(control, name=f"{NIGHTLY}-1", body=group(f"{NIGHTLY}-1"), shape="named after another class")
+    yield replace(control, name=f"{GOLD}-x", body=group(f"{GOLD}-x"), shape="without a number")
+    body = group()
+    del body["metadata"]["annotations"]
+    yield replace(control, body=body, shape="without the mark of a class")
+
+
+def _changed_groups(control: Write) -> Iterator[Write]:
+    yield replace(control, name=NIGHTLY, shape="of the administrator")
+    for shape, template in (
+        ("to all namespaces", {"includedNamespaces": None}),
+        ("to namespaces by a pattern", {"includedNamespaces": ["*"]}),
+        ("to hooks", {"hooks": HOOKS}),
+        ("to the location of a tenant", {"storageLocation": OTHERS_LOCATION}),
+        ("to the objects of the cluster", {"includeClusterResources": True}),
+    ):
+        yield replace(control, body={"spec": {"template": template}}, shape=shape)
+    yield replace(control, body={"spec": {"paused": True}}, shape="to a pause")
+    yield replace(control, body={"status": {"lastBackup": "2026-01-01T00:00:00Z"}}, shape="changing the status")
+    mark = {"metadata": {"annotations": {"foresail.dev/protection-class": None}}}
+    yield replace(control, body=mark, shape="taking its mark away")
+
+
+def _deleted_groups(control: Write) -> Iterator[Write]:
+    yield replace(control, name=NIGHTLY, shape="of the administrator")
+
+
+def _protections(control: Write) -> Iterator[Write]:
+    body = {**control.body, "metadata": {**control.body["metadata"], "name": "second"}}
+    yield replace(control, name="second", body=body, shape="beside the one")
+
+
+def _changed_classes(control: Write) -> Iterator[Write]:
+    changes: list[tuple[str, Json]] = [
+        ("the schedule", {"schedule": "* * * * *"}),
+        ("who may restore", {"restore": {"byTenants": False}}),
+    ]
+    for shape, spec in changes:
+        yield replace(control, body={"spec": spec}, shape=f"changing {shape}")
 
 
 def _changed_namespaces(control: Write) -> Iterator[Write]:
@@ -465,7 +535,12 @@ _OF_KINDS: dict[tuple[str, str, str], Mutations] = {
     ("", "patch", "persistentvolumes"): _volumes,
     ("", "patch", "secrets"): _changed_secrets,
     ("", "patch", "backupstoragelocations"): _changed_locations,
-    ("", "patch", "schedules"): _changed_schedules,
+    (SCHEDULES, "patch", "schedules"): _changed_schedules,
+    (PROTECTION, "create", "schedules"): _groups,
+    (PROTECTION, "patch", "schedules"): _changed_groups,
+    (PROTECTION, "delete", "schedules"): _deleted_groups,
+    (PROTECTION, "create", "protections"): _protections,
+    (PROTECTION, "patch", "protectionclasses/status"): _changed_classes,
     (SELF_SERVICE, "patch", "backups"): _changed_backups,
     (SELF_SERVICE, "patch", "namespaces"): _changed_namespaces,
     (SCHEDULES, "patch", "backups"): _changed_runs,

@@ -10,6 +10,7 @@ from testbed.build import program
 from testbed.charts import CHARTS
 from tests.cluster.schedules import velero_at_rest
 from tests.stolen_token import bodies as b
+from tests.stolen_token import rollbacks
 
 VALUES = {
     "image.repository": "foresail",
@@ -24,6 +25,11 @@ VALUES = {
     "primers.annotations": True,
     "proof.restoreChecks": True,
     "proof.data.enabled": True,
+    "protection.enabled": True,
+    "selfService.fromProtection": True,
+    "selfService.updateExisting": True,
+    "rollback.enabled": True,
+    "rollback.volumes": True,
     "console.enabled": True,
     "console.publicUrl": "https://console.example.com",
 }
@@ -45,7 +51,8 @@ def robbed(name: str) -> Iterator[Cluster]:
         cluster.kubectl(*apply, text=_rendered("foresail-crds", {}))
         cluster.wait_for_kinds()
         cluster.kubectl(*apply, text=_rendered("foresail", VALUES))
-        cluster.kubectl(*apply, text=json.dumps(_buffers()))
+        for each in (_buffers(), *rollbacks.definitions()):
+            cluster.kubectl(*apply, text=json.dumps(each))
         cluster.wait_for_kinds()
         for each in _objects():
             cluster.kubectl(*apply, text=json.dumps(each))
@@ -104,9 +111,11 @@ def _objects() -> Iterator[b.Json]:
     yield _placed(b.location(), b.VELERO)
     yield _placed(b.approval(), b.VELERO)
     yield _placed({**b.approval(), "metadata": {"name": b.ADMINISTRATORS}}, b.VELERO)
+    yield from _classes()
     yield from _requests()
     yield from _held()
     yield from _checked()
+    yield from rollbacks.objects()
 
 
 def _grant() -> Iterator[b.Json]:
@@ -117,6 +126,14 @@ def _grant() -> Iterator[b.Json]:
     subjects = [{"kind": "ServiceAccount", "name": b.SELF_SERVICE, "namespace": b.VELERO}]
     ref = {"apiGroup": rbac, "kind": "Role", "name": "grant"}
     yield _placed({**b.made("RoleBinding", "grant", f"{rbac}/v1"), "roleRef": ref, "subjects": subjects}, b.SHOP)
+
+
+def _classes() -> Iterator[b.Json]:
+    spec = {"schedule": "0 1 * * *", "restore": {"byTenants": True}}
+    yield b.made("ProtectionClass", b.GOLD, "foresail.dev/v1alpha1", spec)
+    yield _placed(b.group(b.GROUP), b.VELERO)
+    notes = {"foresail.dev/protection-class": b.GOLD, "foresail.dev/namespace-uids": json.dumps({b.SHOP: b.UID})}
+    yield _placed(b.made("Backup", b.POINT, "velero.io/v1", {}, annotations=notes), b.VELERO)
 
 
 def _requests() -> Iterator[b.Json]:

@@ -82,11 +82,22 @@ def test_the_devcontainer_has_the_go_of_the_guide_and_runs_make_setup() -> None:
     assert f"FROM golang:{version}\n" in file
 
 
+def _git_files(*options: str) -> list[str]:
+    listed = subprocess.run(["git", "ls-files", *options], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
+    return listed.stdout.splitlines()
+
+
+def test_a_checkout_holds_no_link_and_nothing_that_is_ignored() -> None:
+    """A committed link to the folder of another checkout made CI fail, where that folder was not."""
+    assert [line for line in _git_files("--stage") if line.startswith("120000")] == []
+    assert _git_files("--cached", "--ignored", "--exclude-standard") == []
+
+
 def test_updates_are_proposed_for_every_file_that_pins_a_version() -> None:
     updates = safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
     patterns = {update["package-ecosystem"]: update.get("directories") or [update["directory"]] for update in updates}
     assert set(patterns) == {"pip", "gomod", "docker", "github-actions"}
-    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()  # noqa: S607
+    files = _git_files()
     pins = {"gomod": "go.mod", "docker": "Containerfile", "pip": "pyproject.toml"}
     for ecosystem, name in pins.items():
         folders = {str("/" / PurePosixPath(file).parent) for file in files if PurePosixPath(file).name == name}

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import yaml
 
-from docs.generate import chart, metrics, modules, settings
+from docs.generate import chart, measurements, metrics, modules, settings
 from docs.generate.__main__ import FOLDER, files, main
 from foresail.api import crds
 from foresail.api.schema import schema
@@ -74,6 +74,10 @@ def test_the_generated_pages_are_what_the_code_would_write() -> None:
     assert {file.name: file.read_text() for file in FOLDER.iterdir()} == WRITTEN, "run `make docs`"
 
 
+def test_the_table_of_measurements_is_what_each_name_stands_for() -> None:
+    assert measurements.FILE.read_text() == measurements.page(), "run `make docs`"
+
+
 def test_the_tables_of_modules_are_what_the_modules_say() -> None:
     text = modules.FILE.read_text()
     assert text == modules.page(), "run `make docs`"
@@ -135,6 +139,13 @@ def test_the_readme_names_the_options_that_the_first_team_needs_and_they_exist()
     for option in ("--self-service", "--restore-checks", "--download-contents"):
         assert f"{option}`" in install or f"{option} " in install
         assert option in WRITTEN["commands.md"]
+
+
+def test_the_first_commands_of_the_readme_are_about_every_namespace() -> None:
+    """Alone, `coverage` is about the namespace of the kube context, in which there may be nothing."""
+    for page in ("README.md", "docs/how-to/install.md"):
+        lines = (PAGE.parents[1] / page).read_text().splitlines()
+        assert [line for line in lines if line.startswith("$ ") and line.endswith("foresail coverage")] == []
 
 
 def test_every_reason_in_the_troubleshooting_page_is_one() -> None:

@@ -37,6 +37,8 @@ IMPURE = (
     "foresail.proof.checks.state",
     "foresail.proof.facts_watch",
     "foresail.protection.state",
+    "foresail.rollback.reads",
+    "foresail.rollback.state",
     "foresail.schedules.forecast",
     "foresail.selfservice.labels",
     "foresail.selfservice.requests.memory",

@@ -51,11 +51,13 @@ def test_every_function_in_the_flowchart_of_self_service_is_one_and_none_is_miss
     assert named == found - {"decide"}  # the door
 
 
-def test_the_page_about_scale_has_the_figures_that_are_drawn() -> None:
-    rows = json.loads((DOCS / "contributing" / "scale.json").read_text())["rows"]
+@pytest.mark.parametrize("picture", ["scale", "whole"])
+def test_the_page_about_scale_has_the_figures_that_are_drawn(picture: str) -> None:
+    drawing = script("draw_scale")
     page = (DOCS / "contributing" / "scale.md").read_text()
-    for name, *_ in script("draw_scale").PANELS:
-        assert " | ".join(f"{row[name]:g}" for row in rows) in page
+    for name, *_ in drawing.PICTURES[picture].panels:
+        values = [row.get(name) for row in drawing.rows_of(picture)]
+        assert " | ".join("not run" if value is None else f"{value:g}" for value in values) in page
 
 
 def test_the_start_delays_that_are_quoted_are_those_that_are_drawn() -> None:

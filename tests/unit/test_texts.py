@@ -9,6 +9,7 @@ from foresail.primers.reasons import Reason as PrimerReason
 from foresail.proof.checks.reasons import Reason as CheckReason
 from foresail.proof.reasons import Reason as CoverageReason
 from foresail.protection.reasons import Reason as ProtectionReason
+from foresail.rollback.reasons import Reason as RollbackReason
 from foresail.schedules.reasons import Reason as ScheduleReason
 from foresail.selfservice.reasons import Reason as SelfServiceReason
 
@@ -45,6 +46,7 @@ def test_every_reason_is_walked() -> None:
         ("proof", CoverageReason),
         ("proof.checks", CheckReason),
         ("protection", ProtectionReason),
+        ("rollback", RollbackReason),
     ):
         assert {f"foresail.{module}.reasons.{each.name}" for each in reasons} <= sources
     assert {f"advice for {each}" for each in SelfServiceReason} <= sources

@@ -9,7 +9,7 @@ from foresail.api.marks import ADOPT, NAMESPACE_UID, RECORD_SIGNATURE, REQUEST_U
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.plan import Key
 from foresail.selfservice.adoption.rules import approval
-from foresail.selfservice.records import KEY_BYTES, NO_KEYS, Keyring, Record, sign
+from foresail.selfservice.signatures import KEY_BYTES, NO_KEYS, Keyring, Record, sign
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.tenancy import VELERO, Tenancy

@@ -17,10 +17,11 @@ from foresail.api.pod_problems import ObservedPod
 from foresail.api.pods import POD, RESOURCE_QUOTA
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.plan import Key, Kind
-from foresail.proof.checks.contents import Served
 from foresail.proof.checks.controller import RestoreChecks
+from foresail.proof.checks.kinds import Served
 from foresail.proof.checks.reads import compared, with_volumes
 from foresail.proof.checks.rows import Pods, PodsFound, pod_row
+from foresail.proof.checks.turns import AT_ONCE
 from foresail.proof.checks.view import DataSettings, Files, FilesFound
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
@@ -84,9 +85,12 @@ class CheckScene:
         self.lost: set[str] = set()  # objects that no restore brings back
         self.errors: list[str] = []
         self.phase = velero.COMPLETED
+        self.at_once = AT_ONCE  # how many checks of tenants
         self.works = True  # whether Velero does anything
         self.counts = True  # whether the controller of quotas does
         self.lasts = LASTS
+        self.one_at_a_time = False  # whether Velero restores one after the other, as it does
+        self._free_at = 0.0
         self.births: list[str] = []  # Restores
         self.unfenced: list[str] = []  # sandboxes into which Velero would have restored without a fence
         self.unreadable = 0  # how many of the next reads fail
@@ -154,7 +158,7 @@ class CheckScene:
         return Visitor(self.world, weather=self.weather, role=Role(self.capability, more))
 
     def _controller(self) -> RestoreChecks:
-        return RestoreChecks(VELERO, self._read, self.never, self._read_pods, self.data)
+        return RestoreChecks(VELERO, self._read, self.never, self._read_pods, self.data, self.at_once)
 
     async def keep_running(self, dies: Sequence[Moment] = (), pause: float = 0.05) -> None:
         """Run the controller until cancelled; each time that it dies, the next one is there after a pause."""
@@ -240,8 +244,16 @@ class CheckScene:
             self.births.append(happening.key.name)
             self._fenced(happening.after["spec"]["namespaceMapping"].values())
             began = {"phase": "InProgress", "startTimestamp": stamp(self.clock())}
-            self._later(BEGUN, velero.RESTORE, happening.key, began)
-            asyncio.get_running_loop().call_later(self.lasts, self._end, happening.key)
+            waits = self._waits()
+            self._later(waits + BEGUN, velero.RESTORE, happening.key, began)
+            asyncio.get_running_loop().call_later(waits + self.lasts, self._end, happening.key)
+
+    def _waits(self) -> float:
+        """Return the seconds until Velero begins a restore."""
+        now = asyncio.get_running_loop().time()
+        begins = max(now, self._free_at) if self.one_at_a_time else now
+        self._free_at = begins + self.lasts
+        return begins - now
 
     def _start(self, key: Key) -> None:
         """Be the kubelet."""

@@ -6,7 +6,7 @@ import json
 import msgspec
 
 from foresail.kube.failures import Cause
-from foresail.kube.reflector import ListMetadata
+from foresail.kube.pages import ListMetadata
 from tests.cluster.things import THING
 from tests.worlds.conformance import Cases, Seen, Stage, cause, seen
 

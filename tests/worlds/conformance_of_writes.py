@@ -2,7 +2,7 @@
 
 from foresail.kube.execute import Executor, Outcome
 from foresail.kube.failures import Cause, Failure
-from foresail.plan import Delete, Key, Kind, Plan
+from foresail.plan import Delete, DeleteLabelled, Key, Kind, Plan
 from tests.cluster.things import THING, WHOLE
 from tests.worlds.conformance import CONFIG, CONFLICT, Cases, Seen, Stage, cause, seen
 
@@ -174,6 +174,25 @@ async def a_delete_is_for_one_uid(stage: Stage) -> None:
     assert cause(await stage.server.get(THING, stage.key("a"), Seen)) == NOT_FOUND
     again = await stage.made("a")
     assert again.metadata.uid != made.metadata.uid
+
+
+@case
+async def what_has_a_label_is_deleted_unread_and_nothing_else(stage: Stage) -> None:
+    mine = {"labels": {"conformance/made-by": stage.key("a").name}}
+    await stage.made("a", metadata=mine)
+    await stage.made("b", metadata={"labels": {"conformance/made-by": "another"}})
+    held = await stage.made("c", metadata={**mine, "finalizers": ["foresail.dev/hold"]})
+    where = Key(stage.key("a").namespace, "")
+    action = DeleteLabelled(THING, where, "conformance/made-by", stage.key("a").name)
+    for _ in range(2):
+        done = await Executor(stage.server).execute(Plan((action,)))
+        assert done.outcome is Outcome.DONE, "none is as good as some"
+    assert cause(await stage.server.get(THING, stage.key("a"), Seen)) == NOT_FOUND
+    assert not isinstance(await stage.server.get(THING, stage.key("b"), Seen), Failure)
+    assert seen(await stage.server.get(THING, stage.key("c"), Seen)).metadata.going
+    free = {"metadata": {"finalizers": None}}
+    assert not isinstance(await stage.server.merge(THING, stage.key("c"), free, Seen), Failure)
+    assert held.metadata.uid
 
 
 @case

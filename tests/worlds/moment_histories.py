@@ -14,8 +14,8 @@ from typing import Any
 
 from foresail.api import velero
 from foresail.api.marks import REQUEST_UID
+from foresail.api.nonadmin import NON_ADMIN_RESTORE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from foresail.api import core, velero
+from foresail.api.nonadmin import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.kube.failures import Failure
 from foresail.plan import Key, Kind
 from foresail.selfservice.access.reader import AccessReader

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
+from foresail.api.core import CLAIM
 from foresail.api.marks import NAMESPACE_UIDS, PROTECTION_CLASS, SLOT
 from foresail.api.protection import PROTECTION, PROTECTION_NAME
 from foresail.api.protection import PROTECTION_CLASS as CLASS
@@ -97,7 +98,9 @@ class ProtectionScene(ScheduleScene):
     """The world of Schedules, with classes and Protections."""
 
     def __init__(self, ending: Ending = in_a_moment, ttl: timedelta | None = None) -> None:
-        super().__init__(ending=ending, ttl=ttl, more=(Definition(CLASS), Definition(PROTECTION, status=False)))
+        super().__init__(
+            ending=ending, ttl=ttl, more=(Definition(CLASS), Definition(PROTECTION, status=False), Definition(CLAIM))
+        )
         self.judge = Judge(self)
         self.keeper: Process | None = None
         self.keepers: list[Visitor] = []
@@ -131,6 +134,16 @@ class ProtectionScene(ScheduleScene):
         """Change other labels of a namespace."""
         self.world.merge(NAMESPACE, Key("", name), {"metadata": {"labels": labels}}, "admin")
 
+    def claim(self, namespace: str, name: str, volume: str = "pv") -> None:
+        """Create a claim in a namespace, with a volume or without."""
+        body = {"metadata": {"name": name}, "spec": {"volumeName": volume}}
+        done(self.world.create(CLAIM, body, "user", namespace))
+
+    def snapshot(self, backup: str, count: int) -> None:
+        """Let a Backup have so many snapshots."""
+        status = {"status": {"csiVolumeSnapshotsCompleted": count}}
+        done(self.world.merge(velero.BACKUP, Key(HOME, backup), status, "velero"))
+
     def drop(self, name: str) -> None:
         """Delete a namespace."""
         self.world.delete(NAMESPACE, Key("", name))
@@ -158,6 +171,11 @@ class ProtectionScene(ScheduleScene):
         """Return the status of the Protection of a namespace; None if there is none."""
         found = self.world.get(PROTECTION, Key(name, PROTECTION_NAME))
         return None if isinstance(found, Failure) else found["status"]
+
+    def verdict(self, name: str) -> tuple[str, str]:
+        """Return whether a namespace is protected, as its Protection says, and the reason."""
+        (condition,) = self.protection(name)["conditions"]
+        return condition["status"], condition["reason"]
 
     def gaps(self, name: str) -> list[str]:
         """Return the gaps that the Protection of a namespace names."""

@@ -101,7 +101,7 @@ class ScheduleScene:
         container = {"image": image, "command": ["/velero"], "args": args}
         spec = {"template": {"spec": {"containers": [container]}}}
         done(self.world.create(DEPLOYMENT, {"metadata": {"name": "velero"}, "spec": spec}, "admin", HOME))
-        rolled_out = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1}
+        rolled_out = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
         done(self.world.merge(DEPLOYMENT, Key(HOME, "velero"), {"status": rolled_out}, "kube", "status"))
         location = {"metadata": {"name": "default"}, "spec": {"default": True}, "status": {"phase": "Available"}}
         done(self.world.create(velero.LOCATION, location, "admin", HOME))
@@ -130,6 +130,10 @@ class ScheduleScene:
     def locate(self, phase: str) -> None:
         """Let the storage location be available, or not."""
         done(self.world.merge(velero.LOCATION, Key(HOME, "default"), {"status": {"phase": phase}}, "velero"))
+
+    def run_pods(self, ready: int) -> None:
+        """Let so many pods of Velero be ready."""
+        done(self.world.merge(DEPLOYMENT, Key(HOME, "velero"), {"status": {"readyReplicas": ready}}, "kube", "status"))
 
     def read(self, name: str) -> Any:  # noqa: ANN401 - JSON
         """Return a Schedule as it is."""

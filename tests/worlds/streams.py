@@ -28,6 +28,30 @@ class Weather:
     repeating: int = 0  # how many of the last events come again after each new one
     silent: bool = False  # streams are open, and nothing comes
     bookmark_every: float = 60.0
+    frozen: "Frozen | None" = None  # the watch cache of the API server stands still
+    forgotten: int = 0  # a watch from before this revision is refused: it must read the present
+
+    def frozen_for(self, kind: Kind) -> "Frozen | None":
+        """Return the cache of a kind, if it stands still."""
+        return self.frozen if self.frozen is not None and self.frozen.holds(kind) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A watch cache that stands still: it shows the world of a revision, and nothing later, until it is released.
+
+    As in a real API server, a reader who names no resourceVersion gets the present: a page comes from etcd, and a watch
+    that begins with the present says that it is whole only when the cache has caught up. Whoever asks for
+    resourceVersion 0 gets what the cache has.
+    """
+
+    revision: int
+    kind: Kind | None = None  # the only one that stands still; None: all
+    refuses: bool = False  # whether a watch that begins with the present is refused: its reader lists
+
+    def holds(self, kind: Kind) -> bool:
+        """Whether the cache of this kind stands still."""
+        return self.kind in (None, kind)
 
 
 @dataclass(slots=True)
@@ -66,14 +90,14 @@ class WorldStream:
             self._send_the_present()
         else:
             self._delivered = int(self.parameters["resourceVersion"])
-            if self._delivered < self.world.history.compacted:
-                message = f"too old resource version: {self._delivered} ({self.world.history.compacted})"
+            oldest = max(self.world.history.compacted, self.weather.forgotten)
+            if self._delivered < oldest:
+                message = f"too old resource version: {self._delivered} ({oldest})"
                 status = {"kind": "Status", "code": 410, "reason": "Expired", "message": message}
                 self._send("ERROR", status, self._delivered)
                 self._ended = True
                 return
-            for happening in self.world.history.since(self.kind, self._delivered):
-                self._send_happening(happening)
+            self._replay(self._delivered)
         self.world.history.listeners.append(self._heard)
 
     # What those who watch see
@@ -138,12 +162,27 @@ class WorldStream:
             self._news.set()
 
     def _send_the_present(self) -> None:
-        revision = self.world.history.revision
-        for key, document in sorted(self.world.history.present(self.kind).items()):
+        history, frozen = self.world.history, self._frozen
+        revision = history.revision if frozen is None else frozen.revision
+        for key, document in sorted(history.at(self.kind, revision).items()):
             if self.namespace in ("", key.namespace) and self._chosen(document):
                 self._send("ADDED", document, 0)
-        self._send("BOOKMARK", self._bookmark(revision, {"k8s.io/initial-events-end": "true"}), revision)
+        takes_any = self.parameters.get("resourceVersion") == "0"
+        if not takes_any:
+            self._replay(revision)
+        whole = revision if takes_any else history.revision
+        self._send("BOOKMARK", self._bookmark(whole, {"k8s.io/initial-events-end": "true"}), whole)
+        if takes_any:
+            self._replay(revision)
         self._delivered = revision
+
+    def _replay(self, revision: int) -> None:
+        for happening in self.world.history.since(self.kind, revision):
+            self._send_happening(happening)
+
+    @property
+    def _frozen(self) -> Frozen | None:
+        return self.weather.frozen_for(self.kind)
 
     def _send_happening(self, happening: Happening) -> bool:
         """Send a happening as it looks through the selectors of this watch; tell whether it does at all."""
@@ -182,7 +221,8 @@ class WorldStream:
             ready.append(sent.line)
         if not ready and _now() >= self._next_bookmark and not self._ended:
             # A bookmark must not run ahead of an event that is still on its way: it would never be asked for again.
-            revision = self._delivered if self._pending else self.world.history.revision
+            is_behind = self._pending or self._frozen is not None
+            revision = self._delivered if is_behind else self.world.history.revision
             ready.append(_encode({"type": "BOOKMARK", "object": self._bookmark(revision)}) + b"\n")
         if ready:
             self._next_bookmark = _now() + self.weather.bookmark_every
@@ -195,6 +235,8 @@ class WorldStream:
     def _goes_out(self) -> bool:
         """Tell whether the next event is on its way, and not held back."""
         if not self._pending:
+            return False
+        if self._frozen is not None and self._pending[0].revision > self._frozen.revision:
             return False
         return self._ended or self._pending[0].prompt or len(self._pending) > self.weather.held_back
 

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from foresail.api.marks import CHECK, CHECK_NAMESPACE, CHECK_RUN
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.kube.loop import Loop
 from foresail.plan import Key, Plan
 from foresail.primers.controller import Primers
@@ -232,12 +232,12 @@ def _why_no_check(seen: CheckView, _: Plan) -> str:
     return ready.reason if ready is not None else ""
 
 
-def _schedule_keys(controller: Schedules) -> Iterator[Key]:
+def schedule_keys(controller: Schedules) -> Iterator[Key]:
     yield from controller.schedules
     yield Key("", "velero")
 
 
-def _why_no_schedule(seen: ScheduleSeen | VeleroView, plan: Plan) -> str:
+def why_no_schedule(seen: ScheduleSeen | VeleroView, plan: Plan) -> str:
     if isinstance(seen, VeleroView):
         return "" if all(row.is_rolled_out for row in seen.servers) else "Velero is being rolled out"
     verdict = plan.claim(Verdict)
@@ -246,15 +246,15 @@ def _why_no_schedule(seen: ScheduleSeen | VeleroView, plan: Plan) -> str:
     return "paused" if seen.schedule.paused else because.reason.value if because is not None else ""
 
 
-def _primer_keys(controller: Primers) -> Iterable[Key]:
+def primer_keys(controller: Primers) -> Iterable[Key]:
     return controller.state.primers
 
 
-def _why_no_primer(seen: PrimerView, _: Plan) -> str:
+def why_no_primer(seen: PrimerView, _: Plan) -> str:
     return "" if seen.targets else "no CronJob"
 
 
-def _request_keys(controller: SelfService) -> Iterator[Key]:
+def request_keys(controller: SelfService) -> Iterator[Key]:
     for side in controller.cluster.families:
         for key in side.requests:
             yield side.key(key)
@@ -277,7 +277,7 @@ def _why_no_request(seen: RequestView | DownloadView | ResultsView | DanglingVie
     return " ".join(each.reason for each in seen.request.status.conditions)
 
 
-def _why_no_tenant_schedule(
+def why_no_tenant_schedule(
     seen: ScheduleView | RequestView | DownloadView | ResultsView | DanglingView, plan: Plan
 ) -> str:
     if not isinstance(seen, ScheduleView):
@@ -290,15 +290,15 @@ def _why_no_tenant_schedule(
 
 LIVES = (
     Life("restore checks", CheckedScene, checked, _check_keys, _why_no_check),
-    Life("schedules", lambda: ScheduleScene(image=PINNED), scheduled, _schedule_keys, _why_no_schedule),
-    Life("primers", PrimerScene, primed, _primer_keys, _why_no_primer),
-    Life("selfservice", lambda: Tenancy(window=2, restore_window=1), served, _request_keys, _why_no_request),
+    Life("schedules", lambda: ScheduleScene(image=PINNED), scheduled, schedule_keys, why_no_schedule),
+    Life("primers", PrimerScene, primed, primer_keys, why_no_primer),
+    Life("selfservice", lambda: Tenancy(window=2, restore_window=1), served, request_keys, _why_no_request),
     Life(
         "tenant schedules",
         lambda: TenantScene(maximum=4, keepLast=2, gracePeriod="0s"),
         served_on_schedule,
-        _request_keys,
-        _why_no_tenant_schedule,
+        request_keys,
+        why_no_tenant_schedule,
     ),
 )
 
@@ -374,13 +374,13 @@ def stuck(loop: Loop[Any], life: Life) -> Iterator[str]:
 
 def state(world: World) -> dict[str, str]:
     """Return all objects, without what may differ between two lives that come to the same end."""
-    names = _names(world.history.happenings)
+    known = names(world.history.happenings)
     found = {}
     for kind in world.kinds:
         for key, document in world.history.present(kind).items():
             metadata = {name: value for name, value in document["metadata"].items() if name not in _NOT_COMPARED}
             text = json.dumps({**document, "metadata": metadata, **_in_order(document)}, sort_keys=True)
-            found[_named(f"{kind.name} {key}", names)] = _TIME.sub("…", _named(text, names))
+            found[named(f"{kind.name} {key}", known)] = _TIME.sub("…", named(text, known))
     return found
 
 
@@ -392,28 +392,29 @@ def _in_order(document: Document) -> Document:
     return {"status": {**status, "conditions": sorted(status["conditions"], key=lambda each: str(each["type"]))}}
 
 
-def _names(happenings: Sequence[Happening]) -> dict[str, str]:
+def names(happenings: Sequence[Happening]) -> dict[str, str]:
     """Return a name for each UID: of which object it is, in the order in which its name was used."""
-    names: dict[str, str] = {}
+    known: dict[str, str] = {}
     for one in happenings:
         uid = (one.after or one.gone)["metadata"]["uid"]
-        names.setdefault(uid, _named(f"<{one.kind.name} {one.key}>", names))
+        known.setdefault(uid, named(f"<{one.kind.name} {one.key}>", known))
         annotations = (one.after or one.gone)["metadata"].get("annotations", {})
         run = annotations.get(CHECK_RUN)
-        if run is not None and run not in names:  # it follows from the UIDs of the check and of the backup
+        if run is not None and run not in known:  # it follows from the UIDs of the check and of the backup
             check = f"{annotations.get(CHECK_NAMESPACE, '')}/{annotations[CHECK]}"
-            number = sum(name.endswith(f"of {check}>") for name in names.values())
-            names[run] = f"<run {number} of {check}>"
+            number = sum(name.endswith(f"of {check}>") for name in known.values())
+            known[run] = f"<run {number} of {check}>"
         if one.kind in (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE):
             velero_name = nacuuid_of(
                 one.key.namespace, one.key.name, uid
             )  # ends with a UUID that follows from this one
-            names.setdefault(velero_name[-36:], f"<of {one.kind.name} {one.key}>")
-    return names
+            known.setdefault(velero_name[-36:], f"<of {one.kind.name} {one.key}>")
+    return known
 
 
-def _named(text: str, names: dict[str, str]) -> str:
-    return _UID_OR_RUN.sub(lambda found: names.get(found[0], found[0]), text)
+def named(text: str, known: dict[str, str]) -> str:
+    """Return a text with names in the place of UIDs."""
+    return _UID_OR_RUN.sub(lambda found: known.get(found[0], found[0]), text)
 
 
 # All points

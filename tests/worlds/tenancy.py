@@ -8,9 +8,10 @@ from typing import Any
 from foresail.api import core, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import REQUEST_UID, REQUESTER, REQUESTER_GROUPS
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
+from foresail.api.protection import PROTECTION_CLASS as CLASS
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.recovery_key.keys import manifest
 from foresail.kube.loop import LoopTiming
@@ -20,9 +21,9 @@ from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.queue.window import Limits
-from foresail.selfservice.records import NO_KEYS, SECRET
 from foresail.selfservice.results.file import Lines
 from foresail.selfservice.results.view import Found, Wanted
+from foresail.selfservice.signatures import NO_KEYS, SECRET
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
@@ -75,7 +76,7 @@ class Tenancy:
         definitions += [Definition(core.CLAIM), Definition(POD), Definition(SECRET, status=False)]
         definitions += [Definition(core.CONFIG_MAP, status=False)]
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_SCHEDULE)]
-        policies = Definition(SELF_SERVICE_POLICY), Definition(SCHEDULE_POLICY, status=False)
+        policies = Definition(SELF_SERVICE_POLICY), Definition(SCHEDULE_POLICY, status=False), Definition(CLASS)
         self.world = World(self.clock, *requests, *policies, *definitions, *also)
         self.weather = Weather(bookmark_every=timing.stall / 2)
         self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order

@@ -5,8 +5,8 @@ from typing import Any
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID, SCHEDULE_UID
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.plan import Key
 from foresail.tenancy.records import nacuuid_of, origin_name, origin_namespace

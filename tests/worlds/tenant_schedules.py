@@ -8,8 +8,8 @@ from typing import Any
 
 from foresail.api.instants import instant
 from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key
 from tests.worlds import virtual_time

@@ -10,8 +10,8 @@ import pytest
 
 from foresail.api import batch, core, velero
 from foresail.api.apps import DEPLOYMENT
+from foresail.api.nonadmin import NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
 from foresail.primers.controller import Primers
 from foresail.primers.reads import Volumes

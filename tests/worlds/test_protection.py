@@ -27,6 +27,7 @@ from tests.worlds.world import Answer, done
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 FAR = "2027-01-01T00:00:00Z"
+OPEN = {"byTenants": True}
 Story = Callable[[ProtectionScene], Awaitable[None]]
 
 
@@ -48,14 +49,14 @@ def live(story: Story, ending: Ending = in_a_moment) -> ProtectionScene:
     return scene
 
 
-def at(minutes: float) -> datetime:
-    return BEGINNING + minutes * MINUTE
+def at(minutes: float, seconds: float = 0) -> datetime:
+    return BEGINNING + minutes * MINUTE + timedelta(seconds=seconds)
 
 
 def test_a_labelled_namespace_is_backed_up_and_its_protection_says_so() -> None:
     async def story(scene: ProtectionScene) -> None:
         scene.rule("nights", {"names": ["nobody"]}, timeZone="Europe/Berlin")
-        scene.classify("gold", schedulePolicy="nights", template={"ttl": "720h"})
+        scene.classify("gold", schedulePolicy="nights", template={"ttl": "720h"}, restore=OPEN)
         scene.ask("shop", "gold")
         await scene.until(at(1))
         assert scene.groups == {"gold-1": ["shop"]}
@@ -101,8 +102,8 @@ def test_a_change_of_class_waits_for_a_good_backup_of_the_new_one() -> None:
         return made + timedelta(seconds=20), "PartiallyFailed" if fails else "Completed"
 
     async def story(scene: ProtectionScene) -> None:
-        scene.classify("gold", "5 * * * *")
-        scene.classify("silver", "*/15 * * * *")
+        scene.classify("gold", "5 * * * *", restore=OPEN)
+        scene.classify("silver", "*/15 * * * *", restore=OPEN)
         scene.ask("shop", "gold")
         await scene.until(at(7))
         scene.ask("shop", "silver")
@@ -172,7 +173,7 @@ def test_a_namespace_that_velero_refuses_leaves_its_group_for_the_sake_of_the_ot
 
 def test_who_creates_a_name_again_gets_nothing_of_the_former_owner() -> None:
     async def story(scene: ProtectionScene) -> None:
-        scene.classify("gold")
+        scene.classify("gold", restore=OPEN)
         scene.ask("shop", "gold")
         await scene.until(at(11))
         scene.drop("shop")
@@ -186,6 +187,30 @@ def test_who_creates_a_name_again_gets_nothing_of_the_former_owner() -> None:
         old, new = scene.backups
         assert scene.uids_of(old) != scene.uids_of(new)
         assert [each["backup"] for each in scene.protection("shop")["points"]] == [new]
+
+    live(story)
+
+
+def test_points_are_what_teams_may_restore_and_nothing_else() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold", template={"ttl": "25m0s"})
+        scene.ask("shop", "gold")
+        await scene.until(at(21))
+        first, second = scene.backups
+        assert "points" not in scene.protection("shop"), "the class does not let teams restore"
+        scene.classify("gold", template={"ttl": "25m0s"}, restore=OPEN)
+        await scene.until(at(22))
+        assert [each["backup"] for each in scene.protection("shop")["points"]] == [second, first]
+        done(scene.world.merge(velero.BACKUP, Key(HOME, first), {"status": {"expiration": stamp(at(23))}}, "velero"))
+        await scene.until(at(24))
+        assert [each["backup"] for each in scene.protection("shop")["points"]] == [second], "it has expired"
+        scene.classify("silver")
+        scene.ask("shop", "silver")
+        await scene.until(at(25))
+        assert [each["backup"] for each in scene.protection("shop")["points"]] == [second], "the class of the backup"
+        scene.remove_class("gold")
+        await scene.until(at(26))
+        assert "points" not in scene.protection("shop")
 
     live(story)
 
@@ -297,6 +322,122 @@ def test_thirty_nights_are_one_write_per_namespace_and_night() -> None:
             written = Counter(write.key.namespace for write in scene.kept[before:])
             assert set(written.values()) == {1}
             assert len(written) == 60
+
+    live(story)
+
+
+# The truth rule
+
+
+def test_a_location_that_velero_does_not_reach_protects_nobody() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold", "0 1 * * *")
+        scene.ask("shop", "gold")
+        await scene.until(at(61))
+        assert scene.verdict("shop") == ("True", "Protected")
+        before = len(scene.kept)
+        scene.locate("Unavailable")
+        await scene.until(at(70))
+        assert len(scene.kept) == before, "a moment is not worth a write for each namespace"
+        await scene.until(at(72))
+        assert scene.verdict("shop") == ("False", "LocationUnavailable")
+        scene.locate("Available")
+        await scene.until(at(73))
+        assert scene.verdict("shop") == ("True", "Protected")
+        assert len(scene.kept) == before + 2
+
+    live(story)
+
+
+def test_a_location_of_an_old_backup_that_is_unreachable_protects_nobody() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        elsewhere = {"metadata": {"name": "far"}, "spec": {}, "status": {"phase": "Available"}}
+        done(scene.world.create(velero.LOCATION, elsewhere, "admin", HOME))
+        scene.classify("gold", "0 1 * * *", template={"storageLocation": "far"})
+        scene.ask("shop", "gold")
+        await scene.until(at(61))
+        scene.classify("gold", "0 1 * * *", template={"storageLocation": "default"})
+        done(scene.world.merge(velero.LOCATION, Key(HOME, "far"), {"status": {"phase": "Unavailable"}}, "velero"))
+        await scene.until(at(72))
+        assert scene.verdict("shop") == ("False", "LocationUnavailable")
+
+    live(story)
+
+
+def test_nobody_is_protected_while_velero_does_not_run_and_a_restart_of_its_pod_writes_nothing() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold", "0 1 * * *")
+        scene.ask("shop", "gold")
+        await scene.until(at(61))
+        before = len(scene.kept)
+        scene.run_pods(0)
+        await scene.until(at(65))
+        scene.run_pods(1)
+        await scene.until(at(80))
+        assert len(scene.kept) == before
+        scene.run_pods(0)
+        await scene.until(at(91))
+        assert scene.verdict("shop") == ("False", "VeleroNotReady")
+        assert scene.gaps("shop") == ["VeleroNotReady"]
+        scene.run_pods(1)
+        await scene.until(at(92))
+        assert scene.verdict("shop") == ("True", "Protected")
+
+    live(story)
+
+
+def test_what_was_wrong_before_the_operator_started_counts_at_once() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold", "0 1 * * *")
+        scene.ask("shop", "gold")
+        await scene.until(at(61))
+        scene.run_pods(0)
+        await scene.until(at(72))
+        assert scene.keeper is not None
+        await scene.keeper.kill()
+        before = len(scene.kept)
+        scene.keep()
+        await scene.until(at(75))
+        assert scene.verdict("shop") == ("False", "VeleroNotReady")
+        assert len(scene.kept) == before
+
+    live(story)
+
+
+def test_volumes_without_snapshots_are_reported() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold", "*/10 * * * *", namespacesPerBackup=2)
+        for name in ("shop", "blog"):
+            scene.ask(name, "gold")
+        scene.claim("shop", "data")
+        scene.claim("shop", "waits", volume="")
+        scene.claim("blog", "data")
+        await scene.until(at(11))
+        assert scene.verdict("shop") == ("Unknown", "VolumesUnproven")
+        message = scene.protection("shop")["conditions"][0]["message"]
+        assert "the data of 1 volume is not proven: it has fewer snapshots" in message, "the others' are not counted"
+        assert scene.gaps("shop") == []
+        await scene.until(at(20, 5))
+        scene.snapshot(scene.backups[-1], 2)
+        await scene.until(at(21))
+        assert scene.verdict("shop") == scene.verdict("blog") == ("True", "Protected")
+        scene.claim("shop", "new")
+        await scene.until(at(22))
+        assert scene.verdict("shop") == ("True", "Protected"), "no backup since then could have it"
+
+    live(story)
+
+
+def test_a_backup_that_is_older_than_three_runs_protects_nobody() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold", "0 * * * *")
+        scene.ask("shop", "gold")
+        await scene.until(at(61))
+        await scene.stop()  # nobody runs the Schedules any more
+        await scene.until(at(239))
+        assert scene.verdict("shop") == ("True", "Protected")
+        await scene.until(at(242))
+        assert scene.verdict("shop") == ("False", "RunsMissed")
 
     live(story)
 

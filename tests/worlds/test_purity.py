@@ -14,6 +14,7 @@ from tests.worlds import (
     test_primers_buffer,
     test_protection,
     test_restore_checks,
+    test_rollback,
     test_schedules,
     test_selfservice_crashes,
     test_selfservice_turns,
@@ -62,6 +63,11 @@ def test_protection_sets_nothing(guard: Guard, figure: Callable[[str], None]) ->
     test_protection.test_a_labelled_namespace_is_backed_up_and_its_protection_says_so()
     test_protection.test_a_class_whose_schedule_is_refused_stops_no_other_class()
     check(guard, figure, "protection")
+
+
+def test_rollbacks_set_nothing(guard: Guard, figure: Callable[[str], None]) -> None:
+    test_rollback.test_extras_are_deleted_only_with_prune_and_come_back_with_the_undo()
+    check(guard, figure, "rollback")
 
 
 @pytest.mark.parametrize("story", [test_selfservice_crashes.whole, test_selfservice_crashes.crowded])

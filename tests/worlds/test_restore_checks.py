@@ -11,8 +11,8 @@ from foresail.api.marks import NOT_BACKED_UP
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import MOST_OBJECTS
 from foresail.plan import Key
-from foresail.proof.checks.contents import RESTORED
 from foresail.proof.checks.controller import RestoreChecks
+from foresail.proof.checks.kinds import RESTORED
 from tests.worlds import virtual_time
 from tests.worlds.check_scene import CHECK, USUAL, CheckScene, false_alarms_of_a_month
 from tests.worlds.garbage import NAMESPACE
@@ -74,6 +74,22 @@ async def takes_too_long(scene: CheckScene) -> None:
     scene.make_check(deadline="2m")
     scene.back_up("nightly-1")
     await asyncio.sleep(200)
+
+
+def test_a_check_passes_while_the_watch_of_namespaces_lags() -> None:
+    """Its sandboxes were not seen yet when the restore had ended, and everything in them counted as missing."""
+
+    async def story(scene: CheckScene) -> None:
+        scene.weather.lags = {NAMESPACE: 30.0}
+        scene.make_check()
+        scene.back_up("nightly-1")
+        await asyncio.sleep(60)
+
+    scene = lived(story)
+    assert scene.result() == ("Pass", "Complete")
+    (evidence,) = scene.evidence()
+    assert sorted(evidence["sandboxes"]) == ["blue", "red"]
+    assert scene.status()["last"]["namespaces"] == 2
 
 
 @pytest.mark.parametrize("location", ["of-red", "unknown"])

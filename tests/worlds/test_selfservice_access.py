@@ -9,9 +9,9 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.marks import REQUESTER
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicySpec
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.access.contents import ContentKind, Contents, VolumeRow
 from foresail.selfservice.specs.annotations import MODIFIER

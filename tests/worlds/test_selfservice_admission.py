@@ -3,8 +3,8 @@
 from typing import Any
 
 from foresail.api.core import NAMESPACE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.plan import Key
 from tests.worlds.tenancy import Tenancy
 from tests.worlds.test_selfservice_paths import NAB, tell

@@ -7,10 +7,10 @@ import pytest
 from foresail.api import velero
 from foresail.api.core import NAMESPACE
 from foresail.api.marks import ADOPT, ADOPTED, NAMESPACE_UID, RECORD_SIGNATURE, REQUEST_UID
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.records import Record, verify
+from foresail.selfservice.signatures import Record, verify
 from tests.worlds import virtual_time
 from tests.worlds.adoption_scene import (
     OLD_UID,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.process import Moment

@@ -8,7 +8,7 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.downloads.decide import MOST_UNANSWERED
 from foresail.selfservice.downloads.targets import SERVED, TARGETS

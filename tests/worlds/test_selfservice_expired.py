@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from foresail.api.instants import stamp
+from foresail.api.nonadmin import NON_ADMIN_RESTORE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds.tenancy import Tenancy
 from tests.worlds.test_selfservice_metrics import figures

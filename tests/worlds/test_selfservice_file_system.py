@@ -6,8 +6,8 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.core import CLAIM, CONFIG_MAP
+from foresail.api.nonadmin import NON_ADMIN_RESTORE
 from foresail.api.pods import POD
-from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.access.contents import ContentKind, Contents
 from tests.worlds.tenancy import VELERO, Tenancy

@@ -5,7 +5,7 @@ from typing import Any
 
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.api.requests import NON_ADMIN_BACKUP as BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP as BACKUP
 from foresail.plan import Key
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.tenancy import VELERO, Tenancy

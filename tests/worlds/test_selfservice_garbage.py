@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds.tenancy import VELERO, Tenancy
 from tests.worlds.test_selfservice_paths import NAB, NAR, backed_up, tell

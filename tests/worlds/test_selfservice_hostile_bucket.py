@@ -6,11 +6,11 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.marks import ADOPT, ADOPTED, NAMESPACE_UID, RECORD_SIGNATURE, REQUEST_UID
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.plan import Key
 from foresail.selfservice.adoption.rules import approval
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.records import KEY_BYTES, NO_KEYS, key_id
+from foresail.selfservice.signatures import KEY_BYTES, NO_KEYS, key_id
 from tests.worlds.adoption_scene import (
     KEY,
     NACUUID,

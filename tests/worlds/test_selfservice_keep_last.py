@@ -8,8 +8,8 @@ import pytest
 from foresail.api import velero
 from foresail.api.instants import instant
 from foresail.api.marks import DELETE_AFTER, DELETE_REASON, KEPT, RETENTION_APPROVED
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.backups import Quality
 from foresail.deletion import Stored, approval
 from foresail.plan import Key, Kind

@@ -8,8 +8,8 @@ import pytest
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import ATTEMPT, KEPT, PINNED
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.deletion_writes import mark_annotations
 from foresail.plan import Key, Kind
 from tests.worlds.tenancy import VELERO

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.selfservice.families import BACKUPS
 from tests.flowchart import Arrow, walks
 from tests.worlds import virtual_time

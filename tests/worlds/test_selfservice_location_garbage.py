@@ -3,12 +3,7 @@
 from datetime import timedelta
 
 from foresail.api import core, velero
-from foresail.api.requests import (
-    NON_ADMIN_BACKUP,
-    NON_ADMIN_LOCATION,
-    NON_ADMIN_LOCATION_REQUEST,
-    NON_ADMIN_RESTORE,
-)
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds.own_locations import OWN, OwnLocations, live
 from tests.worlds.tenancy import VELERO, Tenancy

@@ -6,8 +6,8 @@ import pytest
 
 from foresail.api import core, velero
 from foresail.api.marks import REFRESH, REQUESTER, REQUESTER_GROUPS
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_RESTORE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds.own_locations import FIRST, KEYS, OWN, SECOND, OwnLocations, live
 from tests.worlds.process import Moment

@@ -1,7 +1,7 @@
 """What is measured of self-service, after stories of tenants."""
 
 from foresail.api.marks import REFRESH
-from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_LOCATION, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.own_locations import OWN, SECOND, OwnLocations, live

@@ -8,8 +8,8 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.instants import stamp
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.access.contents import Contents
 from tests.worlds import virtual_time

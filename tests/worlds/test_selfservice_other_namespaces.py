@@ -7,8 +7,8 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.marks import NAMESPACE_UID, TARGET_NAMESPACE_UID
+from foresail.api.nonadmin import NON_ADMIN_RESTORE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.access.contents import ContentKind, Contents, VolumeRow
 from tests.worlds.garbage import NAMESPACE

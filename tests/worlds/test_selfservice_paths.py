@@ -13,7 +13,7 @@ import pytest
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import ORPHANED
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS
 from tests.flowchart import Arrow, walks

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.queue.positions import BYTES_EVERY

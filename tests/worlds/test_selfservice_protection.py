@@ -7,8 +7,8 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.instants import stamp
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
 from tests.worlds.documents import Document
@@ -197,5 +197,54 @@ def test_a_restore_refused_before_the_protection_is_reported_stays_refused(flag:
         await tenancy.settle()
         assert is_protected(tenancy, NAB)
         assert tenancy.status(NAR, NON_ADMIN_RESTORE)["phase"] == "BackingOff"
+
+    tell(story)
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_backup_stays_while_the_policy_that_may_protect_it_cannot_be_read(flag: str) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        protect(tenancy, keepLastGood=1)
+        await backed_up(tenancy)
+        failed = Key("red", "failed")
+        tenancy.back_up(failed)
+        await tenancy.settle(5)
+        tenancy.velero_says(failed, "Failed")
+        done(tenancy.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": {"priority": "high"}}, "admin"))
+        for key in (NAB, failed):
+            tenancy.edit(key, NON_ADMIN_BACKUP, **{flag: True})
+        await tenancy.settle(600)
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(failed) is None, "no policy protects a failed backup"
+        assert is_protected(tenancy, NAB)
+        assert "SelfServicePolicy default cannot be read" in tenancy.condition(NAB, "Deleting")[2]
+        done(tenancy.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": {"priority": 0}}, "admin"))
+        await tenancy.settle(600)
+        assert "keeps the last 1 completed backups" in tenancy.condition(NAB, "Deleting")[2]
+        protect(tenancy, keepLastGood=0)
+        await tenancy.settle()
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+def test_a_clock_that_is_ahead_does_not_end_the_minimum_age() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        protect(tenancy, minimumAge="20m")
+        await backed_up(tenancy)
+        assert tenancy.controller is not None
+        tenancy.controller.cluster.skew = lambda: timedelta(hours=1)
+        tenancy.edit(NAB, NON_ADMIN_BACKUP, deleteBackup=True)
+        await tenancy.settle(1500)  # the operator's clock has passed it by then, in truth or not
+        assert is_protected(tenancy, NAB)
+        assert "60 minutes ahead of" in tenancy.condition(NAB, "Deleting")[2]
+        tenancy.controller.cluster.skew = timedelta
+        await tenancy.settle(600)
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
 
     tell(story)

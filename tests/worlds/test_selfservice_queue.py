@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
 from foresail.selfservice.queue.positions import NEAR, PER_SECOND

@@ -7,7 +7,7 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.garbage import NAMESPACE

@@ -6,8 +6,7 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
-from foresail.api.nonadmin import RestoredGroup, RestoredItems
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, RestoredGroup, RestoredItems
 from foresail.plan import Key, Kind
 from foresail.selfservice.results.file import Lines
 from foresail.selfservice.results.view import Found

@@ -7,10 +7,10 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.plan import Key
-from foresail.slots.interval import stable_delay
+from foresail.slots.spread import stable_delay
 from tests.worlds.process import Moment
 from tests.worlds.tenant_schedules import NAS, TenantScene, tell
 from tests.worlds.virtual_time import BEGINNING

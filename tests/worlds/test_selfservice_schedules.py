@@ -12,9 +12,9 @@ import pytest
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.plan import Key
 from foresail.selfservice.schedules.view import ScheduleView
 from tests.schedules_table import ROWS, Row

@@ -1,10 +1,10 @@
 """Each Velero Backup of a tenant carries a signed record, if there is a key."""
 
 from foresail.api.marks import NAMESPACE_UID, RECORD_SIGNATURE, REQUEST_UID
-from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.api.nonadmin import NON_ADMIN_LOCATION
 from foresail.cli.recovery_key.keys import manifest
 from foresail.plan import Key
-from foresail.selfservice.records import KEY_BYTES, NO_KEYS, SECRET, Record, secret_key, verify
+from foresail.selfservice.signatures import KEY_BYTES, NO_KEYS, SECRET, Record, secret_key, verify
 from tests.worlds.adoption_scene import approve, of_other_controller, offers, set_adoption, sync
 from tests.worlds.documents import Document
 from tests.worlds.own_locations import OWN, OwnLocations, live

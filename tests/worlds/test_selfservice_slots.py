@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key
 from tests.worlds.streams import Weather

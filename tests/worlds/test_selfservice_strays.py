@@ -1,7 +1,7 @@
 """Finding 1.1: what waits in Velero for a namespace that was deleted is never run in the next one of that name."""
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.garbage import NAMESPACE

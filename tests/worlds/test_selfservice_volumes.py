@@ -7,7 +7,7 @@ import pytest
 
 from foresail.api import core, velero
 from foresail.api.instants import stamp
-from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.plan import Key, Kind
 from tests.worlds.history import Happening
 from tests.worlds.tenancy import VELERO, Tenancy

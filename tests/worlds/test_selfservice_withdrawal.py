@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from foresail.api import velero
+from foresail.api.nonadmin import NON_ADMIN_RESTORE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.access.contents import ContentKind, Contents
 from tests.worlds.garbage import NAMESPACE

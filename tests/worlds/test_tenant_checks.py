@@ -8,11 +8,12 @@ import pytest
 
 from foresail.api import core, velero
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.plan import Key
 from foresail.proof.checks.controller import RestoreChecks
 from tests.worlds import virtual_time
+from tests.worlds.check_queue import queued
 from tests.worlds.check_scene import CHECK
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.process import Moment
@@ -236,6 +237,7 @@ def test_a_thousand_checks_of_one_tenant_are_served_in_a_stable_order_and_the_re
 def test_one_check_at_a_time_runs_and_no_tenant_goes_before_another_twice() -> None:
     async def story(scene: TenantScene) -> None:
         await scene.stop()
+        scene.at_once = 1
         scene.start(workers=16)
         scene.lasts = 30.0
         for name in ("a", "b", "c"):
@@ -550,3 +552,18 @@ def test_a_check_of_a_tenant_is_not_served_where_self_service_is_off() -> None:
 
     scene = lived(story)
     assert (scene.births, scene.status(OWN)) == ([], {})
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_so_many_checks_of_different_tenants_run_at_a_time(at_once: int) -> None:
+    queue = queued(12, at_once, one_at_a_time=False)
+    assert set(queue.results.values()) == {"Complete"}
+    assert (queue.most, queue.most_of_one) == (at_once, 1)
+    assert queue.seconds < 12 * 21 / at_once
+
+
+def test_a_tenant_with_two_checks_waits_for_the_others_with_its_second() -> None:
+    queue = queued(6, 4, each=2)
+    assert (len(queue.results), set(queue.results.values())) == (12, {"Complete"})
+    assert (queue.most, queue.most_of_one) == (4, 1)
+    assert len({key.partition("/")[0] for key in list(queue.results)[:6]}) == 6

@@ -105,6 +105,11 @@ def test_off_nothing_of_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_off_it_is_not_imported() -> None:
-    program = "import sys, foresail.operator.main; print([each for each in sys.modules if 'opentelemetry' in each])"
+    switches = "runs_self_service=True, runs_primers=True, runs_restore_checks=True, runs_protection=True"
+    program = (
+        "import sys; from foresail.operator.main import controllers; from foresail.operator.settings import Settings;"
+        f"controllers(Settings('one', {switches}, runs_rollbacks=True), None);"
+        "print([each for each in sys.modules if 'opentelemetry' in each])"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

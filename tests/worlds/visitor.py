@@ -69,7 +69,12 @@ class Visitor:
     ) -> T | Failure:
         refusal = self._refusal("list", kind, namespace)
         return await self._ask(
-            lambda: refusal or self.world.page(kind, namespace, parameters, metadata_only=metadata_only),
+            lambda: (
+                refusal
+                or self.world.page(
+                    kind, namespace, parameters, metadata_only=metadata_only, as_of=self._shown(kind, parameters)
+                )
+            ),
             of,
             most_bytes or MOST_BYTES,
         )
@@ -102,6 +107,16 @@ class Visitor:
         )
         return answer if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND else None
 
+    async def delete_labelled(self, kind: Kind, namespace: str, selector: str) -> Failure | None:
+        answer = await self._write(
+            "deletecollection",
+            kind,
+            Key(namespace, ""),
+            lambda: self.world.delete_labelled(kind, namespace, selector),
+            msgspec.Raw,
+        )
+        return answer if isinstance(answer, Failure) else None
+
     async def stream(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
     ) -> WorldStream | Failure:
@@ -119,6 +134,9 @@ class Visitor:
         if self.expired_watches:
             self.expired_watches -= 1
             return Failure(Cause.EXPIRED, "too old resource version", 410, "Expired")
+        frozen = self.weather.frozen_for(kind)
+        if frozen is not None and frozen.refuses and "sendInitialEvents" in parameters:
+            return Failure(Cause.SERVER, "the watch cache has not caught up", 504, "Timeout")
         stream = WorldStream(self.world, self.weather, kind, namespace, dict(parameters), metadata_only)
         self.streams = [one for one in self.streams if one.is_open]
         self.streams.append(stream)
@@ -131,6 +149,11 @@ class Visitor:
         """Let every open stream notice that the weather has changed."""
         for stream in self.streams:
             stream.look()
+
+    def _shown(self, kind: Kind, parameters: Mapping[str, str]) -> int | None:
+        """Return the revision that a page shows; None for the present."""
+        frozen = self.weather.frozen_for(kind)
+        return frozen.revision if frozen is not None and parameters.get("resourceVersion") == "0" else None
 
     def _refusal(self, verb: str, kind: Kind, namespace: str) -> Failure | None:
         """Return why a request is refused; the verb may have a subresource behind it."""

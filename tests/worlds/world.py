@@ -51,11 +51,19 @@ class World:
         found = self.history.present(kind).get(key) if kind in self._definitions else None
         return _not_found(kind, key.name) if found is None else found
 
-    def page(self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False) -> Answer:
+    def page(
+        self,
+        kind: Kind,
+        namespace: str,
+        parameters: Mapping[str, str],
+        *,
+        metadata_only: bool = False,
+        as_of: int | None = None,
+    ) -> Answer:
         """Read one page of a list; all pages of a list show the same revision."""
         if kind not in self._definitions:
             return _not_found(kind, "")
-        revision, after = self.history.revision, ""
+        revision, after = self.history.revision if as_of is None else as_of, ""
         if token := parameters.get("continue"):
             revision, after = _place(token)
             if revision < self.history.compacted:
@@ -142,6 +150,14 @@ class World:
         if self._definitions[kind].generation:
             going = with_metadata(going, generation=going["metadata"]["generation"] + 1)
         return self.history.put(kind, key, going)
+
+    def delete_labelled(self, kind: Kind, namespace: str, selector: str) -> Answer:
+        """Delete the objects of a namespace that a label selector means, and return their list."""
+        listed = self.page(kind, namespace, {"labelSelector": selector})
+        for document in listed.get("items", ()) if not isinstance(listed, Failure) else ():
+            metadata = document["metadata"]
+            self.delete(kind, Key(metadata["namespace"], metadata["name"]), metadata["uid"])
+        return listed
 
     def finish(self, namespace: Key) -> None:
         """Let an empty namespace go."""

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from foresail.api.instants import instant
 from foresail.api.marks import SLOT
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.schedules.rules import DIALECT, ZONE

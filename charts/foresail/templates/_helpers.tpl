@@ -7,8 +7,9 @@ rights of two. */}}
 {{- if .Values.primers.enabled -}}{{- $names = append $names "foresail-primers" -}}{{- end -}}
 {{- if .Values.proof.restoreChecks -}}{{- $names = append $names "foresail-checks" -}}{{- end -}}
 {{- if .Values.protection.enabled -}}{{- $names = append $names "foresail-protection" -}}{{- end -}}
+{{- if .Values.rollback.enabled -}}{{- $names = append $names "foresail-rollback" -}}{{- end -}}
 {{- if not $names -}}
-{{- fail "nothing is enabled: set schedules.enabled, selfService.enabled, primers.enabled, proof.restoreChecks or protection.enabled" -}}
+{{- fail "nothing is enabled: set schedules.enabled, selfService.enabled, primers.enabled, proof.restoreChecks, protection.enabled or rollback.enabled" -}}
 {{- end -}}
 {{ join " " $names }}
 {{- end }}
@@ -16,13 +17,13 @@ rights of two. */}}
 {{/* The values of a Deployment's ServiceAccount. */}}
 {{- define "foresail.accountValues" -}}
 {{- $values := .root.Values -}}
-{{- get (dict "foresail-schedules" $values.schedules "foresail-self-service" $values.selfService "foresail-primers" $values.primers "foresail-checks" $values.proof "foresail-protection" $values.protection "foresail-console" $values.console) .name | dig "serviceAccount" dict | toYaml -}}
+{{- get (dict "foresail-schedules" $values.schedules "foresail-self-service" $values.selfService "foresail-primers" $values.primers "foresail-checks" $values.proof "foresail-protection" $values.protection "foresail-rollback" $values.rollback "foresail-console" $values.console) .name | dig "serviceAccount" dict | toYaml -}}
 {{- end }}
 
 {{/* The ServiceAccount of a Deployment: each has its own. */}}
 {{- define "foresail.account" -}}
 {{- $taken := dict -}}
-{{- range $field, $values := dict "schedules" .root.Values.schedules "selfService" .root.Values.selfService "primers" .root.Values.primers "proof" .root.Values.proof "protection" .root.Values.protection "console" .root.Values.console -}}
+{{- range $field, $values := dict "schedules" .root.Values.schedules "selfService" .root.Values.selfService "primers" .root.Values.primers "proof" .root.Values.proof "protection" .root.Values.protection "rollback" .root.Values.rollback "console" .root.Values.console -}}
 {{- $name := $values.serviceAccount.name -}}
 {{- if hasKey $taken $name -}}
 {{- fail (printf "%s.serviceAccount.name: must differ from %s.serviceAccount.name, or either token has the rights of both" $field (get $taken $name)) -}}
@@ -100,6 +101,10 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "foresail.account
 {{ include "foresail.userOf" (dict "root" . "name" "foresail-self-service") }}
 {{- end }}
 
+{{- define "foresail.rollbackUser" -}}
+{{ include "foresail.userOf" (dict "root" . "name" "foresail-rollback") }}
+{{- end }}
+
 {{- define "foresail.checksUser" -}}
 {{ include "foresail.userOf" (dict "root" . "name" "foresail-checks") }}
 {{- end }}
@@ -135,18 +140,25 @@ true
   expression: >- {{- include "foresail.asks" . | nindent 4 }}
 {{- end }}
 
-{{/* Whether a write asks for something: a new request, another spec, or a restored request that is released. */}}
+{{/*
+Whether a write asks for something: a new request, another spec, or a restored request that is released. Whoever calls
+off a Rollback that runs does not: it goes on, back to how it was, as its requester.
+*/}}
 {{- define "foresail.asks" -}}
 request.operation == "CREATE"
 || object.?spec.orValue({}) != oldObject.?spec.orValue({})
+&& !(request.resource.resource == "rollbacks"
+&& !(oldObject.?status.?phase.orValue("New") in ["New", "Planned", "Completed", "Undone", "Refused"]))
 || ("velero.io/restore-name" in oldObject.metadata.?labels.orValue({})
 && oldObject.metadata.?labels[?"velero.io/restore-name"] != object.metadata.?labels[?"velero.io/restore-name"])
 {{- end }}
 
-{{/* The condition that leaves out the operator's writes in the name of others: what it creates, and what keeps it. */}}
+{{/* The condition that leaves out the operators' writes in the name of others: what they create, and what keeps it. */}}
 {{- define "foresail.notInAnothersName" -}}
 expression: >-
-  !(request.userInfo.username == "{{ include "foresail.user" . }}"
+  !(request.userInfo.username == "{{ include "foresail.rollbackUser" . }}" && request.operation == "CREATE"
+  && request.resource.resource in ["nonadminbackups", "nonadminrestores", "nonadmindownloadrequests"])
+  && !(request.userInfo.username == "{{ include "foresail.user" . }}"
   && request.resource.resource in ["nonadminbackups", "nonadminschedules"]
   && (request.operation == "CREATE" || !({{ include "foresail.changesRequester" . | nindent 2 | trim }})))
 {{- end }}
@@ -162,6 +174,15 @@ object.metadata.?annotations[?key].orValue("") != oldObject.metadata.?annotation
 (key.startsWith("openshift.io/oadp-") || key.startsWith("foresail.dev/"))
 {{- end }}
 
+{{/* Whether an object has more labels or annotations than admission searches: a search of 25,000 keys takes a second. */}}
+{{- define "foresail.hasTooManyKeys" -}}
+[object.metadata.?labels.orValue({}), object.metadata.?annotations.orValue({})].exists(keys, keys.size() > 200)
+{{- end }}
+
+{{- define "foresail.tooManyKeys" -}}
+it has more than 200 labels or annotations: leave at most 200 of each
+{{- end }}
+
 {{/* The labels of a namespace with self-service; the operator sets them to refused or allowed. */}}
 {{- define "foresail.annotationsLabel" -}}
 foresail.dev/velero-annotations
@@ -173,7 +194,7 @@ foresail.dev/file-system-backup
 
 {{/* Whether Velero acts on an annotation with this key; whether it copies files because of it. */}}
 {{- define "foresail.isForVelero" -}}
-key.startsWith("snapshot.velero.io/") || key.contains("hook.backup.velero.io/") || key.contains("hook.restore.velero.io/") || key in ["velero.io/restore-status", "backup.velero.io/must-include-additional-items", "restore.velero.io/must-include-additional-items", "velero.io/csi-volumesnapshot-handle", "velero.io/csi-volumegroupsnapshot-handle", "velero.io/csi-driver-name", "velero.io/csi-vsc-deletion-policy", "velero.io/csi-volumesnapshot-class", "velero.io/csi-volume-group-snapshot-class"]
+key.startsWith("snapshot.velero.io/") || key.contains("hook.backup.velero.io/") || key.contains("hook.restore.velero.io/") || key in ["velero.io/restore-status", "backup.velero.io/must-include-additional-items", "restore.velero.io/must-include-additional-items", "velero.io/csi-volumesnapshot-handle", "velero.io/csi-volumegroupsnapshot-handle", "velero.io/csi-driver-name", "velero.io/csi-vsc-deletion-policy", "velero.io/csi-volumesnapshot-class", "velero.io/csi-volume-group-snapshot-class", "velero.io/volume-snapshot-name", "velero.io/data-upload-name"]
 {{- end }}
 
 {{- define "foresail.isForFiles" -}}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from foresail.api import policy, primer, protection, requests, restore_check, schedule_policy
+from foresail.api import nonadmin, policy, primer, protection, requests, restore_check, rollback, schedule_policy
 from foresail.api.schema import Schema, schema, with_defaults_told
 from foresail.plan import Kind
 
@@ -53,18 +53,20 @@ def _only_set(flag: str) -> tuple[str, str]:
     )
 
 
-def _fixed_once_accepted(spec: str, velero: str, kind: Kind) -> tuple[str, str]:
+def _fixed_once_accepted(spec: str, velero: str, kind: Kind, *, is_optional: bool = False) -> tuple[str, str]:
+    new, old = f"self.spec.{spec}", f"oldSelf.spec.{spec}"
+    same = f"(has({new}) ? has({old}) && {new} == {old} : !has({old}))" if is_optional else f"{new} == {old}"
     status = "oldSelf.status"
     accepted = f"has({status}) && has({status}.{velero}) && has({status}.{velero}.nacuuid)"
     return (
-        f"self.spec.{spec} == oldSelf.spec.{spec} || !({accepted})",
+        f"{same} || !({accepted})",
         f"spec.{spec} was accepted and cannot change any more: create another {kind.name}",
     )
 
 
 DEFINITIONS = (
     Definition(
-        requests.NON_ADMIN_BACKUP,
+        nonadmin.NON_ADMIN_BACKUP,
         "nab",
         requests.NonAdminBackup,
         (
@@ -77,14 +79,14 @@ DEFINITIONS = (
             _AGE,
         ),
         (
-            _fixed_once_accepted("backupSpec", "veleroBackup", requests.NON_ADMIN_BACKUP),
+            _fixed_once_accepted("backupSpec", "veleroBackup", nonadmin.NON_ADMIN_BACKUP),
             _only_set("deleteBackup"),
             _only_set("forceDeleteBackup"),
         ),
         wide=_REASONS,
     ),
     Definition(
-        requests.NON_ADMIN_RESTORE,
+        nonadmin.NON_ADMIN_RESTORE,
         "nar",
         requests.NonAdminRestore,
         (
@@ -95,23 +97,26 @@ DEFINITIONS = (
             ("Errors", "integer", ".status.veleroRestore.status.errors"),
             _AGE,
         ),
-        (_fixed_once_accepted("restoreSpec", "veleroRestore", requests.NON_ADMIN_RESTORE),),
+        (
+            _fixed_once_accepted("restoreSpec", "veleroRestore", nonadmin.NON_ADMIN_RESTORE),
+            _fixed_once_accepted("fromProtection", "veleroRestore", nonadmin.NON_ADMIN_RESTORE, is_optional=True),
+        ),
         wide=_REASONS,
     ),
     Definition(
-        requests.NON_ADMIN_DOWNLOAD_REQUEST,
+        nonadmin.NON_ADMIN_DOWNLOAD_REQUEST,
         "nadr",
         requests.NonAdminDownloadRequest,
         (("Request-Phase", "string", ".status.phase"), _AGE),
         (
             (
                 "self.spec.target == oldSelf.spec.target",
-                f"spec.target cannot change: create another {requests.NON_ADMIN_DOWNLOAD_REQUEST.name}",
+                f"spec.target cannot change: create another {nonadmin.NON_ADMIN_DOWNLOAD_REQUEST.name}",
             ),
         ),
     ),
     Definition(
-        requests.NON_ADMIN_SCHEDULE,
+        nonadmin.NON_ADMIN_SCHEDULE,
         "nas",
         requests.NonAdminSchedule,
         (
@@ -130,7 +135,7 @@ DEFINITIONS = (
         ),
     ),
     Definition(
-        requests.NON_ADMIN_LOCATION,
+        nonadmin.NON_ADMIN_LOCATION,
         "nabsl",
         requests.NonAdminBackupStorageLocation,
         (
@@ -141,13 +146,13 @@ DEFINITIONS = (
         ),
         (
             _fixed_once_accepted(
-                "backupStorageLocationSpec", "veleroBackupStorageLocation", requests.NON_ADMIN_LOCATION
+                "backupStorageLocationSpec", "veleroBackupStorageLocation", nonadmin.NON_ADMIN_LOCATION
             ),
         ),
         wide=(_of_condition("Accepted", "Accepted"), _of_condition("Message", "Accepted", "message")),
     ),
     Definition(
-        requests.NON_ADMIN_LOCATION_REQUEST,
+        nonadmin.NON_ADMIN_LOCATION_REQUEST,
         "nabslrequest",
         requests.NonAdminBackupStorageLocationRequest,
         (
@@ -271,6 +276,24 @@ DEFINITIONS = (
             _of_condition("Message", "Protected", "message"),
         ),
         is_one_part=True,
+    ),
+    Definition(
+        rollback.ROLLBACK,
+        "rbk",
+        rollback.Rollback,
+        (
+            ("To", "string", ".spec.to"),
+            ("Phase", "string", ".status.phase"),
+            _of_condition("Reason", "Succeeded"),
+            # A string, for kubectl shows a date as the time that has passed since, and this one is to come.
+            ("Undo-Until", "string", ".status.undoUntil"),
+            _AGE,
+        ),
+        rules=rollback.RULES,
+        wide=(
+            ("Safety-Backup", "string", ".status.safetyBackup"),
+            _of_condition("Message", "Succeeded", "message"),
+        ),
     ),
 )
 

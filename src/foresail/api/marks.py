@@ -112,7 +112,8 @@ SELF_SERVICE_LEASE = "foresail-self-service"
 PRIMERS_LEASE = "foresail-primers"
 CHECKS_LEASE = "foresail-checks"
 PROTECTION_LEASE = "foresail-protection"
-LEASES = (SCHEDULES_LEASE, SELF_SERVICE_LEASE, PRIMERS_LEASE, CHECKS_LEASE, PROTECTION_LEASE)
+ROLLBACK_LEASE = "foresail-rollback"
+LEASES = (SCHEDULES_LEASE, SELF_SERVICE_LEASE, PRIMERS_LEASE, CHECKS_LEASE, PROTECTION_LEASE, ROLLBACK_LEASE)
 """The Lease of each capability, and the name of its Deployment and ServiceAccount: each runs in its own."""
 
 FACTS = "foresail.dev/facts"
@@ -164,3 +165,17 @@ SCHEDULE_POLICY_LABEL = "foresail.dev/schedule-policy"
 
 NAMESPACE_UIDS = "foresail.dev/namespace-uids"
 """On a Backup of a ProtectionClass, in JSON: the UIDs of the namespaces that it was taken of, by their names."""
+
+ROLLBACK_UID = "foresail.dev/rollback-uid"
+"""The UID of a Rollback: on its NonAdminBackup, NonAdminRestores and NonAdminDownloadRequest, on what it has stopped,
+and on a claim that its undo has created; as a label on the old volumes that it keeps.
+"""
+
+KEPT_VOLUME = "foresail.dev/kept-volume"
+"""On a PersistentVolume that a Rollback keeps, in JSON: the Rollback, the former reclaim policy, and the old claim."""
+
+ROLLBACK_FINALIZER = "foresail.dev/rollback"
+"""On a Rollback from before its first change until it has ended: one that is deleted meanwhile is undone first."""
+
+ROLLBACK_IN_PROGRESS = "foresail.dev/rollback-in-progress"
+"""The label of a Rollback with the finalizer, and then of its namespace: in others its operator may change nothing."""

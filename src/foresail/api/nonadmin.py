@@ -6,6 +6,20 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.metadata import Metadata
+from foresail.plan import Kind
+
+GROUP = "oadp.openshift.io"
+NON_ADMIN_BACKUP = Kind(GROUP, "v1alpha1", "nonadminbackups", "NonAdminBackup")
+NON_ADMIN_RESTORE = Kind(GROUP, "v1alpha1", "nonadminrestores", "NonAdminRestore")
+NON_ADMIN_DOWNLOAD_REQUEST = Kind(GROUP, "v1alpha1", "nonadmindownloadrequests", "NonAdminDownloadRequest")
+NON_ADMIN_SCHEDULE = Kind(GROUP, "v1alpha1", "nonadminschedules", "NonAdminSchedule")
+NON_ADMIN_LOCATION = Kind(GROUP, "v1alpha1", "nonadminbackupstoragelocations", "NonAdminBackupStorageLocation")
+NON_ADMIN_LOCATION_REQUEST = Kind(
+    GROUP, "v1alpha1", "nonadminbackupstoragelocationrequests", "NonAdminBackupStorageLocationRequest"
+)
+
+NEVER_BACKED_UP = (f"*.{GROUP}", "rollbacks.foresail.dev")
+"""The requests themselves: brought back, they would ask again."""
 
 LABELS = {"openshift.io/oadp": "True", "app.kubernetes.io/managed-by": "oadp-nac-controller"}
 """On every Velero object of a tenant, by whichever controller."""
@@ -74,6 +88,10 @@ class QueueInfo(msgspec.Struct, frozen=True, rename="camel"):
     estimated_queue_position: int | None = None
 
 
+NOTHING_TO_RESTORE = "Nothing in the backup matches the restore; change spec.restoreSpec.includedResources"
+"""How self-service refuses a restore of kinds that the backup does not have."""
+
+
 class RestoredGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """Objects that a restore treated alike: how many, and the first of them."""
 
@@ -122,11 +140,18 @@ class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
     volumes_left_out: VolumesLeftOut | None = None
 
 
+class FromProtection(msgspec.Struct, frozen=True):
+    """The backup of a ProtectionClass that a restore names."""
+
+    backup: str = ""
+
+
 class RequestSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The spec of a request."""
 
     backup_spec: msgspec.Raw = _NOTHING
     restore_spec: msgspec.Raw = _NOTHING
+    from_protection: FromProtection | None = None
     delete_backup: bool | None = None
     force_delete_backup: bool | None = None
 

@@ -77,7 +77,7 @@ def waiting_word(status: PodStatus) -> str:
     failing = [
         condition.reason for condition in status.conditions or () if condition.status == "False" and condition.reason
     ]
-    return next((each for each in (status.reason, *waits, *failing) if each), "")
+    return next((text for text in (status.reason, *waits, *failing) if text), "")
 
 
 def restarts(pod: ObservedPod, now: datetime) -> str:
@@ -116,6 +116,6 @@ def _exit(code: int, reason: str, message: str) -> str:
 
 
 def _joined(reason: str, message: str) -> str:
-    line = " ".join("".join(each if each.isprintable() else " " for each in message).split())
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in message).split())
     shown = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     return f"{reason}: {shown}" if shown else reason

@@ -160,7 +160,7 @@ class RestoreAllowed(Wire, frozen=True):
 
     existing_resource_policies: Annotated[
         tuple[ExistingResourcePolicy, ...],
-        _described("Allowed values; none is always allowed."),
+        msgspec.Meta(max_length=8, description="Allowed values; none is always allowed."),
     ] = ()
     resource_modifiers: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace; none if empty.")] = ()
     resource_policies: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace; none if empty.")] = ()
@@ -341,6 +341,42 @@ class RestoreChecksPolicy(Wire, frozen=True):
     ] = ()
 
 
+RollbackVolumesPolicy = Literal["None", "All"]
+
+
+class RollbackPolicy(Wire, frozen=True):
+    """What holds for Rollbacks: whether a namespace goes back to a backup in place, as its requester."""
+
+    enabled: Annotated[
+        bool,
+        _described(
+            "Whether Rollbacks are served. They change back objects that exist, so"
+            " restore.allowed.existingResourcePolicies must have update."
+        ),
+    ] = False
+    volumes: Annotated[
+        RollbackVolumesPolicy,
+        _described("Which volumes a Rollback may replace; rollback.volumes of the chart must be true."),
+    ] = "None"
+    prune: Annotated[
+        bool, _described("Whether a Rollback may delete objects that are not in the backup, if its requester may.")
+    ] = False
+    keep_old_volumes: Annotated[
+        Duration,
+        msgspec.Meta(
+            description="How long after its end a Rollback can be undone, at most.",
+            extra_json_schema={
+                "x-kubernetes-validations": [
+                    {
+                        "rule": "duration(self) >= duration('1h') && duration(self) <= duration('720h')",
+                        "message": "must be from 1h to 720h",
+                    }
+                ]
+            },
+        ),
+    ] = "24h"
+
+
 class DeletionPolicy(Wire, frozen=True):
     """Protection of backups from deletion by their tenants."""
 
@@ -416,11 +452,21 @@ _LAST_GOOD = "has(self.spec.deletion) && has(self.spec.deletion.keepLastGood)"
 _STAYS = f"({_LAST_GOOD} && self.spec.deletion.keepLastGood > 1 ? self.spec.deletion.keepLastGood : 1)"
 _ENOUGH = f"self.spec.quotas.stored > {_STAYS} + 1 && self.spec.quotas.stored >= self.spec.schedules.keepLast"
 _HAS_ROOM = f"!has(self.spec.quotas) || !has(self.spec.quotas.stored) || ({_ENOUGH})"
+_ROLLS_BACK = "has(self.spec.rollback) && has(self.spec.rollback.enabled) && self.spec.rollback.enabled"
+_POLICIES = "self.spec.restore.allowed.existingResourcePolicies"
+_MAY_UPDATE = (
+    "has(self.spec.restore) && has(self.spec.restore.allowed)"
+    f" && has({_POLICIES}) && {_POLICIES}.exists(each, each == 'update')"
+)
 _TOO_LOW = "quotas.stored is too low for schedules.keepLast: what it keeps leaves no room for a run."
 RULES = (
     (
         f"!({_KEEP_LAST}) || ({_NO_SCHEDULES}) || {_HAS_ROOM}",
         f"{_TOO_LOW} Set quotas.stored to keepLast and to 3 at least, and to deletion.keepLastGood + 2",
+    ),
+    (
+        f"!({_ROLLS_BACK}) || ({_MAY_UPDATE})",
+        "rollback.enabled changes objects that exist: add update to restore.allowed.existingResourcePolicies",
     ),
 )
 """What the API server checks of a policy as a whole."""
@@ -462,6 +508,7 @@ class SelfServicePolicySpec(Wire, frozen=True):
         ),
     ] = SchedulesPolicy()
     restore_checks: RestoreChecksPolicy = RestoreChecksPolicy()
+    rollback: RollbackPolicy = RollbackPolicy()
     locations: LocationPolicy = LocationPolicy()
     adoption: Annotated[
         Adoption,

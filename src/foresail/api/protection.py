@@ -44,6 +44,18 @@ def _described(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
+class ClassRestores(Wire, frozen=True):
+    """Who may restore from the backups of the class."""
+
+    by_tenants: Annotated[
+        bool,
+        _described(
+            "Whether a NonAdminRestore may name a backup of the class in spec.fromProtection. It restores its own"
+            " namespace only, with the rights of its requester, and without pods."
+        ),
+    ] = False
+
+
 class ProtectionClassSpec(Wire, frozen=True):
     """When and how the namespaces of the class are backed up."""
 
@@ -91,6 +103,7 @@ class ProtectionClassSpec(Wire, frozen=True):
         bool,
         _described("Whether it is the class of namespaces that name none; of several, the first by name is."),
     ] = False
+    restore: ClassRestores = ClassRestores()
 
 
 class ProtectionClassStatus(Wire, frozen=True):

@@ -10,17 +10,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from foresail.api.specs import BackupSpec, BackupStorageLocationSpec, RestoreSpec, Wire
-from foresail.plan import Kind
-
-GROUP = "oadp.openshift.io"
-NON_ADMIN_BACKUP = Kind(GROUP, "v1alpha1", "nonadminbackups", "NonAdminBackup")
-NON_ADMIN_RESTORE = Kind(GROUP, "v1alpha1", "nonadminrestores", "NonAdminRestore")
-NON_ADMIN_DOWNLOAD_REQUEST = Kind(GROUP, "v1alpha1", "nonadmindownloadrequests", "NonAdminDownloadRequest")
-NON_ADMIN_SCHEDULE = Kind(GROUP, "v1alpha1", "nonadminschedules", "NonAdminSchedule")
-NON_ADMIN_LOCATION = Kind(GROUP, "v1alpha1", "nonadminbackupstoragelocations", "NonAdminBackupStorageLocation")
-NON_ADMIN_LOCATION_REQUEST = Kind(
-    GROUP, "v1alpha1", "nonadminbackupstoragelocationrequests", "NonAdminBackupStorageLocationRequest"
-)
 
 Phase = Literal["New", "BackingOff", "Created", "Deleting"]
 DownloadTarget = Literal[
@@ -224,12 +213,35 @@ class NonAdminSchedule(Wire, frozen=True):
     status: NonAdminScheduleStatus = NonAdminScheduleStatus()
 
 
+class FromProtection(Wire, frozen=True):
+    """A point in time that the Protection of the namespace lists."""
+
+    backup: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=253,
+            description="A Velero Backup of a ProtectionClass with restore.byTenants, taken of this namespace.",
+        ),
+    ]
+
+
 class NonAdminRestoreSpec(Wire, frozen=True):
     """What to restore."""
 
     restore_spec: Annotated[
-        RestoreSpec, msgspec.Meta(description="What to restore; backupName is a NonAdminBackup of this namespace.")
+        RestoreSpec,
+        msgspec.Meta(
+            description="What to restore; backupName is a NonAdminBackup of this namespace, unset with fromProtection."
+        ),
     ]
+    from_protection: (
+        Annotated[
+            FromProtection,
+            msgspec.Meta(description="Restores this namespace from a backup that its ProtectionClass made."),
+        ]
+        | None
+    ) = None
     retried_at: (
         Annotated[
             datetime,

@@ -180,6 +180,15 @@ class BackupStatus(msgspec.Struct, frozen=True, rename="camel"):
     start_timestamp: datetime | None = None
     completion_timestamp: datetime | None = None
     expiration: datetime | None = None
+    volume_snapshots_completed: int = 0
+    csi_volume_snapshots_completed: int = 0
+    backup_item_operations_completed: int = 0
+
+    @property
+    def snapshots(self) -> int:
+        """How many volumes have a snapshot; those that are moved are counted as operations, the others perhaps too."""
+        moved = max(self.csi_volume_snapshots_completed, self.backup_item_operations_completed)
+        return self.volume_snapshots_completed + moved
 
 
 class Backup(msgspec.Struct, frozen=True):
@@ -212,10 +221,11 @@ class DeleteBackupRequest(msgspec.Struct, frozen=True):
 
 
 class RestoreSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """From which Backup, or from the newest of which Schedule."""
+    """From which Backup, or from the newest of which Schedule, and into which other namespaces."""
 
     backup_name: str = ""
     schedule_name: str = ""
+    namespace_mapping: dict[str, str] | None = None
 
 
 class RestoreStatus(msgspec.Struct, frozen=True, rename="camel"):

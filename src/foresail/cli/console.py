@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
 
+_COLORS = ("blue", "brown", "gray", "orange", "pink", "purple", "teal", "yellow")
+
+
 def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail console` to the command line."""
     one = commands.add_parser(
@@ -25,6 +28,7 @@ def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
             "foresail console",
             "foresail console -n shop --no-browser",
             "foresail console --rpo 26h --port 8080",
+            "foresail console --fleet",
         ),
     )
     one.set_defaults(run=_run_console)
@@ -37,6 +41,10 @@ def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     )
     one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
     add_operator_namespace(one)
+    _add_fleet(one)
+    one.add_argument("--console-url", default="", metavar="URL", help="with --fleet: of consoles; {} is the cluster")
+    one.add_argument("--cluster-name", default="", metavar="NAME", help="(default: the context)")
+    one.add_argument("--cluster-color", default="", choices=_COLORS, help="of the header, to tell clusters apart")
     one.add_argument("--no-browser", action="store_true", help="print the URL only")
     add_cluster(one)
     shared = one.add_argument_group("behind an authenticating proxy")
@@ -55,7 +63,33 @@ def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     shared.add_argument("--address", default="", help="where to listen (default: all addresses)")
 
 
+def _add_fleet(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--fleet", action="store_true", help="one page about many clusters: all contexts, or Prometheus")
+    one.add_argument(
+        "--contexts", action="append", metavar="NAME", help="with --fleet: a context; repeat it (default: all)"
+    )
+    one.add_argument(
+        "--prometheus",
+        default="",
+        metavar="URL",
+        help="with --fleet: read what clusters report to it",
+    )
+
+
+def _refuse_without_fleet(args: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')}: only with --fleet")
+
+
 def _run_console(args: argparse.Namespace) -> int:
+    if args.fleet:
+        if args.in_cluster:
+            raise UsageError("--fleet: not with --in-cluster", "the fleet page reads your own kubeconfig")
+        from foresail.console.fleet_server import run_fleet_console  # noqa: PLC0415 - as below
+
+        return run_fleet_console(args)
+    _refuse_without_fleet(args, "contexts", "prometheus", "console_url")
     if args.in_cluster:
         from foresail.console.in_cluster import run_in_cluster  # noqa: PLC0415 - as below
 
@@ -80,6 +114,7 @@ def add_report(commands: "argparse._SubParsersAction[CommandParser]") -> None:
             "foresail report --html report.html",
             "foresail report --html report.html --rpo 26h --zone Europe/Berlin",
             "foresail report --html shop.html -n shop",
+            "foresail report --fleet --html fleet.html",
         ),
     )
     one.set_defaults(run=_run_report)
@@ -92,6 +127,7 @@ def add_report(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         metavar="NAMESPACE",
         help="only this one (default: all, or that of the context if you may not list all)",
     )
+    _add_fleet(one)
     add_velero_namespace(one)
     add_objective(one)
     one.add_argument("--zone", default="UTC", help="time zone of the calendar (%(default)s)")
@@ -99,6 +135,8 @@ def add_report(commands: "argparse._SubParsersAction[CommandParser]") -> None:
 
 
 def _run_report(args: argparse.Namespace) -> int:
+    if not args.fleet:
+        _refuse_without_fleet(args, "contexts", "prometheus")
     from foresail.console.report.run import run_report  # noqa: PLC0415 - the rest of the command starts without it
 
     return run_report(args)

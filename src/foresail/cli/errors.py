@@ -14,6 +14,11 @@ class CommandError(Exception):
         self.problem = problem
         self.hint = hint
 
+    @property
+    def sentence(self) -> str:
+        """What happened and what to do, for a page."""
+        return f"{self.problem}. {self.hint or ''}".strip()
+
     def __str__(self) -> str:
         return f"error: {self.problem}" + (f"\nhint: {self.hint}" if self.hint else "")
 

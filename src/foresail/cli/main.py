@@ -28,6 +28,7 @@ _COMMANDS = (
     "schedule",
     "policy",
     "backup",
+    "rollback",
     "plan",
     "recovery-key",
     "location",
@@ -78,6 +79,8 @@ def _add(command: str, commands: Any) -> None:  # noqa: ANN401 - argparse's own 
             from foresail.cli.policy.arguments import add_policy as add
         case "backup":
             from foresail.cli.tenant.arguments import add_tenant as add
+        case "rollback":
+            from foresail.cli.rollback.arguments import add_rollback as add
         case "plan":
             from foresail.cli.restore_plan.arguments import add_plan as add
         case "recovery-key":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from foresail.api.marks import CHECKS_LEASE, LEASES
 from foresail.cli.errors import UnreachableError, UsageError
 from foresail.cli.options.parser import add_switch, examples
-from foresail.cli.options.values import whole_number
+from foresail.cli.options.values import positive, whole_number
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
@@ -72,6 +72,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         ("--primers", False, "hold capacity for CronJobs before they fire; the kind Primer must be installed"),
         ("--restore-checks", False, "restore backups into sandboxes; the kind RestoreCheck must be installed"),
         ("--protection", False, "keep the Schedules of ProtectionClasses; their kinds must be installed"),
+        ("--rollback", False, "bring namespaces back to a backup, in place; needs an operator with --self-service"),
     ):
         add_switch(capabilities, flag, meaning, default=default)
     schedules = run.add_argument_group("schedules")
@@ -125,6 +126,12 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     add_switch(tenants, "--tenant-locations", own, default=False)
     allowed = "serve RestoreChecks in tenants' namespaces, as policies allow; needs --restore-checks"
     add_switch(tenants, "--tenant-checks", allowed, default=False)
+    tenants.add_argument(
+        "--tenant-checks-at-once",
+        type=positive,
+        metavar="N",
+        help="RestoreChecks of tenants that run at a time, one of a namespace (default: 4)",
+    )
     checks = run.add_argument_group("restore checks")
     checks.add_argument(
         "--check-canary-image",
@@ -172,6 +179,10 @@ def _add_limits(tenants: "argparse._ArgumentGroup") -> None:
     add_switch(tenants, "--self-service-update-existing", update, default=True)
     elsewhere = "let policies allow restores into other namespaces of the requester"
     add_switch(tenants, "--self-service-other-namespaces", elsewhere, default=True)
+    classes = "let ProtectionClasses allow restores from their backups"
+    add_switch(tenants, "--self-service-from-protection", classes, default=True)
+    volumes = "let policies allow Rollbacks that replace volumes"
+    add_switch(tenants, "--rollback-volumes", volumes, default=False)
     for flag, meaning, otherwise in (
         ("--self-service-resource-policies", "ConfigMaps that policies may allow as resourcePolicy", "any"),
         ("--self-service-resource-modifiers", "ConfigMaps that policies may allow as resourceModifier", "any"),
@@ -190,6 +201,8 @@ def _chart_limits(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported l
         hooks=args.self_service_hooks,
         update_existing=args.self_service_update_existing,
         other_namespaces=args.self_service_other_namespaces,
+        from_protection=args.self_service_from_protection,
+        rollback_volumes=args.rollback_volumes,
         resource_policies=_names(args.self_service_resource_policies),
         resource_modifiers=_names(args.self_service_resource_modifiers),
         endpoints=_names(args.tenant_location_endpoints) or (),
@@ -239,33 +252,38 @@ def _is_target(text: str) -> bool:
     return bool(host) and port.isdecimal() and "=" not in text and "," not in text
 
 
-def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
-    from importlib.util import find_spec  # noqa: PLC0415
-
-    from foresail.cli.primer.settings import primer_settings  # noqa: PLC0415
-    from foresail.cron import CronError, Dialect  # noqa: PLC0415
+def _schedule_settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
+    from foresail.cron import CronError  # noqa: PLC0415
     from foresail.cron.zone_names import validate_zone_name  # noqa: PLC0415
-    from foresail.operator.settings import Settings  # noqa: PLC0415
-    from foresail.schedules.settings import NOT_COPIED  # noqa: PLC0415
-    from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415
+    from foresail.schedules.settings import NOT_COPIED, Settings  # noqa: PLC0415
 
-    is_on = (args.schedules, args.self_service, args.primers, args.restore_checks, args.protection)
-    if not any(is_on):
-        hint = "leave out --schedules=false, or add --self-service, --primers, --restore-checks or --protection"
-        raise UsageError("no capability is enabled", hint=hint)
-    if args.traces and find_spec("opentelemetry") is None:
-        raise UsageError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
     try:
         zone = validate_zone_name(args.velero_time_zone)
     except CronError as error:
         raise UsageError(f"--velero-time-zone: {error}") from error
-    schedules = ScheduleSettings(
+    return Settings(
         skip_immediately=args.schedule_skip_immediately,
         zone=zone,
         not_copied=tuple(args.not_copied or NOT_COPIED),
         velero_schedules_off=args.velero_schedules_off,
         with_hooks=_names(args.schedules_with_hooks),
     )
+
+
+def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    from foresail.cli.primer.settings import primer_settings  # noqa: PLC0415
+    from foresail.cron import Dialect  # noqa: PLC0415
+    from foresail.operator.settings import Settings  # noqa: PLC0415
+
+    is_on = (args.schedules, args.self_service, args.primers, args.restore_checks, args.protection, args.rollback)
+    if not any(is_on):
+        others = "--self-service, --primers, --restore-checks, --protection or --rollback"
+        hint = f"leave out --schedules=false, or add {others}"
+        raise UsageError("no capability is enabled", hint=hint)
+    if args.traces and find_spec("opentelemetry") is None:
+        raise UsageError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
     if args.check_canary_image and not args.restore_checks:
         raise UsageError("--check-canary-image needs --restore-checks", hint="add --restore-checks")
     own_namespace = os.environ.get("POD_NAMESPACE", "")
@@ -287,8 +305,10 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         runs_primers=args.primers,
         runs_restore_checks=args.restore_checks,
         runs_protection=args.protection,
+        runs_rollbacks=args.rollback,
         records_namespaces=args.record_namespaces,
         serves_tenant_checks=args.tenant_checks,
+        **({"tenant_checks_at_once": args.tenant_checks_at_once} if args.tenant_checks_at_once else {}),
         check_data=_data_settings(args, own_namespace or args.velero_namespace),
         heeds_schedules=args.heed_schedules,
         chart=_chart_limits(args),
@@ -296,6 +316,6 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         self_service_restore_window=args.self_service_restore_window,
         serves_locations=args.tenant_locations,
         velero_dialect=Dialect(args.velero_dialect) if args.velero_dialect else None,
-        schedules=schedules,
+        schedules=_schedule_settings(args),
         **({"primers": primer_settings(args)} if args.primers else {}),
     )

@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import confirm_deletion
 from foresail.cli.output.objects import Request, as_text, shown
 from foresail.kube.clock import now
+from foresail.plan import Body, Key, Kind
 
 _PATIENCE, _PAUSE = timedelta(seconds=5), 0.25
 _any = msgspec.json.Decoder(dict[str, Any])
@@ -68,6 +70,17 @@ def print_name(args: argparse.Namespace, made: msgspec.Raw) -> None:
     """Print the name of a new object if -o selects it."""
     if args.output == "name":
         print(as_text([_any.decode(made)], "name"), flush=True)
+
+
+async def create_object(cluster: Cluster, args: argparse.Namespace, kind: Kind, body: Body) -> msgspec.Raw:
+    """Create an object, or let the API server try in a dry run; print its name if -o selects that."""
+    key = Key(args.namespace, args.name)
+    made = await cluster.create(kind, key, body, dry_run=bool(args.dry_run))
+    if args.dry_run:
+        print(f"{kind.name} {key} would be created (server dry run).", file=sys.stderr)
+    else:
+        print_name(args, made)
+    return made
 
 
 async def answer(ask: Callable[[], Awaitable[str]], otherwise: str) -> str:

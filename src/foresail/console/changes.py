@@ -3,13 +3,16 @@
 from datetime import datetime
 from typing import Any
 
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.self_service import require
 from foresail.cli.errors import CommandError
+from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.tenant.new_request import restore_name, stamped
+from foresail.cli.tenant.only import check_only, write_as_caller, writes_digest, writes_of
 from foresail.cli.tenant.selection import read_request
+from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 
@@ -28,8 +31,7 @@ async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: dat
     """Create a restore of the backup that the viewer has seen, and return its name."""
     await require(cluster, RESTORES.kind, backup.namespace)
     request = await read_request(cluster, BACKUPS, backup)
-    if request.request.metadata.uid != uid:
-        raise CommandError(f"NonAdminBackup {backup} is another one than you have seen", "plan the restore again")
+    check_seen(request, uid)
     key = Key(backup.namespace, restore_name(backup.name, now))
     kind: dict[str, Any] = {"apiVersion": RESTORES.kind.api_version, "kind": RESTORES.kind.name}
     body = {
@@ -41,9 +43,27 @@ async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: dat
     return key
 
 
+def check_seen(backup: TenantRequest, uid: str) -> None:
+    """Refuse a backup that was replaced since the viewer has seen it."""
+    if backup.request.metadata.uid != uid:
+        raise CommandError(f"NonAdminBackup {backup.key} is another one than you have seen", "plan the restore again")
+
+
 def restore_fields(backup: str, policy: str) -> dict[str, str]:
     """Return the restoreSpec of a copy: the plan and the restore have the same."""
     return {"backupName": backup, "existingResourcePolicy": policy}  # a default of the policy may be the other one
+
+
+async def restore_picked(cluster: Cluster, plan: RestorePlan, seen: str) -> list[str]:
+    """Write the ticked objects as the viewer, if the plan is still the one that was seen; return what was done."""
+    check_only(plan)
+    writes = writes_of(plan)
+    if not writes or writes_digest(writes) != seen:
+        problem = "the objects have changed since you saw the plan, so nothing was restored"
+        raise CommandError(problem, "plan the restore again")
+    done = list[str]()
+    await write_as_caller(cluster, writes, done.append)
+    return done
 
 
 async def set_paused(cluster: Cluster, key: Key, uid: str, *, paused: bool) -> None:

@@ -82,7 +82,7 @@ def _share(site: Site, tenant_share: TenantShare) -> tuple[Html | str, ...]:
 
 def primers(site: Site, documents: Sequence[Document], search: Search, now: datetime) -> Html:
     """Return each Primer, and each CronJob that is primed by annotations."""
-    header = (HEADER[0].lower(), "namespace", *(each.lower() for each in (*HEADER[1:], *WIDE)))
+    header = (HEADER[0].lower(), "namespace", *(column.lower() for column in (*HEADER[1:], *WIDE)))
     cells = []
     for item in documents:
         name, *rest = map(cut, (*primer_cells(item, now), *wide_cells(item, now)))
@@ -136,10 +136,19 @@ def previewed(site: Site, text: str, preview: Preview) -> Html:
             data_table("Changes", preview.columns, rows, "Nothing changes."),
             element("p", f"{more} more: use the command line.", class_="note") if more > 0 else None,
         ),
+        _apply(site, text) if "apply-policies" in site.offered else None,
         section("without", "Without it", week(preview.without), pile_list(preview.without)),
         section("with", "With it", week(preview.with_them), pile_list(preview.with_them)),
         _wished(site, text),
     )
+
+
+def _apply(site: Site, text: str) -> Html:
+    """Return the button that applies what was previewed."""
+    hidden = element("input", type="hidden", name="manifest", value=text)
+    button = form(site, site.link("calendar", "apply"), "Apply these policies", hidden)
+    same = element("p", command("kubectl apply --server-side -f FILE"))
+    return section("apply", "Apply them", button, same)
 
 
 def refused(site: Site, text: str, error: CommandError) -> Html:

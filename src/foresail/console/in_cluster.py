@@ -21,11 +21,12 @@ from foresail.cli.errors import CommandError, UnauthorizedError, UsageError
 from foresail.cli.tenant.files import trust_of
 from foresail.cli.tenant.new_request import problem_with_name
 from foresail.console import guard, setup_pages
+from foresail.console.door import SILENT, asked_of, plain, set_by_signals
 from foresail.console.kept import Kept, KeptCluster
 from foresail.console.layout import entrance
 from foresail.console.read import Reader
 from foresail.console.report.snapshot import Wanted
-from foresail.console.server import SILENT, Form, Pages, application, asked_of, plain, set_by_signals, wanted_of
+from foresail.console.server import Form, Pages, application, wanted_of
 from foresail.console.turns import Streams, Turns
 from foresail.kube.client import Client
 from foresail.kube.clock import now, steady
@@ -68,6 +69,8 @@ class Setup:
     header: str
     wanted: Wanted
     operator_namespace: str | None
+    name: str = ""  # of the cluster
+    color: str = ""
 
 
 class Viewers:
@@ -112,7 +115,7 @@ class Viewers:
     def forget(self, token: str) -> None:
         """Drop everything of a token."""
         self._kept.forget(_digest(token))
-        for key in [each for each in self._known if each[0] == _digest(token)]:
+        for key in [known for known in self._known if known[0] == _digest(token)]:
             del self._known[key]
 
     def _made(self, token: str, namespace: str) -> Reader:
@@ -195,7 +198,9 @@ class Gate:
             return _moved({"Set-Cookie": _cookie(NAMESPACE, namespace), "Location": page})
         if not _SESSION.fullmatch(session):
             session = request[_NEW_SESSION] = secrets.token_urlsafe(32)
-        form = Form(MOUNT, guard.csrf_of(session), _digest(token), server=self._viewers.server)
+        setup = self._setup
+        csrf = guard.csrf_of(session)
+        form = Form(MOUNT, csrf, _digest(token), "", self._viewers.server, setup.name, setup.color)
         return Pages(reader, form, self._tls, self.streams)
 
     async def unauthorized(self, request: web.Request, _: UnauthorizedError) -> web.StreamResponse:
@@ -231,7 +236,7 @@ def place_of(url: str) -> guard.Place:
 
 def _is_navigation(request: web.Request) -> bool:
     """Whether a link, or the way back from a login, leads a browser here; a frame, an image or a script is none."""
-    modes = [request.headers.getall(f"Sec-Fetch-{each}", ()) for each in ("Mode", "Dest")]
+    modes = [request.headers.getall(f"Sec-Fetch-{header}", ()) for header in ("Mode", "Dest")]
     return request.method == "GET" and modes == [["navigate"], ["document"]]
 
 
@@ -264,7 +269,8 @@ def run_in_cluster(args: argparse.Namespace) -> int:
             raise UsageError(f"{option}: not with --in-cluster", "every request is made with the token of its viewer")
     if not args.public_url or not args.certificate_authority:
         raise UsageError("--in-cluster needs --public-url and --certificate-authority", "see --help")
-    setup = Setup(place_of(args.public_url), args.token_header, wanted_of(args), args.operator_namespace)
+    plate = (args.cluster_name, args.cluster_color)
+    setup = Setup(place_of(args.public_url), args.token_header, wanted_of(args), args.operator_namespace, *plate)
     asyncio.run(_serve(args, setup, _api_server(args), trust_of(args)))
     return 0
 

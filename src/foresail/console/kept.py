@@ -16,7 +16,8 @@ from foresail.kube.client import Client
 from foresail.kube.clock import steady
 from foresail.kube.failures import Failure
 from foresail.kube.json_stream import LineSplitter, decode
-from foresail.kube.reflector import Page, WatchLine
+from foresail.kube.pages import Page
+from foresail.kube.reflector import WatchLine
 from foresail.plan import Key, Kind
 
 MOST_READ, MOST_READ_OF_NAMESPACE = 24 << 20, 4 << 20
@@ -56,7 +57,7 @@ class _Named(msgspec.Struct):
     metadata: _Metadata
 
 
-_LARGE = 8 << 10
+_LARGE = 1 << 10  # bytes; such an object loses what no page shows
 _LONGEST_LINE = 4 << 20
 _WRITES = "managedFields"
 _document = msgspec.json.Decoder(dict[str, Any])

@@ -2,16 +2,29 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
+from foresail.cli.doctor.health import NOT_READ, UP, Health, SystemHealth
 from foresail.console.web.markup import Child, Html, document, element, joined
-from foresail.console.web.parts import command, data_table, section
+from foresail.console.web.parts import badge, command, data_table, section, words
 
 ROWS = 100
 """Rows of a table on one page."""
 
-FURTHER = {"queue": "Queue", "policies": "Policies", "checks": "Checks", "primers": "Primers", "doctor": "Doctor"}
+FURTHER = {
+    "protection": "Protection",
+    "rollbacks": "Rollbacks",
+    "queue": "Queue",
+    "policies": "Policies",
+    "checks": "Checks",
+    "primers": "Primers",
+    "doctor": "Doctor",
+}
 """The pages that not everybody may read, by path and title."""
+
+COLORS = ("blue", "brown", "gray", "orange", "pink", "purple", "teal", "yellow")
+"""Colors of a cluster: none of them is that of a verdict."""
 
 _LONGEST = 4000  # characters of a message that are shown
 _LONGEST_NAME = 253
@@ -26,11 +39,21 @@ class Viewpoint:
     server: str = ""  # host and port of the API server
     user: str = ""  # as the API server knows the viewer
     namespaces: tuple[str, ...] = ()  # empty: the viewer may not list them, or there are too many; they write a name
+    name: str = ""  # as the administrator calls the cluster; instead of the context
+    color: str = ""  # one of COLORS, chosen by the administrator
+    health: SystemHealth = NOT_READ
+    at: datetime | None = None  # when the page was read
+
+    @property
+    def title(self) -> str:
+        """The shortest name of the cluster that people know."""
+        return self.name or self.context or self.server
 
     @property
     def cluster(self) -> str:
         """The cluster in words."""
-        return f"{self.context} ({self.server})" if self.context and self.server else self.context or self.server
+        named = self.name or self.context
+        return f"{named} ({self.server})" if named and self.server else named or self.server
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,39 +75,60 @@ class Site:
     @property
     def pages(self) -> list[tuple[str, str]]:
         """The pages that the viewer may open, by path and title."""
-        found = [(self.link(""), "Overview"), (self.link("namespaces"), "Namespaces")]
+        pages = [(self.link(""), "Overview"), (self.link("namespaces"), "Namespaces")]
         if not self.is_administrator:
-            found[1] = self.link("ns", self.namespace), f"Namespace {self.namespace}"
-        found.append((self.link("calendar"), "Calendar"))
-        return [*found, *((self.link(word), title) for word, title in FURTHER.items() if word in self.offered)]
+            pages[1] = self.link("ns", self.namespace), f"Namespace {self.namespace}"
+        pages.append((self.link("calendar"), "Calendar"))
+        return [*pages, *((self.link(word), title) for word, title in FURTHER.items() if word in self.offered)]
 
 
 def shell(site: Site, title: str, same: str, *children: Child, live: str = "") -> Html:
     """Return a page of the console; `live` is where its changes are reported."""
     head = [element("link", rel="stylesheet", href=site.link("style.css"))]
-    if live:
-        head.append(element("script", src=site.link("live.js"), defer=True))
+    head.append(element("script", src=site.link("live.js"), defer=True))
     navigation = element(
         "nav",
         *(element("a", name, href=path, aria_current="page" if name == title else None) for path, name in site.pages),
         aria_label="pages",
     )
-    top = element("header", _bar(site), navigation, element("h1", title))
+    top = element("header", _bar(site), navigation, element("h1", title), class_=_color_class(site))
     footer = element("footer", "The same in the terminal: ", command(same))
-    named = " · ".join(filter(None, (title, cut(site.viewpoint.context, _LONGEST_NAME), "Foresail")))
+    named = " · ".join(filter(None, (title, cut(site.viewpoint.title, _LONGEST_NAME), "Foresail")))
     return document(named, head, (top, element("main", *children, data_live=live or None), footer))
 
 
 def _bar(site: Site) -> Html:
-    """Return what tells two tabs apart: the product, the cluster and the user; and the way to another namespace."""
+    """Return what tells two tabs apart, whether the system runs, how old the page is, and the way elsewhere."""
     at = site.viewpoint
-    facts = (("Cluster", at.cluster or "unknown"), ("User", at.user or "unknown"))
-    named = [
-        element("div", element("dt", name), element("dd", cut(value, _LONGEST_NAME)), class_="fact")
-        for name, value in facts
+    facts: list[tuple[str, Child]] = [
+        ("Cluster", element("strong", cut(at.cluster or "unknown", _LONGEST_NAME))),
+        ("User", cut(at.user or "unknown", _LONGEST_NAME)),
+        ("Velero", _state(at.health.velero)),
+        ("Operator", _state(at.health.foresail)),
     ]
-    product = element("span", "Foresail", class_="product")
+    if at.at is not None:
+        facts.append(("As of", _freshness(at.at)))
+    named = [element("div", element("dt", name), element("dd", value), class_="fact") for name, value in facts]
+    product = element("a", "Foresail", href=site.link(""), class_="product")
     return element("div", product, element("dl", *named, class_="facts"), _switcher(site), class_="bar")
+
+
+def _color_class(site: Site) -> str | None:
+    return f"of-{site.viewpoint.color}" if site.viewpoint.color in COLORS else None
+
+
+def _state(health: Health) -> Html:
+    """Return a word with its colour, and why it is not up; which version is up is shown beside it."""
+    detail = cut(health.detail, _LONGEST_NAME)
+    if health.word == UP:
+        return words((badge(health.word, health.mood), detail or None))
+    return element("span", badge(health.word, health.mood), element("span", detail, class_="unseen"), title=detail)
+
+
+def _freshness(at: datetime) -> Html:
+    """Return when the page was read; the script replaces the second word while the page renews itself."""
+    clock = element("time", f"{at.astimezone(UTC):%H:%M:%S} UTC", datetime=at.isoformat(), id="as-of")
+    return words((clock, element("span", "not live", id="live")))
 
 
 def _switcher(site: Site) -> Html:
@@ -124,10 +168,14 @@ def entrance(url: str) -> Html:
     return document("Foresail", head, (element("main", element("a", "Open the console", href=url)),))
 
 
-def plain_page(title: str, text: str, hint: str = "") -> Html:
-    """Return a page without navigation: for who is not signed in, and for errors."""
-    body = element("main", element("h1", title), element("p", cut(text)), element("p", cut(hint)) if hint else None)
-    return document(f"{title} · Foresail", (), (body,))
+def plain_page(title: str, text: str, hint: str = "", base: str = "") -> Html:
+    """Return a page without navigation: for errors, and for who is not signed in, who has no `base` to go back to."""
+    told = element("p", cut(hint)) if hint else None
+    back = element("p", element("a", "Back to the overview", href=base)) if base else None
+    head = (element("link", rel="stylesheet", href=f"{base}style.css"),) if base else ()
+    parts = section("problem", "What happened", element("p", cut(text)), told, back)
+    header = element("header", element("h1", title))
+    return document(f"{title} · Foresail", head, (header, element("main", parts)))
 
 
 def problem_page(site: Site, problem: str, hint: str, again: str = "", *, is_refused: bool = False) -> Html:
@@ -142,6 +190,12 @@ def problem_page(site: Site, problem: str, hint: str, again: str = "", *, is_ref
         retry = element("a", "Try again", href=again)
     children = (element("p", cut(problem)), told, element("p", back, " ", retry))
     return shell(site, "This did not work", "foresail doctor", section("problem", "What happened", *children))
+
+
+def act(site: Site, label: str, *path: str, about: str = "", **query: str) -> Html:
+    """Return a link that is drawn as a button; `about` tells the same buttons of several rows apart."""
+    more = element("span", f" {about}", class_="unseen") if about else None
+    return element("a", label, more, href=site.link(*path, **query), class_="act")
 
 
 def button(site: Site, path: str, label: str, **fields: str) -> Html:

@@ -1,7 +1,8 @@
 """Whether what a page shows has changed: a digest of the versions of its objects."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from typing import Any
 
 from foresail.cli.tenant.tenant_request import TenantRequest
 
@@ -17,9 +18,19 @@ FIRST = b"retry: 10000\n\n"
 
 def digest(requests: Iterable[TenantRequest]) -> str:
     """Return a text that is another one as soon as one of the objects is."""
-    versions = sorted(
+    return _digest(
         f"{request.request.metadata.uid} {request.request.metadata.resource_version}" for request in requests
     )
+
+
+def version_digest(contents: Iterable[Mapping[str, Any]]) -> str:
+    """Return the same of objects as they came."""
+    metadatas = (content["metadata"] for content in contents)
+    return _digest(f"{metadata.get('uid')} {metadata.get('resourceVersion')}" for metadata in metadatas)
+
+
+def _digest(unsorted: Iterable[str]) -> str:
+    versions = sorted(unsorted)
     return sha256("\n".join(versions).encode()).hexdigest()[:32]
 
 

@@ -1,7 +1,7 @@
 """The pages of the console: pure functions from what was read to HTML."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,8 @@ from foresail.cli.tenant.get import until, why
 from foresail.cli.tenant.schedule.get import short_cells as own_schedule_cells
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule
 from foresail.cli.tenant.tenant_request import INCOMPLETE, TenantRequest
-from foresail.console.layout import Search, Site, button, cut, searched, shell
+from foresail.console.home_pages import home, line_of, verdict_of
+from foresail.console.layout import Search, Site, act, button, cut, searched, shell
 from foresail.console.live import digest
 from foresail.console.read import OwnNamespace
 from foresail.console.report.figures import Figures
@@ -31,16 +32,17 @@ from foresail.console.report.page import (
     check_title,
     coverage_cells,
     failed_section,
-    namespace_tiles,
-    summary_tiles,
 )
+from foresail.console.report.worth import Worth, worths_of
 from foresail.console.restore_pages import CONTENTS, LOG
+from foresail.console.running import elapsed
+from foresail.console.timeline import Window
 from foresail.console.web.markup import Child, Html, element
 from foresail.console.web.parts import badge, command, data_table, section, words
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 
-_HEADER = ("name", "namespace", "result", "reason", "backup", "found", "seconds", "checked", "passed", "status")
+_HEADER = ("name", "namespace", "result", "reason", "backup", "found", "seconds", "checked", "passed", "status", "act")
 _RUNS = ("started", "result", "seconds", "duration", "backup", "reason")
 _CHECK_MOODS = {"Pass": "good", "Fail": "bad"}
 
@@ -53,7 +55,9 @@ def checks(site: Site, places: Sequence[str], pairs: Sequence[CheckCells], searc
     def cells(place: int) -> tuple[Child, ...]:
         key, (_, result, *rest) = pairs[place]
         link = element("a", cut(key.name), href=site.link(*check_path(key)))
-        return link, cut(key.namespace), badge(cut(result), _CHECK_MOODS.get(result, "")), *map(cut, rest)
+        is_offered = "run-checks" in site.offered
+        run = act(site, "Run", *check_path(key), "run", about=key.name) if is_offered else None
+        return link, cut(key.namespace), badge(cut(result), _CHECK_MOODS.get(result, "")), *map(cut, rest), run
 
     table = searched(site, "checks", "Restore checks", _HEADER, [str(key) for key, _ in pairs], cells, search)
     where = f"-n {places[0]}" if places[0] else "-A"
@@ -65,7 +69,9 @@ def check_path(key: Key) -> tuple[str, ...]:
     return "ns", key.namespace, "check", key.name
 
 
-def check(site: Site, key: Key, shown: Check, record: Check, history: Sequence[Check]) -> Html:
+def check(
+    site: Site, key: Key, shown: Check, record: Check, history: Sequence[Check], *, may_run: bool = False
+) -> Html:
     """Return one RestoreCheck: its last result, every problem, and the runs whose evidence is kept."""
     name = key.name
     namespace = key.namespace
@@ -78,6 +84,7 @@ def check(site: Site, key: Key, shown: Check, record: Check, history: Sequence[C
         f"RestoreCheck {name}",
         f"foresail check explain {name} -n {namespace}",
         element("p", "In ", element("a", namespace, href=site.link("ns", namespace)), "."),
+        element("p", act(site, "Run the check", *check_path(key), "run")) if may_run else None,
         section("facts", "Last result", data_table("Last result", ("what", "value"), _cut(facts(shown)), "")),
         section("problems", "Problems", data_table("Problems", ("reason", "message"), listed, "No problem.")),
         section(
@@ -110,19 +117,53 @@ def _seconds(record: Check) -> int:
 
 
 _SHOWN, _NEWEST = 25, 10
+_ALL = Search()
 _GRADES = {Grade.GOOD: "good", Grade.WARNING: "warn", Grade.PROBLEM: "bad"}
 SCHEDULES = ("schedule", "cron", "last run", "next run", "waiting")
 """The columns of every table of schedules."""
 
 _QUOTAS = ("backups", "active backups", "restores", "active restores")
-_MOODS = {"Completed": "good", INCOMPLETE: "warn", "Failed": "bad", "PartiallyFailed": "bad", "FailedValidation": "bad"}
+_MOODS = {INCOMPLETE: "warn", "Failed": "bad", "PartiallyFailed": "bad", "FailedValidation": "bad"}
 
 
-def overview(
-    site: Site, figures: Figures, waiting: Sequence[TenantRequest], newest: Sequence[TenantRequest] = ()
-) -> Html:
-    """Return the first page: is everything protected, what failed, what waits and why, and what runs next."""
+def overview(site: Site, figures: Figures, waiting: Sequence[TenantRequest], search: Search = _ALL) -> Html:
+    """Return an administrator's first page: is everything safe, then what waits, failed and runs next."""
+    return home(
+        site,
+        figures,
+        waiting,
+        search,
+        gap_part(site, figures),
+        waiting_section(site, waiting),
+        failed_section(replace(figures, failed=figures.failed[:_SHOWN])),
+        calendar_section(figures),
+    )
+
+
+def own_overview(site: Site, own: OwnNamespace, waiting: Sequence[TenantRequest], window: Window) -> Html:
+    """Return a team's first page: am I safe, the time line, and what runs; then gaps, failures and the next runs."""
+    figures = own.figures
+    newest = sorted(
+        (*own.backups, *own.restores), key=lambda request: str(request.velero.start_timestamp), reverse=True
+    )
     ended = section("newest", "Newest", requests_table(site, "Newest", newest[:_NEWEST], figures.instant))
+    return shell(
+        site,
+        "Overview",
+        f"foresail report --html report.html -n {site.namespace}",
+        verdict_of(site, site.namespace, own),
+        line_of(site, ("",), own, window),
+        waiting_section(site, waiting),
+        gap_part(site, figures),
+        ended if newest else None,
+        failed_section(replace(figures, failed=figures.failed[:_SHOWN])),
+        calendar_section(figures),
+        live=site.link("live", seen=digest(waiting)),
+    )
+
+
+def gap_part(site: Site, figures: Figures) -> Html:
+    """Return the gaps, each with the command that closes it or shows its cause."""
     found_gaps = figures.gaps
     gaps = [
         (
@@ -135,20 +176,8 @@ def overview(
     ]
     more = len(found_gaps) - _SHOWN
     rest = element("a", f"{more} more in the list of namespaces", href=site.link("namespaces")) if more > 0 else None
-    same = f"foresail report --html report.html{'' if site.is_administrator else f' -n {site.namespace}'}"
-    return shell(
-        site,
-        "Overview",
-        same,
-        summary_tiles(figures),
-        section(
-            "gaps", "Gaps", data_table("Gaps", ("namespace", "reason", "what", "command"), gaps, "No gaps found."), rest
-        ),
-        waiting_section(site, waiting),
-        ended if newest else None,
-        failed_section(replace(figures, failed=figures.failed[:_SHOWN])),
-        calendar_section(figures),
-        live=site.link("live", seen=digest(waiting)),
+    return section(
+        "gaps", "Gaps", data_table("Gaps", ("namespace", "reason", "what", "command"), gaps, "No gaps found."), rest
     )
 
 
@@ -184,9 +213,9 @@ def namespaces(site: Site, figures: Figures, search: Search) -> Html:
     return shell(site, "Namespaces", same, section("coverage", "Coverage", table))
 
 
-def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime) -> Html:
+def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime, window: Window) -> Html:
     """Return one namespace: its newest good copy, schedules, backups and restores, and what the viewer may do."""
-    offered = _offered(site, name, own_namespace)
+    offered = _offered(name, own_namespace)
     gaps = [
         (badge(gap.reason.value, "bad"), cut(gap.message), command(cut(open_gaps.command)))
         for open_gaps in own_namespace.figures.gaps
@@ -197,8 +226,9 @@ def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime)
         site,
         f"Namespace {name}",
         f"foresail backup get -n {name}",
-        namespace_tiles(own_namespace.figures),
-        section("do", "Back up and restore", *offered) if offered else None,
+        verdict_of(site, name, own_namespace),
+        line_of(site, ("ns", name), own_namespace, window),
+        section("do", "Self-service is off", *offered) if offered else None,
         section("gaps", "Gaps", data_table("Gaps", ("reason", "what", "command"), gaps, "No gaps found.")),
         quota_section(own_namespace.usage) if own_namespace.usage is not None else None,
         section(
@@ -206,7 +236,7 @@ def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime)
             "Schedules",
             own_schedules(site, own_namespace.schedules, now, may_pause=own_namespace.may_pause),
         ),
-        velero_section(name, own_namespace.figures) if own_namespace.figures.velero else None,
+        velero_section(site, name, own_namespace.figures),
         section("backups", "Backups", requests_table(site, "Backups", own_namespace.backups, now), earlier),
         section("restores", "Restores", requests_table(site, "Restores", own_namespace.restores, now)),
         checks_section(site, own_namespace.figures) if own_namespace.figures.checks is not None else None,
@@ -214,18 +244,16 @@ def namespace(site: Site, name: str, own_namespace: OwnNamespace, now: datetime)
     )
 
 
-def velero_section(name: str, figures: Figures) -> Html:
+def velero_section(site: Site, name: str, figures: Figures) -> Html | None:
     """Return what administrators have of a namespace: its Schedules, and Backups with the command that restores one."""
-    titles = [title for coverage in figures.namespaces for title in coverage.schedules if "/" not in title]
-    upcoming = {run.schedule: run.at for run in reversed(figures.upcoming)}
-    at = {title: upcoming.get(str(Key(figures.velero_namespace, title))) for title in titles}
-    schedules = [
-        (cut(title), moment(next_run, figures.instant) if next_run else "n/a") for title, next_run in at.items()
-    ]
+    offered = act(site, "Create a Schedule", "ns", name, "new-schedule") if "schedule" in site.offered else None
+    if not figures.velero and offered is None:
+        return None
+    worths = worths_of(figures)
     backups = [
         (
             cut(backup.name),
-            badge(cut(backup.phase or "New"), _MOODS.get(backup.phase, "")),
+            *_status_and_why(backup.phase or "New", *worths.get(backup.name, (Worth.UNJUDGED, ""))),
             moment(backup.started, figures.instant) if backup.started else "n/a",
             command(f"foresail plan {backup.name} --include-namespaces {name} --restore")
             if backup.phase in RESTORABLE
@@ -233,31 +261,54 @@ def velero_section(name: str, figures: Figures) -> Html:
         )
         for backup in figures.velero
     ]
-    header = ("name", "status", "started", "plan and restore")
+    header = ("name", "status", "why", "started", "plan and restore")
+    schedules = velero_schedules(site, name, figures)
     return section(
         "velero",
         "Velero: Schedules and Backups of administrators",
-        data_table("Velero Schedules", ("schedule", "next run"), schedules, "No Schedule covers it."),
-        data_table("Velero Backups", header, backups, ""),
+        data_table("Velero Schedules", ("schedule", "next run", "do"), schedules, "No Schedule covers it."),
+        element("p", offered) if offered is not None else None,
+        data_table("Velero Backups", header, backups, "") if backups else None,
     )
 
 
-def _offered(site: Site, name: str, own_namespace: OwnNamespace) -> list[Child]:
-    """Return what the viewer may do; without self-service, what an administrator does instead."""
+def _status_and_why(phase: str, worth: Worth, why: str) -> tuple[Child, Child]:
+    """Return the phase, which warns of a backup that lacks something, and what it lacks."""
+    mood = _MOODS.get(phase) or ("warn" if worth is Worth.LACKING else "")
+    return badge(cut(phase), mood), cut(why)
+
+
+def velero_schedules(site: Site, name: str, figures: Figures) -> list[tuple[Child, ...]]:
+    """Return a row for each Schedule of a namespace, with what the viewer may do with it."""
+    titles = [title for coverage in figures.namespaces for title in coverage.schedules if "/" not in title]
+    upcoming = {run.schedule: run.at for run in reversed(figures.upcoming)}
+    at = {title: upcoming.get(str(Key(figures.velero_namespace, title))) for title in titles}
+    doable = [(label, path) for right, label, path in _WITH_SCHEDULES if right in site.offered]
+    return [
+        (
+            cut(title),
+            moment(next_run, figures.instant) if next_run else "n/a",
+            words(act(site, label, "ns", name, path, title, about=title) for label, path in doable),
+        )
+        for title, next_run in at.items()
+    ]
+
+
+_WITH_SCHEDULES = (("run", "Run now", "run"), ("change-schedules", "Change", "change-schedule"))
+"""What can be done with a Schedule: by which right, in words, and on which page."""
+
+
+def _offered(name: str, own_namespace: OwnNamespace) -> list[Child]:
+    """Return what an administrator does for a namespace without self-service; the verdict has the other buttons."""
     if own_namespace.is_enabled is False:
-        told = f"{not_enabled(name)}, so backups and restores of its team do not start. An administrator enables it:"
+        told = f"{not_enabled(name)}: its team cannot back up or restore. Schedules go on without. To enable it:"
         return [
             element("p", told, class_="note"),
             element("p", command(enabling_command(name))),
             element("p", "Or backs it up and restores it directly:", class_="note"),
             *(element("p", command(instead(family.kind, name))) for family in (BACKUPS, RESTORES)),
         ]
-    offered: list[Child] = []
-    if own_namespace.may_back_up:
-        offered.append(button(site, site.link("ns", name, "backup"), "Back up now"))
-    if own_namespace.may_restore:
-        offered.append(element("p", element("a", "Restore from a backup", href=site.link("ns", name, "restore"))))
-    return offered
+    return []
 
 
 def checks_section(site: Site, figures: Figures) -> Html:
@@ -303,10 +354,24 @@ def own_schedules(site: Site, schedules: Sequence[TenantSchedule], now: datetime
     rows: list[tuple[Child, ...]] = []
     for schedule in schedules[:_SHOWN]:
         verb = "Unpause" if schedule.row.paused else "Pause"
-        path = site.link("ns", schedule.key.namespace, "schedule", schedule.key.name, verb.lower())
-        change = button(site, path, f"{verb} {schedule.key.name}", uid=schedule.row.uid) if may_pause else None
-        rows.append((*map(cut, own_schedule_cells(schedule, now)), "yes" if schedule.row.paused else "no", change))
+        path = site.link(*own_path(schedule.key), verb.lower())
+        changes: list[Child] = []
+        if may_pause:
+            changes = [
+                button(site, path, f"{verb} {schedule.key.name}", uid=schedule.row.uid),
+                act(site, "Change", *own_path(schedule.key), "edit", about=schedule.key.name),
+            ]
+            observed = schedule.row.status.observed
+            if observed is not None and observed.asks:
+                changes.append(act(site, "See deletions", *own_path(schedule.key), "approve", about=schedule.key.name))
+        paused = "yes" if schedule.row.paused else "no"
+        rows.append((*map(cut, own_schedule_cells(schedule, now)), paused, words(changes)))
     return data_table("Schedules", (*SCHEDULES, "paused", "change"), rows, "No NonAdminSchedule.")
+
+
+def own_path(key: Key) -> tuple[str, ...]:
+    """Return the path of what can be done with a NonAdminSchedule."""
+    return "ns", key.namespace, "schedule", key.name
 
 
 def requests_table(site: Site, label: str, requests: Sequence[TenantRequest], now: datetime) -> Html:
@@ -329,17 +394,47 @@ def status_badge(request: TenantRequest) -> Html:
     return badge(cut(phase), _MOODS.get(phase, ""))
 
 
-def detail(site: Site, request: TenantRequest, now: datetime, *, may_restore: bool, may_download: bool) -> Html:
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What the viewer may do with a backup or restore."""
+
+    may_restore: bool
+    may_download: bool
+    may_roll_back: bool = False
+    may_cancel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a request goes: bytes per second, if they were measured, and the last one of its like."""
+
+    rate: float | None = None
+    last: TenantRequest | None = None
+
+
+_NO_PACE = Pace()
+
+
+def detail(site: Site, request: TenantRequest, now: datetime, offers: Offered, pace: Pace = _NO_PACE) -> Html:
     """Return one backup or restore: how far it is, the chain of its steps, and what to do next."""
-    kind = request.family.kind.name
     velero = request.velero
     progress = velero.progress
     done = max(progress.items_backed_up, progress.items_restored) if progress else 0
     restores = site.link("ns", request.key.namespace, "restore", backup=request.key.name)
     place = ("ns", request.key.namespace, request.family.word, request.key.name)
     here = site.link(*place)
-    offered = element("p", element("a", "Restore this backup", href=restores)) if may_restore else None
-    held = button(site, site.link(*place, CONTENTS), "Show what is in it") if may_download and may_restore else None
+    shown = [
+        element("a", "Restore this backup", href=restores, class_="act") if offers.may_restore else None,
+        act(site, "Roll back", "ns", request.key.namespace, "new-rollback", about="to it", to=request.key.name)
+        if offers.may_roll_back
+        else None,
+        button(site, site.link(*place, CONTENTS), "Show what is in it")
+        if offers.may_download and offers.may_restore
+        else None,
+        act(site, "Cancel it", "ns", request.key.namespace, "cancel", request.family.word, request.key.name)
+        if offers.may_cancel
+        else None,
+    ]
     log = element("p", command(f"foresail {request.family.word} logs {request.key.name} -n {request.key.namespace}"))
     created = request.request.metadata.creation_timestamp
     facts = [
@@ -347,7 +442,8 @@ def detail(site: Site, request: TenantRequest, now: datetime, *, may_restore: bo
         ("summary", cut(summary(request))),
         ("next", cut(advised(request))),
         ("items", progress_bar(done, progress.total_items) if progress else "n/a"),
-        ("data of volumes", data_bar(request.transfer) if request.transfer is not None else "n/a"),
+        ("data of volumes", data_bar(request.transfer, pace.rate) if request.transfer is not None else "n/a"),
+        ("elapsed", cut(elapsed(request, pace.last, now))),
         ("position in the queue", str(request.position) if request.position else "n/a"),
         ("errors, warnings", f"{velero.errors}, {velero.warnings}"),
         ("age", short(now - created) if created else "n/a"),
@@ -357,21 +453,19 @@ def detail(site: Site, request: TenantRequest, now: datetime, *, may_restore: bo
     steps = [(step.rule, badge(step.answer, _step_mood(step.answer)), cut(step.because)) for step in steps_of(request)]
     return shell(
         site,
-        f"{kind} {request.key.name}",
+        f"{capital(request.family.word)} {request.key.name}",
         f"foresail {request.family.word} explain {request.key.name} -n {request.key.namespace}",
         element(
             "p",
             "In ",
             namespace_link(site, request.key.namespace),
             ". ",
-            element("a", "Reload", href=here),
-            " to follow it without JavaScript.",
+            element("span", element("a", "Reload", href=here), " to follow it.", class_="nojs"),
         ),
-        offered,
-        held,
+        element("div", *shown, class_="acts") if any(shown) else None,
         section("facts", "Now", data_table("Now", ("what", "value"), facts, "")),
         section("steps", "Steps", data_table("Steps", ("step", "answer", "because"), steps, "")),
-        section("log", "Log", button(site, site.link(*place, LOG), "Show the log") if may_download else log),
+        section("log", "Log", button(site, site.link(*place, LOG), "Show the log") if offers.may_download else log),
         live=site.link("live", *place, seen=digest([request])) if request.is_open else "",
     )
 
@@ -382,11 +476,11 @@ def progress_bar(done: int, total: int, label: str = "items done") -> Html:
     return words((bar, f"{done} of {total}"))
 
 
-def data_bar(transfer: Transfer) -> Html:
-    """Return how much data of volumes was moved, as a bar and in figures."""
+def data_bar(transfer: Transfer, rate: float | None = None) -> Html:
+    """Return how much data of volumes was moved, as a bar and in figures, with the throughput and the time left."""
     total = max(transfer.total_bytes, 1)
     bar = element("progress", max=total, value=min(transfer.bytes_done, total), aria_label="data moved")
-    return words((bar, transfer_text(transfer)))
+    return words((bar, transfer_text(transfer, rate)))
 
 
 _STEP_MOODS = {YES: "good", NO: "bad", NOT_CHECKED: ""}

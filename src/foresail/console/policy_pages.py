@@ -10,7 +10,7 @@ from foresail.cli.output.words import ago
 from foresail.cli.policy.get import Applied, policy_cells, selector_text
 from foresail.cli.policy.schedule_policies import AppliedSchedulePolicy
 from foresail.cli.tenant.adoptable import Adoptable
-from foresail.console.layout import Site, button, cut, shell
+from foresail.console.layout import Site, act, cut, shell
 from foresail.console.web.markup import Child, Html, element
 from foresail.console.web.parts import badge, command, data_table, section, words
 
@@ -34,6 +34,8 @@ class Approvals:
     may_adopt: bool
     unread_key: str = ""  # the Secret that verifies records, if the viewer may not get it
     unrequested: Sequence[Location] = ()  # locations that cannot be decided about yet
+    deletions: Sequence[tuple[str, Sequence[str]]] = ()  # by Schedule, the Backups whose deletion waits
+    may_delete: bool = False
 
 
 def policies(
@@ -45,8 +47,8 @@ def policies(
 ) -> Html:
     """Return which policy holds where, and the requests with their buttons."""
     rows = [
-        (*map(cut, policy_cells(each, now)), cut(selector_text(each)), _some(each.namespaces))
-        for each in applied[:_MOST]
+        (*map(cut, policy_cells(policy, now)), cut(selector_text(policy)), _some(policy.namespaces))
+        for policy in applied[:_MOST]
     ]
     other = [
         (
@@ -61,6 +63,7 @@ def policies(
         "Policies",
         "foresail policy get -o wide",
         section("locations", "Requests for storage locations", *_locations(site, approvals)),
+        _deletions(site, approvals),
         section("adoptions", "Backups to adopt", *_adoptions(site, approvals, now)),
         section(
             "policies",
@@ -86,15 +89,13 @@ def _locations(site: Site, approvals: Approvals) -> list[Child]:
         parts = element("ul", *(element("li", cut(part, _LONGEST_PART)) for part in (*asks[:_PARTS], *more)))
         asked = asked_for(location)
         forms = [
-            button(
-                site,
-                site.link("approvals", "location", asked.namespace, asked.name, verb),
-                f"{verb.capitalize()} {asked.namespace}/{asked.name}",
-                request=asked.request_hash,
+            act(
+                site, f"{verb.capitalize()} {asked.namespace}/{asked.name}",
+                "approvals", "location", asked.namespace, asked.name, verb, request=asked.request_hash,
             )
             for verb in (APPROVE, REJECT)
             if approvals.may_decide and location.spec.approval_decision != verb
-        ]
+        ]  # fmt: skip
         rows.append((name, namespace, phase, decision, parts, request, words(forms)))
     table = data_table("Requests for storage locations", _LOCATIONS, rows, "No request.")
     rest = _rest(len(approvals.locations))
@@ -114,14 +115,35 @@ def _unrequested(locations: Sequence[Location]) -> list[Child]:
     return [element("h3", title), data_table(title, _UNREQUESTED, rows, ""), _rest(len(locations))]
 
 
+def _deletions(site: Site, approvals: Approvals) -> Html | None:
+    """Return the Schedules whose retention waits for an administrator; nothing without any."""
+    deletions = [(name, waiting) for name, waiting in approvals.deletions if waiting]
+    rows = [
+        (
+            name,
+            str(len(waiting)),
+            _some(waiting),
+            act(site, "See and approve", "approvals", "deletion", name, APPROVE, about=name)
+            if approvals.may_delete
+            else None,
+        )
+        for name, waiting in deletions[:_MOST]
+    ]
+    if not rows:
+        return None
+    table = data_table("Deletions", ("Schedule", "count", "Backups", "decide"), rows, "")
+    same = element("p", command("foresail schedule retention -A"))
+    return section("deletions", "Deletions that wait for approval", table, _rest(len(deletions)), same)
+
+
 def _adoptions(site: Site, approvals: Approvals, now: datetime) -> list[Child]:
     rows = []
     for adoption in approvals.adoptions[:_MOST]:
         backup = adoption.view.backup
         is_offered = approvals.may_adopt and adoption.state == "Adoptable"
-        path = site.link("approvals", "backup", backup.key.name, APPROVE)
         seen = {"uid": backup.uid, "namespace": adoption.namespace.uid, "record": adoption.record}
-        change = button(site, path, f"Approve {backup.key.name}", **seen) if is_offered else None
+        path = ("approvals", "backup", backup.key.name, APPROVE)
+        change = act(site, f"Approve {backup.key.name}", *path, **seen) if is_offered else None
         rows.append(
             (
                 cut(adoption.view.owner.name),

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,16 +14,18 @@ from foresail.api import velero
 from foresail.api.batch import CRON_JOB
 from foresail.api.core import CONFIG_MAP, EVENT, NAMESPACE, SECRET
 from foresail.api.metadata import Named
-from foresail.api.nonadmin import Approval
-from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.primer import PRIMER
-from foresail.api.requests import (
+from foresail.api.nonadmin import (
     NON_ADMIN_DOWNLOAD_REQUEST,
     NON_ADMIN_LOCATION,
     NON_ADMIN_LOCATION_REQUEST,
     NON_ADMIN_SCHEDULE,
+    Approval,
 )
+from foresail.api.policy import SELF_SERVICE_POLICY
+from foresail.api.primer import PRIMER
+from foresail.api.protection import PROTECTION, PROTECTION_CLASS
 from foresail.api.restore_check import RESTORE_CHECK
+from foresail.api.rollback import ROLLBACK
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster, may, may_all
 from foresail.cli.access.refused_writes import refused_writes
@@ -33,8 +35,10 @@ from foresail.cli.check.checks import CheckCells, read_check, read_check_rows, r
 from foresail.cli.coverage.own_snapshot import is_administrator
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding
+from foresail.cli.doctor.health import SystemHealth
 from foresail.cli.doctor.installation import findings
-from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError
+from foresail.cli.doctor.read_health import read_health
+from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError, UnreachableError
 from foresail.cli.location.request import read_requests, read_unrequested
 from foresail.cli.output.words import short
 from foresail.cli.policy.get import Applied, existing_resource_policies, read_applied
@@ -51,6 +55,10 @@ from foresail.cli.policy.usage import (
 )
 from foresail.cli.primer.selection import Document, as_document, in_primers_form, key_of, read_annotated
 from foresail.cli.restore_plan.planning import RestorePlan, make_plan
+from foresail.cli.rollback.rollbacks import Seen
+from foresail.cli.rollback.rollbacks import decode as decode_rollback
+from foresail.cli.rollback.rollbacks import read as read_rollback
+from foresail.cli.schedule.retention import waiting_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate_selected
 from foresail.cli.tenant.adoptable import Scope, read_adoptable
 from foresail.cli.tenant.contents import read_contents
@@ -59,23 +67,29 @@ from foresail.cli.tenant.files import Access
 from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.logs import read_log_end
 from foresail.cli.tenant.new_request import current_user
+from foresail.cli.tenant.only import Picked
 from foresail.cli.tenant.restore_plan import read_inputs
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.selection import earlier_backups, read_request
+from foresail.cli.tenant.since import Since, read_since
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_if_open, decode_request, restorable
+from foresail.console.cancel_acts import can_be_cancelled
 from foresail.console.changes import restore_fields
 from foresail.console.kept import KeptCluster
 from foresail.console.policy_pages import Approvals
+from foresail.console.protection_pages import Protected
 from foresail.console.recent import Recent
 from foresail.console.report.figures import Figures
 from foresail.console.report.snapshot import Wanted, read_cluster, read_own
 from foresail.console.restore_pages import LARGEST_LOG, MOST_LOG, Copies
+from foresail.console.running import Rates, last_like
 from foresail.console.turns import Share
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.records import secret_key
+from foresail.selfservice.signatures import secret_key
 
 _FRESH = timedelta(minutes=1)
+_HEALTH_FRESH = timedelta(seconds=10)
 _LONGEST_PLAN = timedelta(minutes=5)
 Decode = Callable[[Family, msgspec.Raw], TenantRequest | None]
 GiveAccess = Callable[[], Access]
@@ -101,6 +115,7 @@ class OwnNamespace:
     may_back_up: bool
     may_pause: bool
     may_restore: bool = False
+    may_schedule: bool = False
     is_enabled: bool | None = None  # self-service; None if the namespace may not be read
     usage: Usage | None = None  # None if the viewer may not count the requests
     earlier: str = ""  # without backups: what to do about those of an earlier namespace of this name
@@ -128,7 +143,9 @@ class Reader:
         self.share = share
         self._reviewed: tuple[datetime, Rights] | None = None
         self._reviewing = asyncio.Lock()
+        self._health: tuple[datetime, SystemHealth] | None = None
         self.recent = Recent(self._is_accepted)
+        self.rates = Rates()
 
     async def _is_accepted(self) -> bool:
         """Ask the API server about something cheap, which fails if it no longer accepts the viewer."""
@@ -139,6 +156,16 @@ class Reader:
         self.recent.forget()
         if isinstance(self.cluster, KeptCluster):
             self.cluster.forget()
+
+    async def health(self, now: datetime) -> SystemHealth:
+        """Return whether Velero and Foresail run, read some seconds ago at most."""
+        async with self._reviewing:
+            is_fresh = self._health is not None and now - self._health[0] <= _HEALTH_FRESH
+            if self._health is None or not is_fresh:
+                is_all = self._reviewed is not None and self._reviewed[1].is_administrator
+                place = self.wanted.velero_namespace
+                self._health = now, await read_health(self.cluster, place, now, is_administrator=is_all)
+            return self._health[1]
 
     async def is_administrator(self, now: datetime) -> bool:
         """Return whether the viewer may read the whole cluster."""
@@ -156,10 +183,16 @@ class Reader:
         is_all = await is_administrator(self.cluster, velero_namespace)
         checks = await self._places_of_checks()
         offered = {"checks"} if checks else set()
+        if checks and await may(self.cluster, "patch", RESTORE_CHECK, checks[0]):
+            offered.add("run-checks")
+        if await may(self.cluster, "list", PROTECTION, "" if is_all else self.wanted.namespace):
+            offered.add("protection")
+        if await self._has_rollbacks("" if is_all else self.wanted.namespace):
+            offered.add("rollbacks")
         if await may(self.cluster, "list", PRIMER, "" if is_all else self.wanted.namespace):
             offered.add("primers")
         if is_all:
-            offered |= {"doctor", "queue"}
+            offered |= {"doctor", "queue", *await self._acts()}
             needed = [(SELF_SERVICE_POLICY, ""), (velero.RESTORE, velero_namespace), (RESTORES.kind, "")]
             offered |= {"policies"} if await may_all(self.cluster, "list", needed) else set()
         has_namespace = not is_all and await self._has_namespace()
@@ -173,15 +206,43 @@ class Reader:
             namespaces=await self._namespaces(),
         )
 
+    async def _acts(self) -> set[str]:
+        """Return what an administrator may do at the row of a namespace."""
+        place = self.wanted.velero_namespace
+        may_label = await may(self.cluster, "patch", NAMESPACE)
+        may_apply = await may(self.cluster, "create", SCHEDULE_POLICY) and await may(
+            self.cluster, "patch", SCHEDULE_POLICY
+        )
+        offered = {"apply-policies"} if may_apply else set()
+        if await may(self.cluster, "create", velero.SCHEDULE, place):
+            offered |= {"protect", "schedule"}
+        offered |= {"protect"} if may_label else set()
+        for verb, act in (("create", "new-class"), ("patch", "change-classes")):
+            offered |= {act} if await may(self.cluster, verb, PROTECTION_CLASS) else set()
+        offered |= {"change-schedules"} if await may(self.cluster, "patch", velero.SCHEDULE, place) else set()
+        return offered | ({"run"} if await may(self.cluster, "create", velero.BACKUP, place) else set())
+
+    async def _has_rollbacks(self, namespace: str) -> bool:
+        """Return whether the viewer may list Rollbacks, and the cluster serves them."""
+        if not await may(self.cluster, "list", ROLLBACK, namespace):
+            return False
+        try:
+            await self.cluster.first_page(ROLLBACK, namespace, "", 1)
+        except UnreachableError:
+            raise
+        except CommandError:
+            return False
+        return True
+
     async def _namespaces(self) -> tuple[str, ...]:
         """Return the namespaces to choose from, as far as the viewer may list them."""
         if not await may(self.cluster, "list", NAMESPACE):
             return ()
         try:
-            found = await self.cluster.first_page(NAMESPACE, "", "", MOST_NAMESPACES + 1)
+            raws = await self.cluster.first_page(NAMESPACE, "", "", MOST_NAMESPACES + 1)
         except CommandError:
             return ()  # every page needs the review; without the list the viewer writes a name
-        names = sorted(msgspec.json.decode(raw, type=Named).metadata.name for raw in found)
+        names = sorted(msgspec.json.decode(raw, type=Named).metadata.name for raw in raws)
         return tuple(names) if len(names) <= MOST_NAMESPACES else ()
 
     async def _places_of_checks(self) -> tuple[str, ...]:
@@ -233,6 +294,7 @@ class Reader:
             may_back_up=await may(self.cluster, "create", BACKUPS.kind, name),
             may_pause=await may(self.cluster, "patch", NON_ADMIN_SCHEDULE, name),
             may_restore=await self.may_restore(name),
+            may_schedule=await may(self.cluster, "create", NON_ADMIN_SCHEDULE, name),
             is_enabled=await is_enabled(self.cluster, name),
             usage=await self._usage(name),
             earlier="" if backups else await earlier_backups(self.cluster, name),
@@ -304,22 +366,47 @@ class Reader:
         """Return one backup or restore in a single read: the API server refuses who may not."""
         return await read_request(self.cluster, family, key)
 
-    async def plan(self, copy: Key, policy: str, access: GiveAccess, longest: timedelta = _LONGEST_PLAN) -> RestorePlan:
-        """Return what a restore of a backup would do; time counts from its turn."""
+    async def last_like(self, request: TenantRequest) -> TenantRequest | None:
+        """Return the last complete request like one that runs; None without one, or if the viewer may not list them."""
+        if not request.is_running:
+            return None
+        return last_like(request, await self._requests(request.family, request.key.namespace))
+
+    async def may_cancel(self, request: TenantRequest) -> bool:
+        """Return whether a request only waits, and the viewer may delete it: of a backup, a field of its spec does."""
+        verb = "patch" if request.family is BACKUPS else "delete"
+        return can_be_cancelled(request) and await may(self.cluster, verb, request.family.kind, request.key.namespace)
+
+    async def plan(
+        self,
+        copy: Key,
+        policy: str,
+        access: GiveAccess,
+        longest: timedelta = _LONGEST_PLAN,
+        picked: Picked | None = None,
+    ) -> tuple[RestorePlan, Since]:
+        """Return what a restore of a backup would do, of the picked objects or of all; time counts from its turn."""
         command = f"foresail restore plan --from-backup {copy.name} -n {copy.namespace}"
         async with self._reading(command):
             try:
                 async with asyncio.timeout(longest.total_seconds()):
-                    return await self._plan(copy, restore_fields(copy.name, policy), access())
+                    return await self._plan(copy, restore_fields(copy.name, policy), access(), picked)
             except TimeoutError as error:
                 problem = f"the plan of NonAdminBackup {copy} takes longer than {short(longest)}"
                 raise CommandError(problem, f"run {command}") from error
 
-    async def _plan(self, copy: Key, fields: dict[str, str], access: Access) -> RestorePlan:
+    async def _plan(
+        self, copy: Key, fields: dict[str, Any], access: Access, picked: Picked | None
+    ) -> tuple[RestorePlan, Since]:
         """Read the files beside those of another viewer, whose bucket may be slow, and then plan alone."""
+        if picked is not None:
+            fields = {**fields, "includedResources": sorted({key.resource for key in picked})}
         inputs = await read_inputs(self.cluster, copy.namespace, fields, access, LARGEST_PLAN)
+        inputs = replace(inputs, most_values=MOST_VALUES, only=picked)
         async with self.share.plan():
-            return await make_plan(self.cluster, self.cluster.client, replace(inputs, most_values=MOST_VALUES))
+            plan = await make_plan(self.cluster, self.cluster.client, inputs)
+            since = await read_since(self.cluster, await self.copy(copy), inputs) if picked is None else Since()
+            return plan, since
 
     async def requests(self, namespace: str) -> list[TenantRequest]:
         """Return the backups and restores of a namespace, the newest first, as far as the viewer may list them."""
@@ -376,7 +463,7 @@ class Reader:
         place = self.wanted.velero_namespace
         locations = list[Approval]()
         if await may(self.cluster, "list", NON_ADMIN_LOCATION_REQUEST, place):
-            locations = [each for _, each in await read_requests(self.cluster, place)]
+            locations = [approval for _, approval in await read_requests(self.cluster, place)]
         may_read = await may(self.cluster, "get", NON_ADMIN_LOCATION)
         key = secret_key(place)
         may_verify = await may(self.cluster, "get", SECRET, place, key.name)
@@ -387,6 +474,8 @@ class Reader:
             may_adopt=await may(self.cluster, "patch", velero.BACKUP, place),
             unread_key="" if may_verify else str(key),
             unrequested=await read_unrequested(self.cluster, "", locations),
+            deletions=[(schedule.schedule.key.name, waiting_of(schedule)) for schedule in await self.schedules(now)],
+            may_delete=await may(self.cluster, "patch", velero.SCHEDULE, place),
         )
 
     @property
@@ -397,8 +486,12 @@ class Reader:
     async def checks(self, now: datetime) -> list[CheckCells]:
         """Return the RestoreChecks that the viewer may list, those of administrators first."""
         places = (await self.rights(now)).checks
-        found = [row for place in places for row in await read_check_rows(self.cluster, place, now)]
-        return sorted(found, key=lambda each: (each[0].namespace != self.wanted.velero_namespace, each[0]))
+        rows = [row for place in places for row in await read_check_rows(self.cluster, place, now)]
+        return sorted(rows, key=lambda row: (row[0].namespace != self.wanted.velero_namespace, row[0]))
+
+    async def may_run_check(self, key: Key) -> bool:
+        """Return whether the viewer may start a RestoreCheck."""
+        return await may(self.cluster, "patch", RESTORE_CHECK, key.namespace)
 
     async def check(self, key: Key) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
         """Return a RestoreCheck with its evidence and the records of earlier runs, as far as the viewer may read."""
@@ -424,6 +517,45 @@ class Reader:
         if not await may(self.cluster, "get", CONFIG_MAP, place):
             return ""
         return await read_evidence(self.cluster, place, check)
+
+    async def protection(self, now: datetime) -> Protected:
+        """Return the classes and the Protections that the viewer may list."""
+        place = "" if await self.is_administrator(now) else self.wanted.namespace
+        may_list = await may(self.cluster, "list", PROTECTION_CLASS)
+        classes = await self.cluster.listed_if_known(PROTECTION_CLASS) if may_list else None
+        return Protected(
+            None if classes is None else [msgspec.json.decode(raw, type=dict[str, Any]) for raw in classes],
+            [
+                msgspec.json.decode(raw, type=dict[str, Any])
+                for raw in await self.cluster.listed_if_known(PROTECTION, place)
+            ],
+        )
+
+    async def rollbacks(self, now: datetime) -> list[Seen]:
+        """Return the Rollbacks of the cluster or of the viewer's namespace, the newest first."""
+        return await self._rollbacks("" if await self.is_administrator(now) else self.wanted.namespace)
+
+    async def rollbacks_of(self, namespace: str) -> list[Seen]:
+        """Return the Rollbacks of one namespace, as far as the viewer may list them."""
+        return await self._rollbacks(namespace) if await may(self.cluster, "list", ROLLBACK, namespace) else []
+
+    async def _rollbacks(self, place: str) -> list[Seen]:
+        rollbacks = list[Seen]()
+        for raw in await self.cluster.listed_if_known(ROLLBACK, place):
+            with suppress(CommandError):  # one that cannot be decoded hides no other
+                rollbacks.append(decode_rollback(raw))
+        return sorted(rollbacks, key=_made, reverse=True)
+
+    async def rollback(self, key: Key) -> Seen:
+        """Return one Rollback."""
+        if not await may(self.cluster, "get", ROLLBACK, key.namespace):
+            raise NotAllowedError(f"you may not get rollbacks in namespace {key.namespace}", "ask for access")
+        return await read_rollback(self.cluster, key)
+
+    async def may_roll_back(self, verb: str, namespace: str, now: datetime) -> bool:
+        """Return whether the viewer may create or patch Rollbacks, where the cluster serves them."""
+        is_served = "rollbacks" in (await self.rights(now)).offered
+        return is_served and await may(self.cluster, verb, ROLLBACK, namespace)
 
     async def primers(self, now: datetime) -> list[Document]:
         """Return the Primers, and the CronJobs that are primed by annotations."""
@@ -462,6 +594,11 @@ def _decoded(family: Family, raws: Iterable[msgspec.Raw], decode: Decode) -> Ite
             continue
         if request is not None:
             yield request
+
+
+def _made(seen: Seen) -> tuple[str, Key]:
+    created = seen.rollback.metadata.creation_timestamp
+    return created.isoformat() if created is not None else "", seen.key
 
 
 def _created(request: TenantRequest) -> tuple[str, Key]:

@@ -1,20 +1,18 @@
-"""The restore wizard (choose a copy on a time line, see the plan, confirm), and the pages of Velero's files."""
+"""The first step of a restore, which chooses a copy, and the pages of Velero's files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from foresail.api.velero import COMPLETED
-from foresail.cli.errors import CommandError
 from foresail.cli.output.words import counted
-from foresail.cli.restore_plan.planning import RestorePlan
-from foresail.cli.restore_plan.report import counts, reason_text, worst_first
+from foresail.cli.tenant.advice import capital
 from foresail.cli.tenant.get import until
 from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.tenant_request import TenantRequest
-from foresail.console.layout import ROWS, Search, Site, button, cut, form, shell
+from foresail.console.layout import ROWS, Search, Site, cut, form, shell
 from foresail.console.web.markup import Child, Html, element, joined
-from foresail.console.web.parts import badge, data_table, section, tile, tiles, words
+from foresail.console.web.parts import badge, data_table, section, words
 
 LOG, CONTENTS = "log", "contents"
 """The files, as they are named in paths."""
@@ -60,7 +58,7 @@ def contents(site: Site, request: TenantRequest, held: Sequence[HeldKind]) -> Ht
 
 def _back(site: Site, request: TenantRequest) -> Html:
     path = site.link("ns", request.key.namespace, request.family.word, request.key.name)
-    return element("p", element("a", f"{request.family.kind.name} {request.key.name}", href=path))
+    return element("p", element("a", f"{capital(request.family.word)} {request.key.name}", href=path))
 
 
 def _command(request: TenantRequest, verb: str) -> str:
@@ -70,7 +68,7 @@ def _command(request: TenantRequest, verb: str) -> str:
 KEEP, UPDATE = "none", "update"
 """What a restore does with objects that exist, in the words of Velero."""
 
-_POLICIES = ((KEEP, "Keep them as they are"), (UPDATE, "Change them back to the backup"))
+POLICIES = ((KEEP, "Keep them as they are"), (UPDATE, "Change them back to the backup"))
 _MOST_ITEMS = 1000
 _LONGEST_REASON = 400
 _MOODS = {"create": "good", "unchanged": "", "differs": "warn", "exists": "warn", "refused": "bad"}
@@ -80,7 +78,7 @@ _MOODS = {"create": "good", "unchanged": "", "differs": "warn", "exists": "warn"
 class Copies:
     """What can be restored in a namespace, and what the viewer may do with it."""
 
-    found: Sequence[TenantRequest]  # the newest first
+    backups: Sequence[TenantRequest]  # the newest first
     may_restore: bool
     may_plan: bool
     choices: tuple[str, ...] | None = None  # what the policy lets a restore do with objects that exist; None: unknown
@@ -97,18 +95,18 @@ def choose(site: Site, namespace: str, copies: Copies, chosen: str, search: Sear
     """Return the copies of a namespace on a time line; one of them is chosen."""
     back = element("p", "In ", element("a", namespace, href=site.link("ns", namespace)), ".")
     same = f"foresail backup get -n {namespace}"
-    content = _chooser(site, namespace, copies, chosen, search, now) if copies.found else None
+    content = _chooser(site, namespace, copies, chosen, search, now) if copies.backups else None
     empty = element("p", "No backup of this namespace can be restored.", class_="empty")
-    return shell(site, "Restore", same, back, section("copies", "Choose a backup", content or empty))
+    return shell(site, "Restore", same, rail(0), back, section("copies", "Choose a backup", content or empty))
 
 
 def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Search, now: datetime) -> Html:
-    names = [request.key.name for request in copies.found]
+    names = [request.key.name for request in copies.backups]
     place = names.index(chosen) if chosen in names else (max(search.page, 1) - 1) * ROWS
     pages = (len(names) + ROWS - 1) // ROWS
     at = min(place // ROWS, pages - 1)
-    shown = copies.found[at * ROWS : (at + 1) * ROWS]
-    whole = [copy.key.name for copy in shown if copy.velero.phase == COMPLETED and copy.incomplete is None]
+    shown = copies.backups[at * ROWS : (at + 1) * ROWS]
+    whole = [copy.key.name for copy in shown if copy.velero.phase == COMPLETED and _is_wanted(copy)]
     picked = chosen if chosen in names else next(iter(whole), "")
     line = element(
         "ol", *(_copy(request, now, is_chosen=request.key.name == picked) for request in shown), class_="timeline"
@@ -128,6 +126,11 @@ def _chooser(site: Site, namespace: str, copies: Copies, chosen: str, search: Se
     return joined((offer, note) if copies.may_plan else (told, offer, note))
 
 
+def _is_wanted(copy: TenantRequest) -> bool:
+    """Whether a copy may be chosen for whoever says nothing: it has all data, and is not what a Rollback took back."""
+    return copy.incomplete is None and not copy.is_before_rollback
+
+
 def _copy(request: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
     name = request.key.name
     velero = request.velero
@@ -135,9 +138,10 @@ def _copy(request: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
     facts: list[Child] = [
         element("strong", until(velero.start_timestamp, now)),
         name,
-        badge(request.shown_phase, "good" if request.shown_phase == COMPLETED else "warn"),
+        badge(request.shown_phase, "" if request.shown_phase == COMPLETED else "warn"),
         counted(done, "item"),
         request.incomplete.message if request.incomplete is not None else None,
+        "taken before a rollback, with what that took back" if request.is_before_rollback else None,
         counted(velero.errors, "error") if velero.errors else None,
         f"expires {until(velero.expiration, now)}",
     ]
@@ -147,14 +151,14 @@ def _copy(request: TenantRequest, now: datetime, *, is_chosen: bool) -> Html:
 
 def _existing(choices: tuple[str, ...] | None) -> Html:
     """Return what can be done with objects that exist: what the policy allows, or both if it is unknown."""
-    offered = [(value, text) for value, text in _POLICIES if choices is None or value in choices]
+    offered = [(value, text) for value, text in POLICIES if choices is None or value in choices]
     options = [
         element("label", element("input", type="radio", name="policy", value=value, checked=not place), f" {text}")
         for place, (value, text) in enumerate(offered)
     ]
     told = "You may not read the policy of this namespace. If it refuses your choice, nothing is restored."
     if choices is not None:
-        told = "" if len(offered) == len(_POLICIES) else "The policy of this namespace allows nothing else."
+        told = "" if len(offered) == len(POLICIES) else "The policy of this namespace allows nothing else."
     return element(
         "fieldset",
         element("legend", "Objects that exist"),
@@ -163,76 +167,13 @@ def _existing(choices: tuple[str, ...] | None) -> Html:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """The restore that a viewer has described and not confirmed yet."""
-
-    copy: TenantRequest
-    policy: str
-
-    @property
-    def command(self) -> str:
-        """The options of the same restore in the terminal."""
-        key = self.copy.key
-        existing = f" --existing-resource-policy {UPDATE}" if self.policy == UPDATE else ""
-        return f"--from-backup {key.name} -n {key.namespace}{existing}"
+_STEPS = ("Copy", "What", "Confirm")
 
 
-def planned(site: Site, wish: Wish, plan: RestorePlan, now: datetime) -> Html:
-    """Return what the restore would do to each item, the worst first, and the button that confirms it."""
-    rows = [
-        (
-            cut(str(verdict.target)),
-            badge(verdict.outcome.value, _MOODS.get(verdict.outcome.value, "")),
-            cut("; ".join(filter(None, (reason_text(verdict), verdict.warning))), _LONGEST_REASON),
-        )
-        for verdict in worst_first(plan.verdicts)[:_MOST_ITEMS]
+def rail(at: int) -> Html:
+    """Return the three steps of a restore, with the one that is shown."""
+    steps = [
+        element("li", name, aria_current="step" if place == at else None, class_="done" if place < at else None)
+        for place, name in enumerate(_STEPS)
     ]
-    more = len(plan.verdicts) - len(rows)
-    pictures = [
-        tile(outcome, str(number), "items", _MOODS.get(outcome, ""))
-        for outcome, number in counts(plan.verdicts).items()
-        if number
-    ]
-    out = "".join(f"Warning: {cut(warning)}. " for warning in plan.warnings)
-    out += f"{len(plan.left_out)} items are left out by the restore itself. " if plan.left_out else ""
-    rest = f"{more} more items: use the command line with -o json." if more > 0 else ""
-    table = data_table("Items", ("item", "outcome", "why"), rows, "The backup has no items.")
-    return shell(
-        site,
-        "Restore plan",
-        f"foresail restore plan {wish.command}",
-        _about(site, wish, now),
-        tiles(*pictures) if pictures else None,
-        section("confirm", "Nothing is restored yet", _confirm(site, wish, "Restore")),
-        section("items", "Item by item", table, element("p", out, rest, class_="note") if out or rest else None),
-    )
-
-
-def unplanned(site: Site, wish: Wish, error: CommandError, now: datetime) -> Html:
-    """Return why there is no plan; the restore can be confirmed all the same."""
-    return shell(
-        site,
-        "Restore plan",
-        f"foresail restore plan {wish.command}",
-        _about(site, wish, now),
-        section("problem", "There is no plan", element("p", cut(error.problem)), element("p", cut(error.hint or ""))),
-        section("confirm", "Nothing is restored yet", _confirm(site, wish, "Restore without a plan")),
-    )
-
-
-def _about(site: Site, wish: Wish, now: datetime) -> Html:
-    key = wish.copy.key
-    place = element("a", key.namespace, href=site.link("ns", key.namespace))
-    made = until(wish.copy.velero.start_timestamp, now)
-    return element("p", "Backup ", element("strong", key.name), f" of {made}, into namespace ", place, ".")
-
-
-def _confirm(site: Site, wish: Wish, label: str) -> Html:
-    key = wish.copy.key
-    existing = dict(_POLICIES)[wish.policy]
-    another = element("a", "Choose another backup", href=site.link("ns", key.namespace, "restore", backup=key.name))
-    path = site.link("ns", key.namespace, "restore")
-    fields = {"backup": key.name, "uid": wish.copy.request.metadata.uid, "policy": wish.policy}
-    told = element("p", f"Objects that exist: {existing.lower()}. ", another, ".")
-    return joined((told, button(site, path, label, **fields)))
+    return element("ol", *steps, class_="rail", aria_label="Steps of a restore")

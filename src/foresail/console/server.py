@@ -2,17 +2,13 @@
 
 import argparse
 import asyncio
-import logging
 import secrets
-import signal
 import ssl
 import sys
-import tempfile
-import webbrowser
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Protocol, TypeVar
 
@@ -28,24 +24,32 @@ from foresail.cli.errors import (
     UnreachableError,
     UsageError,
 )
-from foresail.cli.location.request import decide
 from foresail.cli.options.shared import read_objective
-from foresail.cli.tenant.adopt import SeenAdoption, approve_one
+from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.tenant.files import Access, trust_of
 from foresail.cli.tenant.new_request import problem_with_name
+from foresail.cli.tenant.only import check_only, picked_of, writes_digest, writes_of
 from foresail.cli.tenant.tenant_request import is_restorable
 from foresail.console import (
+    act_pages,
+    acts,
     cluster_pages,
     guard,
     live,
     pages,
+    plan_pages,
     policy_pages,
+    protection_pages,
     restore_pages,
+    rollback_pages,
 )
-from foresail.console.changes import back_up_now, restore, set_paused
-from foresail.console.layout import Search, Site, Viewpoint, entrance, plain_page, problem_page
+from foresail.console.changes import back_up_now, check_seen, restore, restore_picked, set_paused
+from foresail.console.desk import Desk, addresses
+from foresail.console.door import LocalDoor, html_answer, plain
+from foresail.console.layout import Search, Site, Viewpoint, problem_page
 from foresail.console.read import Reader, Rights
 from foresail.console.report.snapshot import Wanted
+from foresail.console.timeline import Window, window_of
 from foresail.console.turns import LONGEST_WAIT, MOST_STREAMS, Streams, TurnError, Turns
 from foresail.console.web.assets import CONSOLE, SCRIPT, SHEET
 from foresail.cron import CronError
@@ -56,15 +60,9 @@ from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 
 T = TypeVar("T")
-LOOPBACK = "127.0.0.1"
 _NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
-_START_AGAIN = "Open the URL that foresail console has printed, or start it again: the URL works once."
 _PATIENCE = timedelta(minutes=2)
 _MOST_NAME = 253
-SILENT = logging.getLogger("foresail.console.http")
-"""Of aiohttp, which would log the beginning of a header that is too long: that of a token."""
-
-SILENT.disabled = True
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _Page = Callable[["Pages", web.Request], Awaitable[web.StreamResponse]]
 
@@ -78,6 +76,8 @@ class Form:
     viewer: str = ""  # a digest of the token, if there are several
     context: str = ""  # of the kubeconfig
     server: str = ""  # host and port of the API server
+    name: str = ""  # of the cluster, as the administrator calls it
+    color: str = ""  # the same
 
 
 class Pages:
@@ -87,7 +87,7 @@ class Pages:
         self._reader = reader
         self._cluster = reader.cluster
         self._form = form
-        self._velero_namespace = reader.wanted.velero_namespace
+        self._desk = Desk(reader.cluster, reader.scope)
         self._tls = tls  # in front of the bucket, from which a plan reads the contents of a backup
         self._streams = streams
         self.share = reader.share
@@ -118,10 +118,11 @@ class Pages:
         get_free(f"{base}/live.js", cls._script)
         get_free(f"{base}/live", cls._live)
         get_free(f"{base}/live/ns/{namespace}", cls._live)
-        get_free(f"{base}/live/ns/{namespace}/{{word:backup|restore}}/{name}", cls._live)
+        get_free(f"{base}/live/ns/{namespace}/{{word:backup|restore|rollback}}/{name}", cls._live)
         get(f"{base}/namespaces", cls._namespaces)
         get(f"{base}/calendar", cls._calendar)
         post(f"{base}/calendar/preview", cls._preview)
+        change(f"{base}/calendar/apply", cls._apply_policies)
         get(f"{base}/doctor", cls._doctor)
         get(f"{base}/queue", cls._queue)
         get(f"{base}/policies", cls._policies)
@@ -129,18 +130,22 @@ class Pages:
         get(f"{base}/ns/{namespace}/check/{name}", cls._check)
         get_at_once(f"{base}/ns/{namespace}/check/{name}/evidence.json", cls._evidence)
         get(f"{base}/primers", cls._primers)
-        decision = "{verb:approve|reject}"
-        change(f"{base}/approvals/location/{namespace}/{name}/{decision}", cls._decide_location)
-        change(f"{base}/approvals/backup/{name}/approve", cls._adopt)
+        get(f"{base}/protection", cls._protection)
+        get(f"{base}/rollbacks", cls._rollbacks)
+        get_at_once(f"{base}/ns/{namespace}/rollback/{name}", cls._rollback)
         get(f"{base}/ns/{namespace}", cls._one_namespace)
         get_at_once(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}", cls._detail)
         post(f"{base}/ns/{namespace}/{{word:backup}}/{name}/{{file:contents}}", cls._file)
         post(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}/{{file:log}}", cls._file)
         get(f"{base}/ns/{namespace}/restore", cls._choose)
         post(f"{base}/ns/{namespace}/plan", cls._plan)
+        post(f"{base}/ns/{namespace}/confirm", cls._confirm)
         change(f"{base}/ns/{namespace}/restore", cls._restore)
         change(f"{base}/ns/{namespace}/backup", cls._back_up)
         change(f"{base}/ns/{namespace}/schedule/{name}/{{verb:pause|unpause}}", cls._pause)
+        for path in addresses(namespace, name):
+            get_at_once(f"{base}/{path}", cls._preview_act)
+            change(f"{base}/{path}", cls._act)
 
     async def rights(self) -> Rights:
         """Return what the viewer may read."""
@@ -149,6 +154,8 @@ class Pages:
     async def _site(self, namespace: str = "") -> Site:
         """Return the site, for a page of a namespace or of the one that was chosen."""
         rights = await self.rights()
+        at = now()
+        health = await self._reader.health(at)
         form = self._form
         return Site(
             form.mount,
@@ -156,7 +163,9 @@ class Pages:
             namespace or self._reader.wanted.namespace,
             rights.is_administrator,
             offered=rights.offered,
-            viewpoint=Viewpoint(form.context, form.server, rights.user, rights.namespaces),
+            viewpoint=Viewpoint(
+                form.context, form.server, rights.user, rights.namespaces, form.name, form.color, health, at
+            ),
         )
 
     async def problem(self, error: CommandError, request: web.Request) -> str:
@@ -172,13 +181,14 @@ class Pages:
             raise NotAllowedError(f"you may not read what the page {page} shows", _WHO_MAY)
         return site
 
-    async def _overview(self, _: web.Request) -> web.Response:
+    async def _overview(self, request: web.Request) -> web.Response:
         at = now()
-        figures = await self._reader.figures(at)
         waiting = await self._reader.waiting(at)
         site = await self._site()
-        newest = [] if site.is_administrator else await self._reader.requests(site.namespace)
-        return _page(pages.overview(site, figures, waiting, newest))
+        if site.is_administrator:
+            return html_answer(pages.overview(site, await self._reader.figures(at), waiting, _search(request)))
+        own = await self._reader.namespace(site.namespace, at)
+        return html_answer(pages.own_overview(site, own, waiting, _window(request, at)))
 
     async def _style(self, _: web.Request) -> web.Response:
         return web.Response(text=f"{SHEET}{CONSOLE}", content_type="text/css")
@@ -221,24 +231,28 @@ class Pages:
     async def _digest(self, request: web.Request, *, is_first: bool = False) -> str:
         place = request.match_info
         at = now()
+        if place.get("word") == rollback_pages.WORD:
+            return live.version_digest([(await self._reader.rollback(Key(place["namespace"], place["name"]))).content])
         if "name" in place:
             family = BACKUPS if place["word"] == BACKUPS.word else RESTORES
             key = Key(place["namespace"], place["name"])
             read = self._reader.request(family, key, at) if is_first else self._reader.polled(family, key)
-            return live.digest([await read])
+            followed = await read
+            self._reader.rates.observe(followed, at)
+            return live.digest([followed])
         if "namespace" in place:
             return live.digest(await self.in_turn(lambda: self._reader.requests(place["namespace"])))
         return live.digest(await self.in_turn(lambda: self._reader.waiting(at)))
 
     async def _namespaces(self, request: web.Request) -> web.Response:
         figures = await self._reader.figures(now())
-        return _page(pages.namespaces(await self._site(), figures, _search(request)))
+        return html_answer(pages.namespaces(await self._site(), figures, _search(request)))
 
     async def _calendar(self, _: web.Request) -> web.Response:
         at = now()
         site = await self._site()
         schedules = await self._reader.schedules(at) if site.is_administrator else []
-        return _page(cluster_pages.calendar(site, await self._reader.figures(at), schedules))
+        return html_answer(cluster_pages.calendar(site, await self._reader.figures(at), schedules))
 
     async def _preview(self, request: web.Request) -> web.Response:
         """Show what a SchedulePolicy would change; nothing is applied."""
@@ -253,17 +267,23 @@ class Pages:
         except UnreachableError:
             raise
         except CommandError as error:
-            return _page(cluster_pages.refused(site, text, error), HTTPStatus.BAD_REQUEST)
-        return _page(cluster_pages.previewed(site, text, preview))
+            return html_answer(cluster_pages.refused(site, text, error), HTTPStatus.BAD_REQUEST)
+        return html_answer(cluster_pages.previewed(site, text, preview))
+
+    async def _apply_policies(self, request: web.Request) -> web.Response:
+        """Apply the SchedulePolicies of a form, as the preview has shown them."""
+        manifest = (await self._own_form(request)).get("manifest", "").replace("\r\n", "\n")
+        await acts.apply_policies(self._cluster, manifest[: cluster_pages.MOST_TEXT])
+        return await self._moved("policies")
 
     async def _doctor(self, _: web.Request) -> web.Response:
         site = await self._site_of("doctor")
-        return _page(pages.doctor(site, await self._reader.findings()))
+        return html_answer(pages.doctor(site, await self._reader.findings()))
 
     async def _queue(self, request: web.Request) -> web.Response:
         site = await self._site_of("queue")
         requests, shares = await self._reader.queue(now())
-        return _page(cluster_pages.queue(site, requests, shares, _search(request)))
+        return html_answer(cluster_pages.queue(site, requests, shares, _search(request)))
 
     async def _policies(self, _: web.Request) -> web.Response:
         at = now()
@@ -271,18 +291,21 @@ class Pages:
         reader = self._reader
         applied = await reader.policies()
         schedules = await reader.schedule_policies(at)
-        return _page(policy_pages.policies(site, applied, schedules, await reader.approvals(at), at))
+        approvals = await reader.approvals(at)
+        return html_answer(policy_pages.policies(site, applied, schedules, approvals, at))
 
     async def _checks(self, request: web.Request) -> web.Response:
         at = now()
         site = await self._site_of("checks")
         places = (await self._reader.rights(at)).checks
-        return _page(pages.checks(site, places, await self._reader.checks(at), _search(request)))
+        return html_answer(pages.checks(site, places, await self._reader.checks(at), _search(request)))
 
     async def _check(self, request: web.Request) -> web.Response:
         key = Key(request.match_info["namespace"], request.match_info["name"])
         document, evidence, history = await self._reader.check(key)
-        return _page(pages.check(await self._site(), key, document, read_record(evidence), history))
+        may_run = await self._reader.may_run_check(key)
+        site = await self._site()
+        return html_answer(pages.check(site, key, document, read_record(evidence), history, may_run=may_run))
 
     async def _evidence(self, request: web.Request) -> web.Response:
         evidence = await self._reader.evidence(Key(request.match_info["namespace"], request.match_info["name"]))
@@ -291,28 +314,41 @@ class Pages:
         headers = {"Content-Disposition": 'attachment; filename="record.json"'}
         return web.Response(text=evidence, content_type="application/json", headers=headers)
 
+    async def _protection(self, request: web.Request) -> web.Response:
+        at = now()
+        site = await self._site_of("protection")
+        protected = await self._reader.protection(at)
+        return html_answer(protection_pages.protection(site, protected, _search(request), at))
+
+    async def _rollbacks(self, request: web.Request) -> web.Response:
+        at = now()
+        site = await self._site_of("rollbacks")
+        rollbacks = await self._reader.rollbacks(at)
+        return html_answer(rollback_pages.rollbacks(site, rollbacks, _search(request), at))
+
+    async def _rollback(self, request: web.Request) -> web.Response:
+        at = now()
+        key = Key(request.match_info["namespace"], request.match_info["name"])
+        seen = await self._reader.rollback(key)
+        others = [] if seen.has_ended else await self._reader.rollbacks_of(key.namespace)
+        may_change, may_create = [
+            await self._reader.may_roll_back(verb, key.namespace, at) for verb in ("patch", "create")
+        ]
+        site = await self._site(key.namespace)
+        return html_answer(
+            rollback_pages.rollback(site, seen, at, others, may_change=may_change, may_create=may_create)
+        )
+
     async def _primers(self, request: web.Request) -> web.Response:
         at = now()
         site = await self._site_of("primers")
-        return _page(cluster_pages.primers(site, await self._reader.primers(at), _search(request), at))
-
-    async def _decide_location(self, request: web.Request) -> web.Response:
-        seen = (await self._own_form(request)).get("request", "")
-        key = Key(request.match_info["namespace"], request.match_info["name"])
-        await decide(self._cluster, self._velero_namespace, key, request.match_info["verb"], seen=seen)
-        return await self._moved("policies")
-
-    async def _adopt(self, request: web.Request) -> web.Response:
-        fields = await self._own_form(request)
-        seen = SeenAdoption(*(fields.get(each, "") for each in ("uid", "namespace", "record")))
-        await approve_one(self._cluster, self._reader.scope, request.match_info["name"], seen, now())
-        return await self._moved("policies")
+        return html_answer(cluster_pages.primers(site, await self._reader.primers(at), _search(request), at))
 
     async def _one_namespace(self, request: web.Request) -> web.Response:
         at = now()
         name = request.match_info["namespace"]
         namespace = await self._reader.namespace(name, at)
-        return _page(pages.namespace(await self._site(name), name, namespace, at))
+        return html_answer(pages.namespace(await self._site(name), name, namespace, at, _window(request, at)))
 
     async def _detail(self, request: web.Request) -> web.Response:
         at = now()
@@ -322,8 +358,11 @@ class Pages:
         is_copy = family is BACKUPS and is_restorable(tenant_request, at)
         may_restore = is_copy and await self._reader.may_restore(key.namespace)
         may_download = not tenant_request.is_open and await self._reader.may_download(key.namespace)
-        site = await self._site(key.namespace)
-        return _page(pages.detail(site, tenant_request, at, may_restore=may_restore, may_download=may_download))
+        may_roll_back = is_copy and await self._reader.may_roll_back("create", key.namespace, at)
+        may_cancel = await self._reader.may_cancel(tenant_request)
+        offered = pages.Offered(may_restore, may_download, may_roll_back, may_cancel)
+        pace = pages.Pace(self._reader.rates.observe(tenant_request, at), await self._reader.last_like(tenant_request))
+        return html_answer(pages.detail(await self._site(key.namespace), tenant_request, at, offered, pace))
 
     async def _file(self, request: web.Request) -> web.Response:
         """Show a file of Velero; a form asks for it, for a request for the file is created and deleted."""
@@ -333,9 +372,9 @@ class Pages:
         access = self._access
         key = Key(place["namespace"], place["name"])
         if place["file"] == restore_pages.CONTENTS:
-            return _page(restore_pages.contents(site, *await self._reader.contents(key, access)))
+            return html_answer(restore_pages.contents(site, *await self._reader.contents(key, access)))
         family = BACKUPS if place["word"] == BACKUPS.word else RESTORES
-        return _page(restore_pages.log(site, *await self._reader.log(family, key, access)))
+        return html_answer(restore_pages.log(site, *await self._reader.log(family, key, access)))
 
     def _access(self) -> Access:
         return Access(self._tls, now() + _PATIENCE)
@@ -345,32 +384,70 @@ class Pages:
         namespace = request.match_info["namespace"]
         copies = await self._reader.copies(namespace, at)
         chosen = request.query.get("backup", "")
-        return _page(restore_pages.choose(await self._site(namespace), namespace, copies, chosen, _search(request), at))
+        return html_answer(
+            restore_pages.choose(await self._site(namespace), namespace, copies, chosen, _search(request), at)
+        )
 
     async def _plan(self, request: web.Request) -> web.Response:
-        copy, policy, _ = await self._wished(request)
+        wish = await self._wished(request)
         at = now()
-        site = await self._site(copy.namespace)
-        wish = restore_pages.Wish(await self._reader.copy(copy), policy)
+        site = await self._site(wish.copy.key.namespace)
         try:
-            plan = await self._reader.plan(copy, policy, self._access)
+            plan, since = await self._reader.plan(wish.copy.key, wish.policy, self._access)
         except CommandError as error:
-            return _page(restore_pages.unplanned(site, wish, error, at))
-        return _page(restore_pages.planned(site, wish, plan, at))
+            return html_answer(plan_pages.unplanned(site, wish, error, at))
+        return html_answer(plan_pages.planned(site, wish, plan, at, since))
+
+    async def _confirm(self, request: web.Request) -> web.Response:
+        """Ask for the name of the namespace; nothing is written yet."""
+        wish = await self._wished(request)
+        check_seen(wish.copy, (await self._own_form(request)).get("uid", ""))
+        site = await self._site(wish.copy.key.namespace)
+        if not wish.picked:
+            return html_answer(plan_pages.confirm(site, wish, now()))
+        plan = await self._picked(wish)
+        check_only(plan)
+        return html_answer(plan_pages.confirm(site, wish, now(), plan, writes_digest(writes_of(plan))))
 
     async def _restore(self, request: web.Request) -> web.Response:
-        copy, policy, uid = await self._wished(request)
-        key = await restore(self._cluster, copy, uid, policy, now())
-        return await self._moved("ns", key.namespace, RESTORES.word, key.name)
+        wish = await self._wished(request)
+        fields = await self._own_form(request)
+        copy = wish.copy.key
+        if fields.get("typed", "").strip() != copy.namespace:
+            raise web.HTTPBadRequest(reason="The name of the namespace was not typed: nothing is restored")
+        uid = fields.get("uid", "")
+        if not wish.picked:
+            key = await restore(self._cluster, copy, uid, wish.policy, now())
+            return await self._moved("ns", key.namespace, RESTORES.word, key.name)
+        check_seen(wish.copy, uid)
+        told = await restore_picked(self._cluster, await self._picked(wish), fields.get("seen", ""))
+        return html_answer(plan_pages.done(await self._site(copy.namespace), wish, told))
 
-    async def _wished(self, request: web.Request) -> tuple[Key, str, str]:
-        """Return the copy of a form, what to do with existing objects, and the UID of the copy."""
+    async def _picked(self, wish: plan_pages.Wish) -> RestorePlan:
+        """Return the plan of the ticked objects alone."""
+        key = wish.copy.key
+        picked = picked_of(wish.picked, key.namespace)
+        plan, _ = await self._reader.plan(key, wish.policy, self._access, picked=picked)
+        return plan
+
+    async def _wished(self, request: web.Request) -> plan_pages.Wish:
+        """Return what a form wants restored: which copy, what to do with existing objects, and which objects."""
         fields = await self._own_form(request)
         name = fields.get("backup", "")
         policy = fields.get("policy", "")
         if problem_with_name(name) is not None or policy not in (restore_pages.KEEP, restore_pages.UPDATE):
             raise web.HTTPBadRequest(reason="Choose a backup, and what to do with objects that exist")
-        return Key(request.match_info["namespace"], name), policy, fields.get("uid", "")
+        ticked = [str(value) for value in (await request.post()).getall("pick", [])]
+        if fields.get("what") == "ticked" and not ticked:
+            raise web.HTTPBadRequest(reason="Tick at least one object, or restore everything")
+        words = ticked if fields.get("what") == "ticked" else []
+        if "only" in fields:
+            words = fields["only"].split(",")
+        namespace = request.match_info["namespace"]
+        picked_of(words, namespace)  # before anything is read
+        copy = await self._reader.copy(Key(namespace, name))
+        search = fields.get("q", "").strip()[:_MOST_NAME]
+        return plan_pages.Wish(copy, policy, search, tuple(dict.fromkeys(words)))
 
     async def _back_up(self, request: web.Request) -> web.Response:
         await self._own_form(request)
@@ -382,6 +459,29 @@ class Pages:
         key = Key(request.match_info["namespace"], request.match_info["name"])
         await set_paused(self._cluster, key, uid, paused=request.match_info["verb"] == "pause")
         return await self._moved("ns", key.namespace)
+
+    async def _preview_act(self, request: web.Request) -> web.Response:
+        """Show what an act would write; nothing is written."""
+        fields = {name: value for name, value in request.query.items() if name != "csrf"}
+        act = await self._desk.act(request.match_info, fields, now())
+        return html_answer(act_pages.preview(await self._site(request.match_info.get("namespace", "")), act))
+
+    async def _act(self, request: web.Request) -> web.Response:
+        """Do what the page has shown, as it is built again from the fields of the form."""
+        fields = await self._own_form(request)
+        act = await self._desk.act(request.match_info, fields, now())
+        is_changed = fields.get("previewed", act.digest) != act.digest
+        if is_changed or fields.get("what") == "preview":
+            site = await self._site(request.match_info.get("namespace", ""))
+            return html_answer(act_pages.preview(site, act, is_changed=is_changed))
+        try:
+            await acts.perform(self._cluster, act, fields.get("typed", ""))
+        except UnreachableError:
+            raise
+        except CommandError as error:  # the form comes back as it was filled in
+            site = await self._site(request.match_info.get("namespace", ""))
+            return html_answer(act_pages.preview(site, act.refused(error)), HTTPStatus.BAD_REQUEST)
+        return await self._moved(*act.after)
 
     async def _own_form(self, request: web.Request) -> dict[str, str]:
         """Return the fields of a form that this console has made; refuse every other."""
@@ -438,21 +538,22 @@ async def _answered(door: Door, request: web.Request, handler: _Handler) -> web.
         request[_PAGES] = admitted
         return await handler(request)
     except web.HTTPException as error:
-        return _refused(error)
+        return _refused(error, f"/{door.mount}/" if _PAGES in request else "")
     except UnauthorizedError as error:
         return await door.unauthorized(request, error)
     except CommandError as error:
         return await _problem(request, error)
     except Exception as error:  # noqa: BLE001 - a page must not end the console, nor show what it holds
         print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
-        return plain(HTTPStatus.INTERNAL_SERVER_ERROR, "This did not work", "The page failed.")
+        text = "The page failed."
+        return plain(HTTPStatus.INTERNAL_SERVER_ERROR, "This did not work", text, base=f"/{door.mount}/")
 
 
-def _refused(error: web.HTTPException) -> web.Response:
+def _refused(error: web.HTTPException, base: str) -> web.Response:
     """Answer what is no page, or no way to ask for one, without asking the cluster anything."""
     if error.status == HTTPStatus.NOT_FOUND:
-        return plain(HTTPStatus.NOT_FOUND, "No such page", "the console has no such page", "go back to the overview")
-    return plain(HTTPStatus(error.status), "Refused", error.reason)
+        return plain(HTTPStatus.NOT_FOUND, "No such page", "the console has no such page", base=base)
+    return plain(HTTPStatus(error.status), "Refused", error.reason, base=base)
 
 
 async def _problem(request: web.Request, error: CommandError) -> web.StreamResponse:
@@ -465,29 +566,12 @@ async def _problem(request: web.Request, error: CommandError) -> web.StreamRespo
     except (CommandError, TurnError):
         content = None
     if content is None:
-        return plain(status, "This did not work", error.problem, error.hint or "")
-    return _page(content, status)
+        base = request.path[: request.path.find("/", 1) + 1]
+        return plain(status, "This did not work", error.problem, error.hint or "", base)
+    return html_answer(content, status)
 
 
-def plain(status: HTTPStatus, title: str, text: str, hint: str = "") -> web.Response:
-    """Return a page without navigation."""
-    return _page(plain_page(title, text, hint), status)
-
-
-def asked_of(request: web.Request, cookie: str, *, is_entry: bool) -> guard.Asked:
-    """Return what the rules look at."""
-    return guard.Asked(
-        request.method,
-        request.headers.getall("Host", ()),
-        request.headers.get("Origin"),
-        request.headers.get("Sec-Fetch-Site"),
-        request.cookies.get(cookie, ""),
-        request.content_type,
-        is_entry=is_entry,
-    )
-
-
-class Console:
+class Console(LocalDoor):
     """The console of one viewer on this machine: a door that the token of the first URL opens once."""
 
     def __init__(
@@ -498,53 +582,29 @@ class Console:
         tls: ssl.SSLContext,
         operator_namespace: str | None = None,
         place: tuple[str, str] = ("", ""),  # the context of the kubeconfig, and the host of its API server
+        plate: tuple[str, str] = ("", ""),  # the name and the color of the cluster, as the administrator has set them
     ) -> None:
-        self._secrets = known
-        self.mount = known.mount
+        super().__init__(known)
         self.streams = Streams(MOST_STREAMS)
-        self._form = Form(known.mount, known.csrf, context=place[0], server=place[1])
+        self._form = Form(known.mount, known.csrf, "", *place, *plate)
         self._cluster = cluster
         self._wanted = wanted
         self._tls = tls
         self._operator_namespace = operator_namespace
         self._share = Turns().share()
         self._pages = self._pages_of(wanted.namespace)
-        self._is_token_used = False
-        self.address = ""
 
     def _pages_of(self, namespace: str) -> Pages:
         wanted = replace(self._wanted, namespace=namespace)
         reader = Reader(self._cluster, wanted, self._operator_namespace, self._share)
         return Pages(reader, self._form, self._tls, self.streams)
 
-    @property
-    def first_url(self) -> str:
-        """The URL that opens the console once."""
-        return f"http://{self.address}{self._base}?token={self._secrets.token}"
-
-    @property
-    def _base(self) -> str:
-        return f"/{self.mount}/"
-
-    async def serve(self, port: int) -> web.AppRunner:
-        """Listen on the loopback address, and return what stops it."""
-        app = application(self)
-        runner = web.AppRunner(app, access_log=None, logger=SILENT, handle_signals=False, handler_cancellation=True)
-        await runner.setup()
-        await web.TCPSite(runner, LOOPBACK, port).start()
-        self.address = f"{LOOPBACK}:{runner.addresses[0][1]}"
-        return runner
-
     async def admit(self, request: web.Request) -> Pages | web.StreamResponse:
         """Let in the browser that has the cookie, and give it to the one that has the token."""
-        is_entry = request.method == "GET" and request.path == self._base and "token" in request.query
-        asked = asked_of(request, guard.COOKIE, is_entry=is_entry)
-        refused = guard.refusal(asked, guard.Place(self.address, f"http://{self.address}"))
+        refused = self.refused(request)
         if refused is not None:
-            return plain(refused.status, "Refused", refused.text)
-        if not guard.is_signed_in(asked, self._secrets):
-            return self._sign_in(request)
-        if request.method == "GET" and request.path == self._base and "namespace" in request.query:
+            return refused
+        if request.method == "GET" and request.path == self.base and "namespace" in request.query:
             return await self._switch(request, request.query["namespace"].strip())
         return self._pages
 
@@ -559,22 +619,12 @@ class Console:
             problem = f"you may not list the backups and schedules of namespace {namespace}, or it does not exist"
             raise NotAllowedError(problem, "a Role there must allow to list nonadminbackups and nonadminschedules")
         self._pages = pages
-        page = f"{self._base}ns/{namespace}" if rights.is_administrator else self._base
+        page = f"{self.base}ns/{namespace}" if rights.is_administrator else self.base
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": page})
 
     async def unauthorized(self, _: web.Request, error: UnauthorizedError) -> web.StreamResponse:
         """Show what to do about the kubeconfig."""
         return plain(HTTPStatus.BAD_GATEWAY, "This did not work", error.problem, error.hint or "")
-
-    def _sign_in(self, request: web.Request) -> web.StreamResponse:
-        """Exchange the token of the first URL for the cookie, once."""
-        is_first = request.method == "GET" and request.path == self._base and not self._is_token_used
-        if not is_first or not guard.is_token(request.query.get("token", ""), self._secrets):
-            return plain(HTTPStatus.UNAUTHORIZED, "Not signed in", _START_AGAIN)
-        self._is_token_used = True
-        answer = _page(entrance(self._base))
-        answer.set_cookie(guard.COOKIE, self._secrets.session, path=self._base, httponly=True, samesite="Strict")
-        return answer
 
 
 _PAGES = web.RequestKey("pages", Pages)
@@ -633,12 +683,8 @@ def _leading_to(
     return added
 
 
-def _page(content: str, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
-    body = content.encode()
-    if len(body) > guard.MOST_PAGE:
-        body = plain_page("Too large", "This page is too large to show.", "Use the command line.").encode()
-        status = HTTPStatus.INTERNAL_SERVER_ERROR
-    return web.Response(body=body, status=status, content_type="text/html", charset="utf-8")
+def _window(request: web.Request, at: datetime) -> Window:
+    return window_of(request.query.get("span", ""), request.query.get("days", ""), at)
 
 
 def _search(request: web.Request) -> Search:
@@ -668,31 +714,9 @@ def run_console(args: argparse.Namespace) -> int:
     return 0
 
 
-def set_by_signals() -> asyncio.Event:
-    """Return an event that SIGINT and SIGTERM set, by which a console ends."""
-    ended = asyncio.Event()
-    for signals in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(signals, ended.set)
-    return ended
-
-
 async def _serve(args: argparse.Namespace, wanted: Wanted, tls: ssl.SSLContext) -> None:
     async with connected(args) as cluster:
         place = cluster_of_context(args.kubeconfig, args.context)
-        console = Console(cluster, wanted, new_secrets(), tls, args.operator_namespace, place)
-        try:
-            runner = await console.serve(args.port)
-        except OSError as error:
-            raise CommandError(f"cannot listen on {LOOPBACK}:{args.port}: {error}", "choose another --port") from error
-        print(f"{console.first_url}\nThe URL works once. Ctrl-C ends the console.", file=sys.stderr, flush=True)
-        ended = set_by_signals()
-        # In a file that only the user can read: everybody on the machine sees the arguments of a browser.
-        with tempfile.NamedTemporaryFile("w", suffix=".html") as file:
-            file.write(entrance(console.first_url))
-            file.flush()
-            if not args.no_browser:
-                webbrowser.open(f"file://{file.name}")
-            try:
-                await ended.wait()
-            finally:
-                await runner.cleanup()
+        plate = (args.cluster_name, args.cluster_color)
+        console = Console(cluster, wanted, new_secrets(), tls, args.operator_namespace, place, plate)
+        await console.serve_until_ended(application(console), args.port, is_opened=not args.no_browser)

@@ -8,7 +8,7 @@ so no result is older than its request.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.queue import Turns
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _PAUSE = 60.0  # seconds until a read that raised an exception is tried again
 
 Query = TypeVar("Query")
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 def _never(_: object) -> bool:
@@ -94,7 +94,7 @@ class _SharedRequests(_Requests[Query]):
             super()._put(item)
 
 
-class BackgroundReads(Generic[Query, Found]):
+class BackgroundReads(Generic[Query, Answer]):
     """Runs the reads of one controller while this process is the leader: one per key at a time, `concurrency` at once.
 
     Namespaces take turns.
@@ -105,7 +105,7 @@ class BackgroundReads(Generic[Query, Found]):
 
     def __init__(
         self,
-        run: Callable[[Query], Awaitable[Found]],
+        run: Callable[[Query], Awaitable[Answer]],
         *,
         concurrency: int = 2,
         is_quick: Callable[[Query], bool] = _never,
@@ -118,12 +118,12 @@ class BackgroundReads(Generic[Query, Found]):
         self._concurrency = concurrency
         self._is_quick = is_quick
         self._quick_concurrency = quick
-        self._results: dict[Key, ReadResult[Query, Found]] = {}
+        self._results: dict[Key, ReadResult[Query, Answer]] = {}
         self._requested: dict[Key, Request[Query]] = {}
         self._slow_queue = _Requests[Query]()
         self._quick_queue: _Requests[Query] = _SharedRequests[Query]()
 
-    def result(self, key: Key) -> ReadResult[Query, Found] | None:
+    def result(self, key: Key) -> ReadResult[Query, Answer] | None:
         """Return the last result for a key."""
         return self._results.get(key)
 
@@ -175,7 +175,7 @@ class BackgroundReads(Generic[Query, Found]):
             answered = queue.start(key, request)
             started = self.clock() if self.clock is not None else requested
             try:
-                found = await self._run(query)
+                answer = await self._run(query)
             except Exception:  # noqa: BLE001 - whatever one object does to us must not end the work on others
                 self.failures += 1
                 _log.exception("the background read for %s failed, retrying in %g s", key, _PAUSE)
@@ -183,20 +183,21 @@ class BackgroundReads(Generic[Query, Found]):
                 continue
             finally:
                 queue.end(query)
-            for each, its_request in answered.items():
-                if self._requested.get(each) is its_request:  # else it was forgotten while the read ran
-                    self._keep(each, query, found, started)
+            for asking, its_request in answered.items():
+                if self._requested.get(asking) is its_request:  # else it was forgotten while the read ran
+                    self._keep(asking, query, answer, started)
 
     def _retry(self, answered: dict[Key, Request[Query]]) -> None:
         for key, request in answered.items():
             if self._requested.get(key) is request:  # else it was forgotten, or leadership was lost
                 self._queue_of(request[0]).put_nowait((key, request))
 
-    def _keep(self, key: Key, query: Query, found: Found, started: datetime) -> None:
+    def _keep(self, key: Key, query: Query, answer: Answer, started: datetime) -> None:
         del self._requested[key]
         before = self._results.get(key)
         attempts = before.attempts + 1 if before is not None and before.query == query else 1
-        self._results[key] = ReadResult(query, found, started, attempts)
+        took = max(self.clock() - started, timedelta()) if self.clock is not None else timedelta()
+        self._results[key] = ReadResult(query, answer, started, attempts, took)
         self.wake(key)
 
 

@@ -67,9 +67,9 @@ def address(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
 
 def _refused_path(path: str) -> Failure | None:
     """Return a failure for a path with a name that the API server would take for another path, as client-go does."""
-    for each in map(unquote, path.split("/")):
-        if each in (".", "..") or "/" in each or "%" in each:
-            return Failure(Cause.INVALID, f"the name {each!r} cannot be in a URL: use one without / and %")
+    for segment in map(unquote, path.split("/")):
+        if segment in (".", "..") or "/" in segment or "%" in segment:
+            return Failure(Cause.INVALID, f"the name {segment!r} cannot be in a URL: use one without / and %")
     return None
 
 
@@ -199,6 +199,13 @@ class Client:
         if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND:
             return answer
         return None
+
+    async def delete_labelled(self, kind: Kind, namespace: str, selector: str) -> Failure | None:
+        """Delete the objects of a namespace that a label selector means; None if the API server has deleted them."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        parameters = {"labelSelector": selector}
+        answer = await self._write("DELETE", address(kind, namespace), options, _JSON, msgspec.Raw, parameters)
+        return answer if isinstance(answer, Failure) else None
 
     # Streaming
 

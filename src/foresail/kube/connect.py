@@ -3,16 +3,16 @@
 import asyncio
 import os
 import ssl
-import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+import msgspec
+
 from foresail.kube.clock import now, steady
 from foresail.kube.credentials import Credentials, CredentialSource, TokenFile, anonymous, credential_source
-from foresail.kube.kubeconfig import Entry, KubeconfigError, kubeconfig_paths, read_context
+from foresail.kube.kubeconfig import Entry, KubeconfigError, Secretive, context_names, kubeconfig_paths, read_context
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -21,14 +21,13 @@ class ConnectError(Exception):
     """No usable configuration or credentials; the message names the searched locations."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
+class _Settings(Secretive, frozen=True):
     server: str
     authority: bytes
     credentials: CredentialSource
     is_insecure: bool = False
     server_name: str = ""
-    proxy: str = field(default="", repr=False)  # may hold a password
+    proxy: str = ""  # may hold a password
     impersonation: tuple[tuple[str, str], ...] = ()
 
 
@@ -167,6 +166,14 @@ def cluster_of_context(kubeconfig: str | None = None, context: str | None = None
         raise ConnectError(str(error)) from error
 
 
+def contexts_of(kubeconfig: str | None = None) -> list[str]:
+    """Return the names of the contexts of the kubeconfig."""
+    try:
+        return context_names(kubeconfig_paths(kubeconfig))
+    except KubeconfigError as error:
+        raise ConnectError(str(error)) from error
+
+
 def host_of(server: str) -> str:
     """Return host and port of a URL, without what may stand before them: a name and a password."""
     return urlsplit(server).netloc.rpartition("@")[2]
@@ -174,7 +181,7 @@ def host_of(server: str) -> str:
 
 def _impersonating(load: Callable[[], _Settings], user: str, groups: tuple[str, ...]) -> Callable[[], _Settings]:
     headers = (("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups))
-    return lambda: replace(load(), impersonation=headers)
+    return lambda: msgspec.structs.replace(load(), impersonation=headers)
 
 
 def _is_pods_own(kubeconfig: str | None, context: str | None) -> bool:
@@ -307,8 +314,10 @@ def _tls(settings: _Settings, credentials: Credentials) -> ssl.SSLContext | None
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if credentials.certificate:
+        from tempfile import NamedTemporaryFile  # noqa: PLC0415 - few identities are certificates
+
         # Python's ssl loads a certificate of its own from a file only. This one is readable to its owner alone.
-        with tempfile.NamedTemporaryFile() as file:
+        with NamedTemporaryFile() as file:
             file.write(credentials.certificate + b"\n" + credentials.key)
             file.flush()
             context.load_cert_chain(file.name, password=b"")  # without a password OpenSSL would ask the terminal

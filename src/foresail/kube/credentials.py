@@ -10,13 +10,12 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from foresail.kube import clock
-from foresail.kube.kubeconfig import Context, Entry, KubeconfigError
+from foresail.kube.kubeconfig import Context, Entry, KubeconfigError, Secretive
 
 _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
@@ -24,9 +23,8 @@ _INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 _UNATTENDED_SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ExecCredential:
-    """What a plugin printed; it has no repr, because that would show secrets."""
+class ExecCredential(Secretive, frozen=True):
+    """What a plugin printed."""
 
     token: str
     certificate: bytes
@@ -34,9 +32,8 @@ class ExecCredential:
     expires: datetime | None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ExecPlugin:
-    """How a kubeconfig asks to run the plugin; it has no repr, because arguments and variables may hold secrets."""
+class ExecPlugin(Secretive, frozen=True):
+    """How a kubeconfig asks to run the plugin: arguments and variables may hold secrets."""
 
     user: Entry
     version: str
@@ -153,18 +150,18 @@ def exec_plugin(user: Entry, cluster: Entry) -> ExecPlugin | None:
 
 
 def _arguments(user: Entry, listed: object) -> tuple[str, ...]:
-    found = listed or []
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+    arguments = listed or []
+    if not isinstance(arguments, list) or not all(isinstance(item, str) for item in arguments):
         raise user.error("exec: args is not a list of texts")
-    return tuple(found)
+    return tuple(arguments)
 
 
 def _environment(user: Entry, listed: object) -> dict[str, str]:
-    found = listed or []
-    if not isinstance(found, list):
+    variables = listed or []
+    if not isinstance(variables, list):
         raise user.error("exec: env is not a list of names and values")
     try:
-        return {str(item["name"]): str(item["value"]) for item in found}
+        return {str(item["name"]): str(item["value"]) for item in variables}
     except (KeyError, TypeError):
         raise user.error("exec: an item of env has no name or no value") from None
 
@@ -186,9 +183,8 @@ _REREAD_SECONDS = 60.0  # a kubelet replaces a token when a fifth of its life is
 _BEFORE_EXPIRY = timedelta(seconds=10)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Credentials:
-    """What authenticates requests; it has no repr, because that would show secrets."""
+class Credentials(Secretive, frozen=True):
+    """What authenticates requests."""
 
     authorization: str = ""
     certificate: bytes = b""
@@ -237,10 +233,10 @@ class PluginCredentials:
         """Return the plugin's credentials; the plugin runs once for all concurrent requests."""
         async with self._lock:
             if self._last is None or (self._expires is not None and clock.now() >= self._expires - _BEFORE_EXPIRY):
-                found = await self._plugin.run()
-                authorization = f"Bearer {found.token}" if found.token else ""
-                self._last = Credentials(authorization, found.certificate, found.key)
-                self._expires = found.expires
+                credentials = await self._plugin.run()
+                authorization = f"Bearer {credentials.token}" if credentials.token else ""
+                self._last = Credentials(authorization, credentials.certificate, credentials.key)
+                self._expires = credentials.expires
             return self._last
 
 

@@ -12,7 +12,7 @@ from foresail.kube.connect import Connection
 from foresail.kube.controller import Controller
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.loop import Loop
-from foresail.plan import Action, Apply, Create, Delete, JsonPatch, Patch, Plan
+from foresail.plan import Action, Apply, Create, Delete, DeleteLabelled, JsonPatch, Patch, Plan
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -32,11 +32,11 @@ class DryRun:
 
 def lines(plan: Plan) -> list[str]:
     """Return each write and each Event of a Plan as a line, and then the next wake-up."""
-    found = [_line(action) for action in plan.writes]
-    found += [f"emit {note.reason} for {note.kind.name} {note.key}: {note.message}" for note in plan.notes]
-    if found and plan.wake_at is not None:
-        found.append(f"reconcile again at {plan.wake_at.isoformat()}")
-    return found
+    lines = [_line(action) for action in plan.writes]
+    lines += [f"emit {note.reason} for {note.kind.name} {note.key}: {note.message}" for note in plan.notes]
+    if lines and plan.wake_at is not None:
+        lines.append(f"reconcile again at {plan.wake_at.isoformat()}")
+    return lines
 
 
 async def run(connection: Connection, controllers: Sequence[Controller[Any]], show: Callable[[str], None]) -> None:
@@ -66,6 +66,9 @@ def _line(action: Action) -> str:
         case Delete():
             verb = "delete"
             rest = f"uid {action.uid}"
+        case DeleteLabelled():
+            verb = "delete all"
+            rest = action.selector
         case _:
             assert_never(action)
     return f"{verb} {action.kind.name} {action.key}: {rest}"

@@ -13,7 +13,7 @@ from foresail.kube.expectations import Written
 from foresail.kube.failures import Cause, Failure, is_refusal
 from foresail.kube.logs import log_write
 from foresail.kube.server import Server
-from foresail.plan import Action, Apply, Body, Create, Delete, JsonPatch, Patch, Plan
+from foresail.plan import Action, Apply, Body, Create, Delete, DeleteLabelled, JsonPatch, Patch, Plan
 
 _OTHER_UID = re.compile(r"\bmetadata\.uid: .*field is immutable")
 _WRONG_UID = re.compile(r"\bUID in (the )?precondition\b")  # a namespace that is terminating is a conflict too
@@ -119,22 +119,24 @@ class Executor:
                 return await client.apply(action.kind, action.key, _addressed(action, {}), _Answer, action.subresource)
             case Delete():
                 return await client.delete(action.kind, action.key, action.uid, action.resource_version)
+            case DeleteLabelled():
+                return await client.delete_labelled(action.kind, action.key.namespace, action.selector)
             case _:
                 assert_never(action)
 
     async def _judge(self, action: Action, failure: Failure) -> tuple[Outcome, Failure]:
         """Return what a failed write means for its Plan, and why."""
         if isinstance(action, Create) and failure.cause is Cause.ALREADY_EXISTS:
-            found = await self._owner(action)
-            return (found, failure) if isinstance(found, Outcome) else (_outcome(action, found), found)
+            owner = await self._owner(action)
+            return (owner, failure) if isinstance(owner, Outcome) else (_outcome(action, owner), owner)
         return _outcome(action, failure), failure
 
     async def _owner(self, action: Create) -> Outcome | Failure:
         """Return whether the existing object is the one that this action would have created."""
-        found = await self._client.get(action.kind, action.key, _Marked)
-        if isinstance(found, Failure):
-            return found
-        ours = action.mark.items() <= found.metadata.annotations.items()
+        existing = await self._client.get(action.kind, action.key, _Marked)
+        if isinstance(existing, Failure):
+            return existing
+        ours = action.mark.items() <= existing.metadata.annotations.items()
         return Outcome.DONE if ours and action.mark else Outcome.REFUSED
 
 
@@ -166,7 +168,13 @@ def _addressed(action: Create | Apply, mark: Mapping[str, str]) -> Body:
 
 
 def _verb(action: Action) -> str:
-    return "patch" if isinstance(action, JsonPatch) else type(action).__name__.lower()
+    match action:
+        case JsonPatch():
+            return "patch"
+        case DeleteLabelled():
+            return "delete"
+        case _:
+            return type(action).__name__.lower()
 
 
 def _guarded(action: JsonPatch) -> tuple[Body, ...]:

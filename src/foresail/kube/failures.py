@@ -1,12 +1,11 @@
 """Failures of requests to the API server: values, not exceptions; and the Event about a write that it rejects."""
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
 
-from foresail.plan import Action, Apply, Create, Delete, Level, Note, Subject
+from foresail.plan import Action, Apply, Create, Delete, DeleteLabelled, Level, Note, Subject
 
 
 class Cause(Enum):
@@ -34,8 +33,7 @@ INITIALIZING_SECONDS = 1.0
 _INITIALIZING = "storage is (re)initializing"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """Why a request failed, with the server's message if there is one."""
 
     cause: Cause
@@ -125,7 +123,7 @@ def _verb(action: Action) -> str:
             return "create"
         case Apply():
             return "apply"
-        case Delete():
+        case Delete() | DeleteLabelled():
             return "delete"
         case _:
             return "patch"

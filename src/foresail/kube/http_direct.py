@@ -6,12 +6,12 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlencode, urlsplit
 
+import msgspec
 from aiohappyeyeballs import start_connection
 
 from foresail.kube.connect import Connection
@@ -226,8 +226,7 @@ class DirectStream:
         await self._answer.__aexit__(kind, error, at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(msgspec.Struct, frozen=True):
     status: int
     headers: dict[str, str]
     is_kept_alive: bool

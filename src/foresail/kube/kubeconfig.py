@@ -9,9 +9,10 @@ import binascii
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 _LINE = re.compile(r"( *)((?:- )?)(?:([A-Za-z][A-Za-z0-9._-]*):(?: (.+))?|(.+))")
 _WORD = re.compile(r"(?:-{0,2}[A-Za-z]|/)[A-Za-z0-9_./:@=+,-]*(?<!:)")
@@ -107,13 +108,19 @@ class KubeconfigError(ValueError):
     """A kubeconfig that cannot be used; the message names the file and the field, and never a secret."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Secretive(msgspec.Struct, frozen=True):
+    """What holds secrets: its repr shows none of it, because logs and tracebacks have the repr of what they name."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class Entry(Secretive, frozen=True):
     """A named cluster, user or context of a kubeconfig file."""
 
     name: str
     file: Path
-    fields: Mapping[str, Any] = field(repr=False)
+    fields: Mapping[str, Any]
 
     def text(self, name: str) -> str:
         """Return a field that must be text; empty if it is not set."""
@@ -152,8 +159,7 @@ class Entry:
         return KubeconfigError(f"kubeconfig {self.file}: {self.name}: {problem}")
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """A context of a kubeconfig with the cluster and the user that it names."""
 
     name: str
@@ -188,6 +194,11 @@ def read_context(paths: str, context: str | None) -> Context:
         raise entry.error(f"its user {entry.text('user')!r} is in no file")
     anonymous = Entry("no user", entry.file, {})
     return Context(wanted, entry.text("namespace") or "default", cluster, user or anonymous)
+
+
+def context_names(paths: str) -> list[str]:
+    """Return the names of all contexts, in the order of the files."""
+    return list(_entries([(file, _content(file)) for file in _existing_files(paths)], "context"))
 
 
 def _existing_files(paths: str) -> list[Path]:

@@ -10,12 +10,12 @@ from typing import TextIO
 
 import msgspec
 
-from foresail.plan import Action, Create, Delete, Key, Note
+from foresail.plan import Action, Create, Delete, DeleteLabelled, Key, Note
 
 _about: ContextVar[tuple[str, Key] | None] = ContextVar("about", default=None)
 _encoder = msgspec.json.Encoder()
 _log = logging.getLogger("foresail.decisions")
-_VERBS: dict[type[object], str] = {Create: "Created", Delete: "Deleted"}
+_VERBS: dict[type[object], str] = {Create: "Created", Delete: "Deleted", DeleteLabelled: "Deleted"}
 
 
 @contextmanager

@@ -91,7 +91,9 @@ class Loop(Generic[View]):
         self.queue = Queue(now, clock_check=timing.clock_check, jitter=timing.jitter)
         informers = tuple(controller.informers)
         self._expectations = Expectations((informer.spec for informer in informers), self.queue.done)
-        self.watches = [self._watch(client, each, number, siblings, timing) for number, each in enumerate(informers)]
+        self.watches = [
+            self._watch(client, informer, number, siblings, timing) for number, informer in enumerate(informers)
+        ]
         self._begin = controller.begin if isinstance(controller, Reserves) else no_keys
         self._settled = controller.settled if isinstance(controller, Settles) else no_keys
         self._crashed = controller.crashed if isinstance(controller, Recovers) else no_keys
@@ -186,19 +188,19 @@ class Loop(Generic[View]):
 
         def changed(change: Change[Any]) -> None:
             deleted: list[Key] = []
-            for each in chain(self._mapped(kind, informer.learn, change), self._mapped(kind, informer.keys, change)):
-                key, may_wait = (each.key, True) if isinstance(each, LowPriority) else (each, change.initial)
+            for mapped in chain(self._mapped(kind, informer.learn, change), self._mapped(kind, informer.keys, change)):
+                key, may_wait = (mapped.key, True) if isinstance(mapped, LowPriority) else (mapped, change.initial)
                 self.queue.add(key, initial=may_wait)
                 if change.new is None and not self.is_working:
                     deleted.append(key)
             for key in deleted:
                 self._forget_deleted(kind, key)
 
-        def unreadable(found: Unreadable) -> None:
-            with about(self.controller.name, found.key):
-                _log.warning("%s %s cannot be decoded and is ignored: %s", kind.name, found.key, found.problem)
-            if self.is_working and found.uid:
-                self._emit(_unreadable(kind, found))
+        def unreadable(broken: Unreadable) -> None:
+            with about(self.controller.name, broken.key):
+                _log.warning("%s %s cannot be decoded and is ignored: %s", kind.name, broken.key, broken.problem)
+            if self.is_working and broken.uid:
+                self._emit(_unreadable(kind, broken))
 
         return Reflector(informer.spec, informer.store, changed, unreadable)
 

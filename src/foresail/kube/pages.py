@@ -7,13 +7,26 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.reflector import ListMetadata
 from foresail.plan import Kind
 
 MOST_PER_PAGE = 500
 """Objects that one request asks for."""
 
 _DIVISOR = 4
+
+
+class ListMetadata(msgspec.Struct, frozen=True):
+    """The resourceVersion of a list, and the token of its next page."""
+
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    next_page: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct):
+    """A page of a list with its objects still encoded."""
+
+    metadata: ListMetadata
+    items: list[msgspec.Raw] | None = None  # null if the metadata of nothing is listed
 
 
 class Paged(Protocol):

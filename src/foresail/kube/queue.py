@@ -47,11 +47,11 @@ class Turns(Generic[Value]):
     def pop(self) -> tuple[Key, Value]:
         """Remove and return the next key and its value; there must be one."""
         namespace, keys = self._by_namespace.popitem(last=False)
-        found = keys.popitem(last=False)
+        popped = keys.popitem(last=False)
         self._length -= 1
         if keys:
             self._by_namespace[namespace] = keys  # this namespace is now last
-        return found
+        return popped
 
     def drop(self, key: Key) -> None:
         """Remove a key, if it waits."""
@@ -97,7 +97,7 @@ class _Timers(Generic[Instant]):
         heapq.heappush(self._order, (instant, key))
         if len(self._order) > _MAX_STALE + 2 * len(self._due):
             # Most entries were cancelled or moved; an instant may be a month away, so remove them now.
-            self._order = [(due, each) for each, due in self._due.items()]
+            self._order = [(due, key) for key, due in self._due.items()]
             heapq.heapify(self._order)
 
     def drop(self, key: Key) -> None:
@@ -258,9 +258,9 @@ class Queue:
         """Return the next key; no other worker gets it until `done` is called."""
         while True:
             self._take_due()
-            found = self._pop()
-            if found is not None:
-                key, since = found
+            popped = self._pop()
+            if popped is not None:
+                key, since = popped
                 now = self._working[key] = asyncio.get_running_loop().time()
                 self.on_waited(now - max(since, self.workers_since))
                 return key

@@ -22,6 +22,7 @@ import msgspec
 
 from foresail.kube.failures import Cause, Failure, Status, failure
 from foresail.kube.json_stream import decode
+from foresail.kube.pages import Page
 from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key, Keyed, Kind
 
@@ -113,20 +114,6 @@ class WatchLine(msgspec.Struct):
 
     type: str
     object: msgspec.Raw
-
-
-class ListMetadata(msgspec.Struct, frozen=True):
-    """The resourceVersion of a list, and the token of its next page."""
-
-    resource_version: str = msgspec.field(default="", name="resourceVersion")
-    next_page: str = msgspec.field(default="", name="continue")
-
-
-class Page(msgspec.Struct):
-    """A page of a list with its objects still encoded."""
-
-    metadata: ListMetadata
-    items: list[msgspec.Raw] | None = None  # null if the metadata of nothing is listed
 
 
 _line = msgspec.json.Decoder(WatchLine)

@@ -56,6 +56,9 @@ class Server(Protocol):
     async def delete(self, kind: Kind, key: Key, uid: str, resource_version: str = "") -> Failure | None:
         """Delete the object with that UID, and version if any; None if it is being deleted or already deleted."""
 
+    async def delete_labelled(self, kind: Kind, namespace: str, selector: str) -> Failure | None:
+        """Delete the objects of a namespace that a label selector means."""
+
     async def stream(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
     ) -> Stream | Failure:

@@ -1,8 +1,9 @@
 """A store of the objects of one kind: flat rows with only what decisions need, and declared indexes."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+import msgspec
 
 from foresail.plan import Key
 
@@ -11,14 +12,19 @@ Indexer = Callable[[Row], Iterable[Hashable]]
 """Returns the index values of a row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+_Keys = Key | tuple[Key, ...] | set[Key]
+"""The keys under a value: most values have one, which is stored as it is, and a set of ten takes five times as much."""
+
+_FEW = 16
+
+
+class Unreadable(msgspec.Struct, frozen=True):
     """An object that cannot be decoded into the type of its kind."""
 
     key: Key
     uid: str
     problem: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class Store(Generic[Row]):
@@ -35,8 +41,7 @@ class Store(Generic[Row]):
         self.is_served = True  # False if the API server does not serve this optional kind
         self._indexers = dict(indexes or {})
         self._rows: dict[Key, Row] = {}
-        # Most values have one row: its key is stored as it is, and only several keys as a set.
-        self._found: dict[str, dict[Hashable, Key | set[Key]]] = {name: {} for name in self._indexers}
+        self._found: dict[str, dict[Hashable, _Keys]] = {name: {} for name in self._indexers}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -100,21 +105,26 @@ class Store(Generic[Row]):
         return old
 
     def _note(self, name: str, value: Hashable, key: Key) -> None:
-        found = self._found[name]
-        known = found.get(value)
+        keys = self._found[name]
+        known = keys.get(value)
         if known is None:
-            found[value] = key
+            keys[value] = key
         elif isinstance(known, set):
             known.add(key)
+        elif isinstance(known, Key):
+            keys[value] = (known, key)
         else:
-            found[value] = {known, key}
+            keys[value] = (*known, key) if len(known) < _FEW else {*known, key}
 
     def _forget(self, name: str, value: Hashable, key: Key) -> None:
-        found = self._found[name]
-        known = found[value]
+        keys = self._found[name]
+        known = keys[value]
+        if isinstance(known, Key):
+            del keys[value]
+            return
         if isinstance(known, set):
             known.discard(key)
-            if len(known) == 1:
-                found[value] = known.pop()
         else:
-            del found[value]
+            known = keys[value] = tuple(each for each in known if each != key)
+        if len(known) == 1:
+            (keys[value],) = known

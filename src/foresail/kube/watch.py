@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from foresail.kube.clock import steady
 from foresail.kube.failures import INITIALIZING_SECONDS, Cause, Failure, pattern, unreachable
 from foresail.kube.json_stream import LineSplitter
-from foresail.kube.pages import MOST_PER_PAGE, smaller_page
-from foresail.kube.reflector import Page, Phase, Reflector
+from foresail.kube.pages import MOST_PER_PAGE, Page, smaller_page
+from foresail.kube.reflector import Phase, Reflector
 from foresail.kube.server import Server, Stream
 
 Wire = TypeVar("Wire")
@@ -67,9 +67,9 @@ class Watch(Generic[Wire, Row]):
         """Feed another reflector from the same stream; only before `run`."""
         self._reflectors.append(reflector)
         self._on_version.append(on_version)
-        if len({each.spec.labels for each in self._reflectors}) > 1:
-            for each in self._reflectors:
-                each.filters = True
+        if len({shared.spec.labels for shared in self._reflectors}) > 1:
+            for shared in self._reflectors:
+                shared.filters = True
         return SharedWatch(self, reflector)
 
     def age(self) -> float:
@@ -238,8 +238,8 @@ class Watch(Generic[Wire, Row]):
     def _report_version(self) -> None:
         version = self.reflector.version
         if version.isdecimal():
-            for each in self._on_version:
-                each(int(version))
+            for listener in self._on_version:
+                listener(int(version))
 
 
 class SharedWatch:

@@ -11,13 +11,21 @@ from foresail.api.fence import Fence, rendered
 from foresail.primers import fence as primers
 from foresail.proof.checks import fence as checks
 from foresail.protection import fence as protection
+from foresail.rollback import fence as rollback
 from foresail.schedules import fence as schedules
 from foresail.selfservice import fence as selfservice
 
 SELF_SERVICE = replace(selfservice.FENCE, rules=(*selfservice.FENCE.rules, schedules.STATUS_REQUEST))
 """Self-service follows the Schedules too, and so asks for Velero's version."""
 
-FENCES: tuple[Fence, ...] = (schedules.FENCE, SELF_SERVICE, primers.FENCE, checks.FENCE, protection.FENCE)
+FENCES: tuple[Fence, ...] = (
+    schedules.FENCE,
+    SELF_SERVICE,
+    primers.FENCE,
+    checks.FENCE,
+    protection.FENCE,
+    rollback.FENCE,
+)
 
 
 def files() -> dict[str, str]:

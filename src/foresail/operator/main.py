@@ -3,6 +3,7 @@
 import gc
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from foresail.api.authorization import Discovery
 from foresail.api.capacity_buffers import capacity_buffer, served_kind
@@ -14,22 +15,23 @@ from foresail.kube.lease import HistoryRewoundError
 from foresail.kube.tracing import Tracer
 from foresail.operator.settings import Settings
 from foresail.plan import Key, Kind
-from foresail.primers.controller import Primers
-from foresail.primers.reads import dry_run_with, locate_volumes_with
-from foresail.proof.checks.controller import RestoreChecks
-from foresail.proof.checks.reads import FileReader, SandboxReader
-from foresail.proof.facts_watch import PublishedFacts
-from foresail.protection.controller import ProtectionByLabel
-from foresail.schedules.controller import Schedules
-from foresail.schedules.forecast import Forecast
-from foresail.selfservice.access.reader import AccessReader
-from foresail.selfservice.controller import SelfService
-from foresail.selfservice.locations.reader import SecretReader
-from foresail.selfservice.queue.window import Limits, no_slots
+
+if TYPE_CHECKING:  # a process imports only the capabilities that it runs: the others would take 8 MiB
+    from collections.abc import Iterator
+
+    from foresail.primers.controller import Primers
+    from foresail.proof.checks.controller import RestoreChecks
+    from foresail.proof.facts_watch import PublishedFacts
+    from foresail.protection.controller import ProtectionByLabel
+    from foresail.rollback.controller import Rollbacks
+    from foresail.schedules.controller import Schedules
+    from foresail.selfservice.controller import SelfService
+    from foresail.selfservice.queue.window import Limits
+
+    Capability = Schedules | SelfService | Primers | RestoreChecks | ProtectionByLabel | Rollbacks | PublishedFacts
 
 _log = logging.getLogger(__name__)
 _BUFFER = capacity_buffer()
-Capability = Schedules | SelfService | Primers | RestoreChecks | ProtectionByLabel | PublishedFacts
 
 
 async def run(settings: Settings) -> None:
@@ -51,11 +53,11 @@ async def _run_once(settings: Settings) -> None:
 
 async def _buffer_kind(client: Client) -> Kind:
     """Return CapacityBuffer in the version that is served now; another one is found at the next start."""
-    found = await client.discover(Discovery)
-    if isinstance(found, Failure):
-        _log.warning("cannot discover the version of CapacityBuffer, using the default: %s", found)
+    discovery = await client.discover(Discovery)
+    if isinstance(discovery, Failure):
+        _log.warning("cannot discover the version of CapacityBuffer, using the default: %s", discovery)
         return _BUFFER
-    return served_kind(found) or _BUFFER
+    return served_kind(discovery) or _BUFFER
 
 
 def _tracing(settings: Settings) -> AbstractAsyncContextManager[Tracer | None]:
@@ -69,70 +71,126 @@ def _tracing(settings: Settings) -> AbstractAsyncContextManager[Tracer | None]:
 async def _run(
     settings: Settings,
     connection: Connection,
-    chosen: list[Capability],
+    chosen: "list[Capability]",
     tracer: Tracer | None,
 ) -> None:
     if settings.dry_run:
         await dry_run.run(connection, chosen, lambda line: print(line, flush=True))
         return
+    figures, published = list[Any](chosen), list["PublishedFacts"]()
+    if settings.runs_self_service:
+        from foresail.proof.facts_watch import PublishedFacts  # noqa: PLC0415 - see above
+        from foresail.schedules.forecast import Forecast  # noqa: PLC0415
+
+        # Another process has the figures of the forecast.
+        figures = [capability for capability in chosen if not isinstance(capability, Forecast | PublishedFacts)]
+        published = [capability for capability in chosen if isinstance(capability, PublishedFacts)]
     config = replica.ReplicaConfig(
         name="foresail",
         identity=settings.identity,
         lease=Key(settings.lease_namespace, settings.lease_name),
         host=settings.host,
         port=settings.port,
-        annotations=next(
-            (capability.annotations for capability in chosen if isinstance(capability, PublishedFacts)), lambda *_: {}
-        ),
+        annotations=published[0].annotations if published else lambda *_: {},
     )
-    figures = [
-        capability.metrics for capability in chosen if not isinstance(capability, Forecast | PublishedFacts)
-    ]  # another process has those of the forecast
-    await replica.run(connection, chosen, config, figures=figures, tracer=tracer)
+    await replica.run(connection, chosen, config, figures=[each.metrics for each in figures], tracer=tracer)
 
 
-def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> list[Capability]:
+def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> "list[Capability]":
     """Return a controller for each capability that is switched on."""
-    found: list[Capability] = []
+    capabilities: list[Capability] = []
     schedules = None
     if settings.runs_schedules:
-        schedules = Schedules(
-            settings.velero_namespace,
-            settings.schedules,
-            settings.velero_dialect,
-            lambda: client.skew,
-            records_namespaces=settings.records_namespaces,
-        )
-        schedules.metrics.shows_all = settings.metrics_for_all_schedules
-        found.append(schedules)
+        schedules = _schedules(settings, client)
+        capabilities.append(schedules)
     if settings.runs_self_service:
-        if schedules is None and settings.heeds_schedules:
-            schedules = Forecast(settings.velero_namespace, settings.schedules, settings.velero_dialect)
-            found.append(schedules)
-        limits = _limits(settings, schedules)
-        never = (settings.lease_namespace, settings.own_namespace)
-        secrets = SecretReader(client) if settings.serves_locations else None
-        access = AccessReader(client)
-        chart = settings.chart
-        where = settings.velero_namespace
-        tenants = SelfService(where, never, limits=limits, access=access, secrets=secrets, chart=chart)
-        tenants.cluster.skew = lambda: client.skew
-        found += [tenants, PublishedFacts(where, lambda: client.skew)]
+        capabilities += _self_service(settings, client, schedules)
     if settings.runs_primers:
-        found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
+        capabilities.append(_primers(settings, client, buffers))
     if settings.runs_restore_checks:
-        others = (settings.lease_namespace, settings.own_namespace) if settings.serves_tenant_checks else None
-        read_files = FileReader(client).run
-        read_pods = SandboxReader(client).run
-        found.append(RestoreChecks(settings.velero_namespace, read_files, others, read_pods, settings.check_data))
+        capabilities.append(_restore_checks(settings, client))
     if settings.runs_protection:
-        never = (settings.lease_namespace, settings.own_namespace)
-        found.append(ProtectionByLabel(settings.velero_namespace, never, settings.schedules.zone))
-    return found
+        capabilities.append(_protection(settings, client))
+    if settings.runs_rollbacks:
+        capabilities.append(_rollbacks(settings, client))
+    return capabilities
 
 
-def _limits(settings: Settings, schedules: Schedules | None) -> Limits:
+def _schedules(settings: Settings, client: Client) -> "Schedules":
+    from foresail.schedules.controller import Schedules  # noqa: PLC0415 - see above
+
+    schedules = Schedules(
+        settings.velero_namespace,
+        settings.schedules,
+        settings.velero_dialect,
+        lambda: client.skew,
+        records_namespaces=settings.records_namespaces,
+    )
+    schedules.metrics.shows_all = settings.metrics_for_all_schedules
+    return schedules
+
+
+def _self_service(settings: Settings, client: Client, schedules: "Schedules | None") -> "Iterator[Capability]":
+    from foresail.proof.facts_watch import PublishedFacts  # noqa: PLC0415 - see above
+    from foresail.schedules.forecast import Forecast  # noqa: PLC0415
+    from foresail.selfservice.access.reader import AccessReader  # noqa: PLC0415
+    from foresail.selfservice.controller import SelfService  # noqa: PLC0415
+    from foresail.selfservice.locations.reader import SecretReader  # noqa: PLC0415
+
+    where = settings.velero_namespace
+    if schedules is None and settings.heeds_schedules:
+        schedules = Forecast(where, settings.schedules, settings.velero_dialect)
+        yield schedules
+    limits = _limits(settings, schedules)
+    secrets = SecretReader(client) if settings.serves_locations else None
+    access = AccessReader(client)
+    never = _own_namespaces(settings)
+    tenants = SelfService(where, never, limits=limits, access=access, secrets=secrets, chart=settings.chart)
+    tenants.cluster.skew = lambda: client.skew
+    yield tenants
+    yield PublishedFacts(where, lambda: client.skew)
+
+
+def _primers(settings: Settings, client: Client, buffers: Kind) -> "Primers":
+    from foresail.primers.controller import Primers  # noqa: PLC0415 - see above
+    from foresail.primers.reads import dry_run_with, locate_volumes_with  # noqa: PLC0415
+
+    return Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers)
+
+
+def _restore_checks(settings: Settings, client: Client) -> "RestoreChecks":
+    from foresail.proof.checks.controller import RestoreChecks  # noqa: PLC0415 - see above
+    from foresail.proof.checks.reads import FileReader, SandboxReader  # noqa: PLC0415
+
+    others = _own_namespaces(settings) if settings.serves_tenant_checks else None
+    read_files = FileReader(client).run
+    read_pods = SandboxReader(client).run
+    where, at_once = settings.velero_namespace, settings.tenant_checks_at_once
+    return RestoreChecks(where, read_files, others, read_pods, settings.check_data, at_once)
+
+
+def _protection(settings: Settings, client: Client) -> "ProtectionByLabel":
+    from foresail.protection.controller import ProtectionByLabel  # noqa: PLC0415 - see above
+
+    zone = settings.schedules.zone
+    return ProtectionByLabel(settings.velero_namespace, _own_namespaces(settings), zone, lambda: client.skew)
+
+
+def _rollbacks(settings: Settings, client: Client) -> "Rollbacks":
+    from foresail.rollback.controller import Rollbacks  # noqa: PLC0415 - see above
+    from foresail.rollback.reads import SurveyReader  # noqa: PLC0415
+
+    where = settings.velero_namespace
+    return Rollbacks(where, SurveyReader(client, where).run, _own_namespaces(settings), settings.chart)
+
+
+def _own_namespaces(settings: Settings) -> tuple[str, str]:
+    return settings.lease_namespace, settings.own_namespace
+
+
+def _limits(settings: Settings, schedules: "Schedules | None") -> "Limits":
     """Return the limits of the window; the controller of Schedules, or their forecast, provides the next slot."""
+    from foresail.selfservice.queue.window import Limits, no_slots  # noqa: PLC0415 - see above
 
     def window() -> int:
         if settings.self_service_window is not None:

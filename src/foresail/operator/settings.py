@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from foresail.api.marks import SCHEDULES_LEASE
 from foresail.cron import Dialect
 from foresail.primers.view import Settings as PrimerSettings
+from foresail.proof.checks.turns import AT_ONCE
 from foresail.proof.checks.view import DataSettings
 from foresail.schedules.settings import Settings as ScheduleSettings
 from foresail.tenancy.policies import ChartLimits
@@ -31,8 +32,10 @@ class Settings:
     runs_primers: bool = False
     runs_restore_checks: bool = False
     runs_protection: bool = False
+    runs_rollbacks: bool = False
     records_namespaces: bool = False  # on Backups of ProtectionClasses, whose Schedules it runs
     serves_tenant_checks: bool = False
+    tenant_checks_at_once: int = AT_ONCE
     check_data: DataSettings | None = None  # how pods of backups start; None if depth Data is off
     heeds_schedules: bool = False  # of another process: no tenant's backup may still run at their slots
     self_service_window: int | None = None  # None: Velero's concurrency and one more

@@ -54,10 +54,10 @@ def own_labels(affinity: bytes, spread: bytes, labels: Mapping[str, str]) -> tup
 
 def _terms_about_pods(affinity: _Affinity) -> list[_Term]:
     terms: list[_Term] = []
-    for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        if each is not None:
-            terms += each.required or ()
-            terms += [weighted.pod_affinity_term for weighted in each.preferred or ()]
+    for affinities in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if affinities is not None:
+            terms += affinities.required or ()
+            terms += [weighted.pod_affinity_term for weighted in affinities.preferred or ()]
     return terms
 
 
@@ -114,8 +114,8 @@ def with_node_affinity(affinity: bytes, other: bytes) -> bytes:
 
 def _alternatives(selector: dict[str, Any]) -> list[Term]:
     """Return the alternatives of a node selector; an empty one matches no node, so it is none."""
-    found = [{part: item.get(part) or [] for part in _PARTS} for item in selector.get("nodeSelectorTerms") or ()]
-    return [each for each in found if any(each.values())]
+    terms = [{part: item.get(part) or [] for part in _PARTS} for item in selector.get("nodeSelectorTerms") or ()]
+    return [term for term in terms if any(term.values())]
 
 
 def _joined(one: Term, other: Term) -> Term:

@@ -19,9 +19,6 @@ from foresail.primers.shape import Shape, keeps_node, shares
 from foresail.primers.view import PrimerView, Settings
 
 LONGEST_CRON_JOB_NAME = 52
-EARLY = timedelta(seconds=2)
-"""How long before a fire a placeholder is released that the run could not preempt."""
-
 _LONGEST_POD_NAME = 63  # it becomes a host name
 _LONGEST_LABEL = 63
 # Seconds before the fire: when a primer pod ends, and when it is killed. An idle kubelet takes three seconds to report

@@ -1,8 +1,9 @@
 """The controller of Primers: what it watches, how events map to keys, and which `decide` it calls."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
+
+import msgspec
 
 from foresail.api import batch, pods
 from foresail.api.capacity_buffers import capacity_buffer
@@ -90,7 +91,7 @@ class Primers:
         """Return the Plan, with the first background read that is due: its result brings about the next one."""
         reads = (due_read(view, target, now) for target in view.targets)
         first = next((read for read in reads if read is not None), None)
-        return replace(decide(view, now), reads=() if first is None else (first,))
+        return msgspec.structs.replace(decide(view, now), reads=() if first is None else (first,))
 
     def begin(self, key: Key, _view: PrimerView, plan: Plan, _now: datetime) -> Iterable[Key]:
         """Expect what a Plan creates before the store shows it."""
@@ -107,7 +108,7 @@ class Primers:
 
     async def _run_read(self, read: DryRunRequest | VolumeLookup) -> Shape | Volumes | Failure:
         if isinstance(read, DryRunRequest):
-            found = await self._dry_run(read)
-            self._books.learn_dry_run(read, found, (self.background_reads.clock or now)())
-            return found
+            shape = await self._dry_run(read)
+            self._books.learn_dry_run(read, shape, (self.background_reads.clock or now)())
+            return shape
         return self._books.learn_volumes(read, await self._locate_volumes(read))

@@ -21,10 +21,11 @@ from foresail.plan import Action, Create, Level
 from foresail.primers.buffer_rows import BufferRow, TemplateRow
 from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer, scale_buffer
 from foresail.primers.fires import Fires
-from foresail.primers.reasons import Loss, Reason
+from foresail.primers.reasons import Reason
 from foresail.primers.rows import PodRow
 from foresail.primers.rules import BACKGROUND_READ_LEAD, Verdict, are_volumes_located, is_admission_known
 from foresail.primers.shape import Shape
+from foresail.primers.start_delays import ran_warm, why_cold
 from foresail.primers.steps import (
     MIN_LEAD,
     RUN_GRACE,
@@ -213,9 +214,9 @@ def _measured(view: PrimerView, target: Target, now: datetime) -> tuple[Warming 
     began = _first_pod(view, target)
     if warming is None or began is None or warming.nodes or warming.lost or warming.fire > now:
         return warming, ()
-    if _is_warm(view, began, warming.fire):
+    if ran_warm(view, began, warming.fire):
         return msgspec.structs.replace(warming, nodes=(began.node,)), ()
-    cause, why = _cold(view, warming, began)
+    cause, why = why_cold(view, warming, began)
     text = f"CronJob {target.cron.key.name} was not warm at {stamp(warming.fire)}: {why}."
     return msgspec.structs.replace(warming, lost=cause.value), (Because(Reason.LOST, text),)
 
@@ -228,9 +229,9 @@ def _record(view: PrimerView, target: Target) -> dict[str, tuple[tuple[datetime,
         return {}
     if warming.buffer is None or began is None:  # by placeholders, before the method changed, or not yet
         return {"warm_nodes": ((warming.fire, warming.nodes),)}
-    if _is_warm(view, began, warming.fire):
+    if ran_warm(view, began, warming.fire):
         return {"warm_nodes": ((warming.fire, (began.node,)),)}
-    return {"warm_nodes": ((warming.fire, ()),), "cold_because": ((warming.fire, _cold(view, warming, began)[1]),)}
+    return {"warm_nodes": ((warming.fire, ()),), "cold_because": ((warming.fire, why_cold(view, warming, began)[1]),)}
 
 
 def _first_pod(view: PrimerView, target: Target) -> PodRow | None:
@@ -239,24 +240,3 @@ def _first_pod(view: PrimerView, target: Target) -> PodRow | None:
     run = run_of(target, warming.fire) if warming is not None and warming.buffer is not None else None
     begun = [pod for pod in run[1] if pod.began] if run is not None else []
     return min(begun, key=lambda pod: (pod.began, pod.key), default=None)
-
-
-def _is_warm(view: PrimerView, pod: PodRow, fire: datetime) -> bool:
-    """Whether a pod ran on a node that was ready when the CronJob fired: a buffer does not name its nodes."""
-    node = view.nodes.get(pod.node)
-    return node is not None and node.ready is not None and node.ready <= fire
-
-
-def _cold(view: PrimerView, warming: Warming, pod: PodRow) -> tuple[Loss, str]:
-    """Return why a run was not warm, as far as the nodes that are alike tell it."""
-    node = view.nodes.get(pod.node)
-    since = warming.since or warming.fire
-    ready = node.ready if node is not None else None
-    late = f", ready {int((ready - warming.fire).total_seconds())} s after the fire" if ready is not None else ""
-    ran = f"the pod ran on {pod.node}{late}"
-    alike = [row for row in view.nodes.values() if node is not None and node.pool and row.pool == node.pool]
-    there = sorted(row.name for row in alike if row.ready is not None and since <= row.ready <= warming.fire)
-    if there or warming.new_nodes is False:  # there was room on a new node, or from the beginning
-        place = f"the place on {', '.join(there[:3])}" if there else "the place"
-        return Loss.TAKEN, f"{ran}; other pods took {place}, which a CapacityBuffer does not reserve"
-    return Loss.NEVER_SCHEDULED, f"{ran}; no node like it became ready during the warm-up: raise spec.warmUp"

@@ -16,7 +16,7 @@ import msgspec
 from foresail.api.instants import stamp, whole
 from foresail.api.primer import Warming
 from foresail.plan import Action, Level
-from foresail.primers.build import EARLY, attempt_of, create_placeholder, delete_placeholder, placeholder_name
+from foresail.primers.build import attempt_of, create_placeholder, delete_placeholder, placeholder_name
 from foresail.primers.fires import Fires
 from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rows import PlaceholderRow
@@ -36,6 +36,9 @@ from foresail.primers.view import PrimerView, Target
 from foresail.reporting import Because
 
 ATTEMPTS = 3
+EARLY = timedelta(seconds=2)
+"""How long before a fire a placeholder is released that the run could not preempt."""
+
 PREEMPTION_GRACE = timedelta(seconds=2)
 """How long a pod of the run may wait for the scheduler to preempt a placeholder."""
 

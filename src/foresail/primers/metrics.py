@@ -33,7 +33,7 @@ _KEPT = timedelta(minutes=15)
 """For how long the figures of a namespace can be scraped after its last Primer."""
 
 _PRIMED, _UNKNOWN, _OTHER = "Primed", "Unknown", "other"
-_REASONS = frozenset(each.value for each in Reason)
+_REASONS = frozenset(reason.value for reason in Reason)
 _MOST_LEFT = 1_000
 _BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
@@ -62,14 +62,14 @@ class _Counted(msgspec.Struct):
 
     def by_series(self, requests: Requests, times: int = 1) -> dict[str, float]:
         """Return amounts by the series that they count in; a resource without an amount needs none."""
-        found: dict[str, float] = {}
+        costs: dict[str, float] = {}
         for name, amount in amounts(requests).items():
             if amount > 0:
                 if len(self.resources) < MOST_RESOURCES:
                     self.resources.add(name)
                 series = name if name in self.resources else _OTHER
-                found[series] = found.get(series, 0.0) + float(amount) * times
-        return found
+                costs[series] = costs.get(series, 0.0) + float(amount) * times
+        return costs
 
 
 class PrimerMetrics(Collector):
@@ -188,10 +188,10 @@ class PrimerMetrics(Collector):
             del self._there[namespace]
             if namespace in self._counted:
                 self._left[namespace] = now()
-        for each, since in list(self._left.items()):  # the longest ago comes first
+        for left, since in list(self._left.items()):  # the longest ago comes first
             if len(self._left) <= _MOST_LEFT and now() - since < _KEPT:
                 break
-            del self._left[each], self._counted[each]
+            del self._left[left], self._counted[left]
 
     # For a scrape
 
@@ -261,7 +261,7 @@ class PrimerMetrics(Collector):
         by_namespace: dict[str, list[tuple[int, Key]]] = {}
         for key, fires in self._cold.items():
             by_namespace.setdefault(key.namespace, []).append((fires, key))
-        candidates = [each for here in by_namespace.values() for each in nlargest(MOST_COLD_HERE, here)]
+        candidates = [cold for here in by_namespace.values() for cold in nlargest(MOST_COLD_HERE, here)]
         coldest = nlargest(MOST_COLD, candidates)
         for fires, key in coldest:
             cold.add_metric((key.namespace, key.name), fires)

@@ -43,12 +43,12 @@ class DryRunResult(msgspec.Struct, frozen=True):
         return self.admitted is not None or bool(self.refused)
 
 
-def dry_run_result(request: DryRunRequest, found: Shape | Failure, at: datetime) -> DryRunResult:
+def dry_run_result(request: DryRunRequest, answer: Shape | Failure, at: datetime) -> DryRunResult:
     """Return the result of a dry run."""
-    if not isinstance(found, Failure):
-        return DryRunResult(request, at, admitted=found)
-    words = found.message if len(found.message) <= _LONGEST_REFUSAL else f"{found.message[:_LONGEST_REFUSAL]}…"
-    return DryRunResult(request, at, refused=words or found.cause.value if found.cause in _REFUSALS else "")
+    if not isinstance(answer, Failure):
+        return DryRunResult(request, at, admitted=answer)
+    words = answer.message if len(answer.message) <= _LONGEST_REFUSAL else f"{answer.message[:_LONGEST_REFUSAL]}…"
+    return DryRunResult(request, at, refused=words or answer.cause.value if answer.cause in _REFUSALS else "")
 
 
 class Reads(Protocol):
@@ -119,8 +119,8 @@ def locate_volumes_with(client: Reads) -> LocateVolumes:
     """Return the function that runs this background read; it returns None if the API server did not answer."""
 
     async def locate_volumes(lookup: VolumeLookup) -> Volumes | None:
-        found = [await _selector(client, Key(lookup.namespace, name)) for name in lookup.claims]
-        return None if None in found else tuple(each for each in found if each)
+        selectors = [await _selector(client, Key(lookup.namespace, name)) for name in lookup.claims]
+        return None if None in selectors else tuple(selector for selector in selectors if selector)
 
     return locate_volumes
 

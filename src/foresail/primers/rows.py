@@ -1,6 +1,7 @@
 """The rows of Primers, CronJobs, Jobs, pods, nodes, quotas and priority classes: only what decisions need."""
 
 import re
+import sys
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TypedDict
@@ -42,8 +43,8 @@ def owned(meta: Metadata) -> Owned:
     """Return which object it is, and for whom it says that it was made; anyone may have written that."""
     annotations = meta.annotations or {}
     return {
-        "key": Key(meta.namespace, meta.name),
-        "uid": meta.uid,
+        "key": Key(sys.intern(meta.namespace), meta.name),
+        "uid": sys.intern(meta.uid),
         "primer_uid": annotations.get(PRIMER_UID, ""),
         "target_uid": annotations.get(TARGET_UID, ""),
         "is_terminating": meta.deletion_timestamp is not None,
@@ -217,7 +218,7 @@ def primer_row(wire: Primer) -> PrimerRow:
         raise ValueError("it has no creationTimestamp")
     requests = template.resources.requests if template and template.resources else {}
     return PrimerRow(
-        key=Key(meta.namespace, meta.name),
+        key=Key(sys.intern(meta.namespace), meta.name),
         uid=meta.uid,
         version=meta.resource_version,
         generation=meta.generation,
@@ -295,9 +296,9 @@ def job_row(wire: batch.Job) -> JobRow | None:
         condition.type in ("Complete", "Failed") and condition.status == "True" for condition in status.conditions or ()
     )
     return JobRow(
-        key=Key(meta.namespace, meta.name),
-        uid=meta.uid,
-        cron_job_uid=owner.uid,
+        key=Key(sys.intern(meta.namespace), meta.name),
+        uid=sys.intern(meta.uid),
+        cron_job_uid=sys.intern(owner.uid),
         fire=fire,
         started=utc(status.start_time) if status.start_time else None,
         ended=utc(status.completion_time) if status.completion_time else None,
@@ -312,11 +313,11 @@ def pod_row(wire: pods.Pod) -> PodRow:
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     return PodRow(
-        key=Key(meta.namespace, meta.name),
-        job_uid=(meta.labels or {}).get(batch.JOB_UID_LABEL, ""),
+        key=Key(sys.intern(meta.namespace), meta.name),
+        job_uid=sys.intern((meta.labels or {}).get(batch.JOB_UID_LABEL, "")),
         created=utc(meta.creation_timestamp),
-        node=wire.spec.node_name,
-        phase=status.phase,
+        node=sys.intern(wire.spec.node_name),
+        phase=sys.intern(status.phase),
         is_terminating=meta.deletion_timestamp is not None,
         began=_began(status),
         shape=_known_shape(wire.spec),

@@ -1,4 +1,4 @@
-"""The rules: whether a CronJob can be primed, by which method, for which shape, and whether quotas have room for it."""
+"""The rules: whether a CronJob can be primed, by which method and for which shape, and what holds it up."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -14,8 +14,9 @@ from foresail.primers.affinity import with_node_affinity, with_volume_affinity
 from foresail.primers.buffer_rows import BufferedPods
 from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
 from foresail.primers.method_auto import choose_method
+from foresail.primers.quotas import first_exceeded
 from foresail.primers.reasons import Reason
-from foresail.primers.rows import UNWARMABLE, PrimerRow, QuotaRow, minutes
+from foresail.primers.rows import UNWARMABLE, PrimerRow, minutes
 from foresail.primers.shape import Shape, amounts, with_requests
 from foresail.primers.steps import is_covered
 from foresail.primers.view import PrimerView, Target
@@ -119,79 +120,6 @@ def _is_of_template(pod: Shape, template: Shape) -> bool:
     return set(template.images) <= set(pod.images) and all(
         has.get(name, Fraction(0)) >= amount for name, amount in amounts(template.requests).items()
     )
-
-
-_PLAIN = ("cpu", "memory", "ephemeral-storage")  # a quota may name these without saying that requests are meant
-
-
-Pods = Iterable[tuple[Shape, int]]
-"""So many pods of each shape."""
-
-
-def first_exceeded(quotas: Iterable[QuotaRow], more: Pods, beside: Pods = ()) -> str | None:
-    """Return in words which quota would be exceeded by so many pods more of these shapes; None if all fit.
-
-    What is to come beside them counts as used, but is not blamed.
-    """
-    wanted = list(more)
-    others = list(beside)
-    for quota in quotas:
-        hard = amounts(quota.hard)
-        used = amounts(quota.used)
-        for name, most in hard.items():
-            added = _total(quota, name, wanted)
-            if added and used.get(name, Fraction(0)) + _total(quota, name, others) + added > most:
-                texts = dict(quota.hard)
-                return f"ResourceQuota {quota.key.name} allows {texts[name]} of {name}"
-    return None
-
-
-def _total(quota: QuotaRow, name: str, pods: Pods) -> Fraction:
-    return sum((_counted(shape, name) * count for shape, count in pods if _counts(quota, shape)), Fraction(0))
-
-
-def _counted(shape: Shape, name: str) -> Fraction:
-    if name in ("pods", "count/pods"):
-        return Fraction(1)
-    limits = amounts(shape.limits)
-    requests = amounts(shape.requests)
-    if name.startswith("limits."):
-        return limits.get(name.removeprefix("limits."), Fraction(0))
-    if name in _PLAIN:
-        return requests.get(name, Fraction(0))
-    return requests.get(name.removeprefix("requests."), Fraction(0)) if name.startswith("requests.") else Fraction(0)
-
-
-def _counts(quota: QuotaRow, shape: Shape) -> bool:
-    return all(_in_scope(scope, operator, values, shape) for scope, operator, values in quota.scopes)
-
-
-def _in_scope(scope: str, operator: str, values: tuple[str, ...], shape: Shape) -> bool:
-    match scope:
-        case "Terminating":
-            return shape.deadline
-        case "NotTerminating":
-            return not shape.deadline
-        case "BestEffort":
-            return shape.is_best_effort
-        case "NotBestEffort":
-            return not shape.is_best_effort
-        case "PriorityClass":
-            return _meets(operator, values, shape.priority_class)
-        case _:
-            return False
-
-
-def _meets(operator: str, values: tuple[str, ...], name: str) -> bool:
-    match operator:
-        case "In":
-            return name in values
-        case "NotIn":
-            return name not in values
-        case "DoesNotExist":
-            return not name
-        case _:
-            return bool(name)
 
 
 MAX_PRIMER_CRON_JOBS = 2

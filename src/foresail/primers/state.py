@@ -288,12 +288,16 @@ def _unanswered(row: PrimerRow, known: datetime | None) -> list[datetime]:
 def pools_to_explain(primer: PrimerRow, targets: Iterable[Target], nodes: Mapping[str, NodeRow]) -> set[str]:
     """Return the pools in which runs have begun, but are not recorded yet, that a buffer held capacity for."""
     primed = primer.status.cron_jobs
-    held = {each.uid: each.warming.fire for each in primed if each.warming is not None and each.warming.buffer}
-    measured = {each.uid: each.start_delays[-1].fire for each in primed if each.start_delays}
+    held = {
+        cron_job.uid: cron_job.warming.fire
+        for cron_job in primed
+        if cron_job.warming is not None and cron_job.warming.buffer
+    }
+    measured = {cron_job.uid: cron_job.start_delays[-1].fire for cron_job in primed if cron_job.start_delays}
     new = [
         target for target in targets if held.get(target.cron.uid, _LONG_AGO) > measured.get(target.cron.uid, _LONG_AGO)
     ]
-    return {nodes[pod.node].pool for each in new for pod in each.pods if pod.began and pod.node in nodes}
+    return {nodes[pod.node].pool for target in new for pod in target.pods if pod.began and pod.node in nodes}
 
 
 class PrimerState:

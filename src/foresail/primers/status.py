@@ -7,13 +7,14 @@ from typing import Any, Literal
 import msgspec
 
 from foresail.api.instants import whole
-from foresail.api.primer import BY_CRON_JOB, Expression, Primed, PrimerStatus, StartDelay
+from foresail.api.primer import BY_CRON_JOB, Expression, Primed, PrimerStatus
 from foresail.api.requests import Condition
 from foresail.cron.shift import Shifted
 from foresail.primers.reasons import Reason
-from foresail.primers.rows import DELAYS, PrimerRow, minutes
+from foresail.primers.rows import PrimerRow, minutes
 from foresail.primers.rules import Verdict
-from foresail.primers.steps import Steps, recorded_primed, runs_of
+from foresail.primers.start_delays import start_delays
+from foresail.primers.steps import Steps, recorded_primed
 from foresail.primers.view import PrimerView
 from foresail.reporting import LONGEST_MESSAGE, dated, merge_patch
 
@@ -26,13 +27,13 @@ def status_of(view: PrimerView, sequence: Sequence[tuple[Verdict, Steps]], now: 
     """Return the whole next status."""
     primer = view.primer
     primed = tuple(primed_of(view, verdict, steps) for verdict, steps in sequence)
-    held = [each for each in primed if each.reason is None]
+    held = [cron_job for cron_job in primed if cron_job.reason is None]
     return PrimerStatus(
         observed_generation=primer.generation,
         matched=len(primed),
         warm_up=minutes(primer.warm_up),
-        next_fire=min((each.next_fire for each in held if each.next_fire), default=None),
-        next_warm_up=min((each.next_warm_up for each in held if each.next_warm_up), default=None),
+        next_fire=min((cron_job.next_fire for cron_job in held if cron_job.next_fire), default=None),
+        next_warm_up=min((cron_job.next_warm_up for cron_job in held if cron_job.next_warm_up), default=None),
         cron_jobs=primed,
         conditions=tuple(_conditions(view, primed, sequence, now)),
     )
@@ -74,26 +75,6 @@ def _with_shift(primed: Primed, shifted: Shifted) -> Primed:
         inexact_because=None if shifted.exact else shifted.reason,
         inexact_dates=tuple(day.isoformat() for day in shifted.inexact_dates[:_DATES]),
     )
-
-
-def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps) -> tuple[StartDelay, ...]:
-    """Return the last ten, with those runs that have begun since; each is measured once."""
-    last = before[-1].fire if before else None
-    warm = dict(steps.warm_nodes)
-    cold = dict(steps.cold_because)
-    delays = list(before)
-    for job, pods in runs_of(verdict.target):
-        began = min((pod for pod in pods if pod.began), key=lambda pod: (pod.began, pod.key), default=None)
-        if began is None or began.began is None or (last is not None and job.fire <= last):
-            continue
-        nodes = warm.get(job.fire)
-        note = None
-        if nodes is not None and began.node not in nodes:
-            elsewhere = f"the pod ran on {began.node}, and capacity was held on {', '.join(nodes) or 'no node yet'}"
-            note = cold.get(job.fire, elsewhere)
-        seconds = max(int((began.began - job.fire).total_seconds()), 0)
-        delays.append(StartDelay(job.fire, seconds, warm=nodes is not None and note is None, note=note))
-    return tuple(delays[-DELAYS:])
 
 
 def patch_body(before: PrimerStatus, after: PrimerStatus) -> dict[str, Any]:

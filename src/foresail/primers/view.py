@@ -97,8 +97,8 @@ class PrimerView(msgspec.Struct, frozen=True):
     def priority(self, name: str) -> PriorityRow | None:
         """Return the priority of pods that name that class, or none."""
         if name:
-            return next((each for each in self.priorities if each.name == name), None)
-        return next((each for each in self.priorities if each.is_default), None)
+            return next((priority for priority in self.priorities if priority.name == name), None)
+        return next((priority for priority in self.priorities if priority.is_default), None)
 
 
 class DryRunRequest(msgspec.Struct, frozen=True):

@@ -5,12 +5,13 @@ Specs with the same fields are judged once.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from foresail.api.specs import BackupSpec
 from foresail.backups import good_backups
-from foresail.proof.parts import Part, Rank, part_of
+from foresail.proof.tiers import Part, Tier, part_of
 from foresail.proof.view import BackupRow, CoverageView
 from foresail.scope.covered import Namespaces, Scope, cannot_list, includes_namespaced_kinds, scope_of
 from foresail.scope.discovery import STANDARD_KINDS
@@ -127,6 +128,8 @@ class Candidate:
     schedule: str
     policies: Policies | None
     knows_policies: bool
+    alike: AbstractSet[str] = frozenset()
+    """The names of the good backups of which the same is true as of this one, apart from their age."""
 
     @property
     def started(self) -> datetime:
@@ -146,39 +149,44 @@ class CandidateIndex:
 
     def newest(self, part: Part, schedules: Iterable[str]) -> Candidate | None:
         """Return the newest that proves as much as a part: a run of these schedules, or of the same or all objects."""
-        ranks = [rank for rank in Rank if rank <= part.rank]
-        candidates = [self._by_part.get(Part(rank, objects)) for rank in ranks for objects in (part.objects, b"")]
+        tiers = [tier for tier in Tier if tier <= part.tier]
+        candidates = [self._by_part.get(Part(tier, objects)) for tier in tiers for objects in (part.objects, b"")]
         for title in schedules:
             runs = self._by_schedule.get(title, ())
-            candidates.append(next((run for run in runs if run.part.rank <= part.rank), None))
+            candidates.append(next((run for run in runs if run.part.tier <= part.tier), None))
         return max(
-            (each for each in candidates if each is not None), key=lambda candidate: candidate.started, default=None
+            (candidate for candidate in candidates if candidate is not None),
+            key=lambda candidate: candidate.started,
+            default=None,
         )
 
 
 def candidates_of(view: CoverageView, runs: Iterable[list[BackupRow]], scopes: Scopes) -> Mapping[str, list[Candidate]]:
     """Return the good backups of each namespace since it exists, given all runs that have ended."""
     good = [_candidate(backup, scopes) for rows in runs for backup in good_backups(rows)]
-    good.sort(key=lambda each: each.started, reverse=True)
+    good.sort(key=lambda candidate: candidate.started, reverse=True)
     created = {namespace.name: namespace.created for namespace in view.namespaces}
-    found: dict[str, dict[int, Candidate]] = defaultdict(dict)
+    newest: dict[str, dict[int, Candidate]] = defaultdict(dict)
     numbers: dict[tuple[int, Part, str, bool, frozenset[str] | None], int] = {}
+    alike: dict[int, set[str]] = defaultdict(set)
     seen: set[tuple[frozenset[str], int]] = set()
     by_hand: Counter[str] = Counter()
     for candidate in good:
         covered = scopes.namespaces_in(candidate.row.spec, candidate.policies)
         lacking = (candidate.row.has_snapshots, candidate.row.left_out)
         number = numbers.setdefault((candidate.group, candidate.part, candidate.schedule, *lacking), len(numbers))
+        alike[number].add(candidate.row.name)
         if (covered, number) in seen:  # a newer one was there for every namespace that this one has
             continue
         seen.add((covered, number))
+        first = replace(candidate, alike=alike[number])  # older ones follow
         for name in covered:
-            if number in found[name] or candidate.started < created[name]:
+            if number in newest[name] or candidate.started < created[name]:
                 continue
             by_hand[name] += not candidate.schedule
             if candidate.schedule or by_hand[name] <= _MOST_BY_HAND:
-                found[name][number] = candidate
-    return {name: list(rows.values()) for name, rows in found.items()}
+                newest[name][number] = first
+    return {name: list(rows.values()) for name, rows in newest.items()}
 
 
 def _candidate(row: BackupRow, scopes: Scopes) -> Candidate:

@@ -1,47 +1,20 @@
-"""Judges whether the data of a claim is saved: by which schedules, when last, and what would save it."""
+"""Judges whether the data of a claim is saved: by which schedules, and when last."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-
-import msgspec
 
 from foresail.api.specs import BackupSpec
 from foresail.proof.candidates import Candidate, Scopes
-from foresail.proof.reasons import Gap, Reason, Remedy, is_late
+from foresail.proof.reasons import Gap, Reason, is_late
+from foresail.proof.remedies import remedy_for
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.scope.covered import is_covered, is_excluded
 from foresail.scope.discovery import CLAIMS, PODS, VOLUMES
-from foresail.scope.resource_policies import Policies, config_map_of
+from foresail.scope.resource_policies import Policies
 from foresail.scope.volumes import BackedUp, Method, data_backup
 from foresail.scope.world import Item, ItemKey
-from foresail.tenancy.volume_policies import SNAPSHOTS, VOLUME_POLICIES
-
-MethodOf = Callable[[BackupSpec, Policies | None], Method]
-"""How a spec, with its resource policy, saves the data of the claim."""
-
-
-def remedy_for(schedule: ScheduleRow, method_of: MethodOf, *, has_failed: bool = False) -> Remedy:
-    """Return the first field that would save the data; `has_failed` means that a snapshot was due and not made.
-
-    Snapshots come first: that they are off is the cause itself, and no other claim is saved in another way then.
-    """
-    helping = [remedy for remedy in (Remedy.SNAPSHOTS, Remedy.FILE_SYSTEM) if _helps(remedy, schedule, method_of)]
-    allowed = [remedy for remedy in helping if remedy not in schedule.refused]
-    if allowed:
-        return allowed[0]
-    return Remedy.ADMINISTRATOR if helping or has_failed else Remedy.TEMPLATE
-
-
-def _helps(remedy: Remedy, schedule: ScheduleRow, method_of: MethodOf) -> bool:
-    spec, is_own = schedule.spec, config_map_of(schedule.spec) in VOLUME_POLICIES  # written by the operator
-    if remedy is Remedy.SNAPSHOTS:
-        snapshots = msgspec.structs.replace(spec, snapshot_volumes=True)
-        policies = VOLUME_POLICIES[SNAPSHOTS] if is_own else schedule.policies
-        return spec.snapshot_volumes is False and method_of(snapshots, policies) is Method.SNAPSHOT
-    files = msgspec.structs.replace(spec, default_volumes_to_fs_backup=True)
-    return method_of(files, None if is_own else schedule.policies) is Method.FILE_SYSTEM
-
 
 SHOWN_REASONS = 3
 """So many schedules are named in one gap."""
@@ -67,6 +40,23 @@ class ClaimCoverage:
     is_wanted: bool = True
     """Whether there is data to save: not if it has the exclusion label, or no volume yet."""
 
+    is_in_newest: bool = True
+    """Whether the newest good backup of its namespace has the data, unless the claim is younger."""
+
+    created: datetime | None = None
+    """Since when backups can have its data."""
+
+    lacking: tuple[AbstractSet[str], ...] = field(default=(), compare=False)
+    """The names of good backups that have not its data, whether the claim was there or not."""
+
+    def is_younger_than(self, backup: datetime) -> bool:
+        """Whether a backup started before there was data to save."""
+        return self.is_wanted and self.created is not None and backup < self.created
+
+    def is_lacked_by(self, backup: str, started: datetime) -> bool:
+        """Whether a good backup has not its data, although it was there."""
+        return any(backup in names for names in self.lacking) and not self.is_younger_than(started)
+
 
 class ClaimJudge:
     """Judges claims of all namespaces; `health` has why a schedule protects nothing at the moment."""
@@ -84,20 +74,29 @@ class ClaimJudge:
         namespace: NamespaceRow,
         covering: Sequence[ScheduleRow],
         backups: Sequence[Candidate],
+        shown: BackupRow | None,
         reported: Sequence[Gap],
     ) -> ClaimCoverage:
-        """Return the coverage of a claim; `reported` are the gaps of its namespace, which are not repeated."""
+        """Return the coverage of a claim; of its namespace, `shown` is the newest good backup.
+
+        `reported` are the gaps of the namespace, which are not repeated.
+        """
         data = _Data(self._view, self._scopes, claim)
         if claim.volume is None or is_excluded(data.item.labels):
             return ClaimCoverage(claim.name, Method.NONE, (), is_wanted=False)
+        created = claim.created or namespace.created
+        is_in_newest = data.is_in_what_is_shown(shown, backups, created)
+        lacking = tuple(backup.alike for backup in backups if backup.knows_policies and not data.is_in(backup))
         saving, left_out = self._saving(data, covering)
         if not saving:
-            return ClaimCoverage(claim.name, Method.NONE, (), _left_out(claim, covering, left_out, data))
+            why = _left_out(claim, covering, left_out, data)
+            return ClaimCoverage(
+                claim.name, Method.NONE, (), why, is_in_newest=is_in_newest, created=created, lacking=lacking
+            )
         trusted = [row for row in saving if not row.is_in_tenants_bucket] or saving
         healthy = [row for row in trusted if not self._health[row.title]]
         savers = _Savers(trusted, healthy)
         objective = self._view.objective or strictest_objective(trusted)
-        created = claim.created or namespace.created
         newest = self._newest(data, backups, created, is_trusting=trusted[0].is_in_tenants_bucket)
         gaps = self._gaps(data, savers, backups, newest, created, objective)
         method = data.by(savers.first, self._groups)[0]
@@ -111,6 +110,9 @@ class ClaimJudge:
             objective,
             is_saved=not gaps,
             needs_agents=_needs_agents(method, savers.first),
+            is_in_newest=is_in_newest,
+            created=created,
+            lacking=lacking,
         )
 
     def _gaps(
@@ -174,7 +176,7 @@ class ClaimJudge:
         saving: Sequence[ScheduleRow],
     ) -> list[Gap]:
         """Return the gap if the last run of the schedules that save a claim has not its data after all."""
-        titles = [each.title for each in saving]
+        titles = [schedule.title for schedule in saving]
         last = next((backup for backup in backups if backup.schedule in titles), None)
         if last is None or last.started < created or not data.is_lacking(last):
             return []
@@ -239,6 +241,13 @@ class _Data:
     def is_in(self, backup: Candidate) -> bool:
         """Whether a backup has it."""
         return not self.is_lacking(backup) and self._method(backup) is not Method.NONE
+
+    def is_in_what_is_shown(self, shown: BackupRow | None, backups: Iterable[Candidate], created: datetime) -> bool:
+        """Whether the newest good backup has it, as far as that is known; nobody misses it in an older one."""
+        newest = next((backup for backup in backups if backup.row is shown), None)
+        if newest is None or newest.started < created or not newest.knows_policies:
+            return True
+        return self.is_in(newest)
 
     def is_lacking(self, backup: Candidate) -> bool:
         """Whether a backup should have it, and its status says that it has not."""

@@ -11,9 +11,9 @@ from foresail.backups import in_order
 from foresail.origin import Origin
 from foresail.proof.candidates import Candidate, CandidateIndex, Scopes, candidates_of
 from foresail.proof.claims import SHOWN_REASONS, ClaimCoverage, ClaimJudge, expected_since, strictest_objective
-from foresail.proof.parts import COMPLETE, Part, part_of
 from foresail.proof.reasons import Gap, Reason
 from foresail.proof.runs import blocked, last_run_gaps
+from foresail.proof.tiers import COMPLETE, Part, those_that_count
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.scope.covered import is_excluded
 from foresail.scope.globs import has_wildcard
@@ -44,6 +44,16 @@ class NamespaceCoverage:
     unknown: tuple[str, ...] = ()
     """What the reader could not find out about it."""
 
+    in_order: tuple[str, ...] = ()
+    """The schedules that protect it at the moment."""
+
+    created: datetime | None = None
+
+    @property
+    def covered_by(self) -> tuple[str, ...]:
+        """The schedules that protect it; all of them if none does, because the gap says why."""
+        return self.in_order or self.schedules
+
     @property
     def claims_wanted(self) -> int:
         """How many claims have data to save."""
@@ -54,6 +64,23 @@ class NamespaceCoverage:
         """How many claims are saved, in order and within the objective."""
         return sum(claim.is_saved for claim in self.claims)
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The claims whose data the newest good backup has not, although they were there."""
+        return tuple(claim.name for claim in self.claims if not claim.is_in_newest)
+
+    def is_younger_than(self, started: datetime) -> bool:
+        """Whether a backup of then is one of an earlier namespace of this name."""
+        return self.created is not None and started < self.created
+
+    def without(self, backup: str, started: datetime) -> tuple[str, ...]:
+        """Return the claims whose data a good backup has not, although they were there."""
+        return tuple(claim.name for claim in self.claims if claim.is_lacked_by(backup, started))
+
+    def younger_than(self, started: datetime) -> tuple[str, ...]:
+        """Return the claims that a backup of then cannot have, for they came later."""
+        return tuple(claim.name for claim in self.claims if claim.is_younger_than(started))
+
     def all_gaps(self) -> list[Gap]:
         """Return the gaps of the namespace and of its claims."""
         return [*self.gaps, *(gap for claim in self.claims for gap in claim.gaps)]
@@ -61,7 +88,7 @@ class NamespaceCoverage:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """The schedules of a namespace that take the same part of it, of the lowest rank that it has."""
+    """The schedules of a namespace that take the same part of it, of the lowest tier that it has."""
 
     part: Part = COMPLETE
     titles: frozenset[str] = frozenset()
@@ -82,6 +109,7 @@ class _Covering:
     counted: tuple[_Counted, ...]
     gaps: tuple[Gap, ...] = ()
     next_run: datetime | None = None
+    in_order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +149,6 @@ def judge(view: CoverageView, now: datetime) -> list[NamespaceCoverage]:
     return _Judgement(view, now).of_namespaces()
 
 
-def _groups(schedules: Iterable[ScheduleRow]) -> dict[Part, list[ScheduleRow]]:
-    """Return the schedules that prove the most, by the part of a namespace that they take."""
-    parts = {row.title: part_of(row, row.policies, knows_policies=not row.policy_unread) for row in schedules}
-    rank = min(part.rank for part in parts.values())
-    groups: dict[Part, list[ScheduleRow]] = defaultdict(list)
-    for row in schedules:
-        if parts[row.title].rank is rank:
-            groups[parts[row.title]].append(row)
-    return groups
-
-
 class _Judgement:
     def __init__(self, view: CoverageView, now: datetime) -> None:
         self.view = view
@@ -139,6 +156,7 @@ class _Judgement:
         self.scopes = Scopes(view)
         self.runs = _runs(view, Origin.HERE)
         self.unknown = _runs(view, Origin.UNKNOWN)
+        self.blocked = {schedule.title: blocked(schedule, now) for schedule in view.schedules}
         self.health = {schedule.title: self._health(schedule) for schedule in view.schedules}
         self.claims = ClaimJudge(view, self.scopes, self.health, now)
         self.worst: dict[tuple[int, ...], _Newest] = {}
@@ -168,7 +186,7 @@ class _Judgement:
 
     def _health(self, schedule: ScheduleRow) -> list[Gap]:
         """Return why a schedule protects nothing at the moment; none if it does."""
-        causes = blocked(schedule, self.now)
+        causes = self.blocked[schedule.title]
         if causes:
             return causes
         refused = self.scopes.of(schedule.spec, schedule.policies).refused
@@ -183,14 +201,15 @@ class _Judgement:
         schedules = tuple(self.view.schedules[place] for place in places)
         if not schedules:
             return _Covering((), (), (_Counted(objective=self.view.objective),))
-        groups = _groups(schedules)
+        groups = those_that_count(schedules)
         counted = [row for rows in groups.values() for row in rows]
         return _Covering(
             schedules,
             tuple(row.title for row in schedules),
             tuple(self._counted(part, rows) for part, rows in groups.items()),
             tuple(gap for rows in groups.values() for gap in self._common_gaps(rows)),
-            min((row.next_run for row in counted if row.next_run is not None and not row.paused), default=None),
+            min((at for row in counted if (at := row.next_run) and not self.blocked[row.title]), default=None),
+            tuple(row.title for row in schedules if not self.health[row.title]),
         )
 
     def _common_gaps(self, schedules: Sequence[ScheduleRow]) -> Iterator[Gap]:
@@ -233,7 +252,7 @@ class _Judgement:
             gaps = [Gap(Reason.NO_OWN_SCHEDULE, text)]
         elif not covering.titles:
             gaps.insert(0, Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
-        judged = tuple(self.claims.judge(claim, row, covering.schedules, good, gaps) for claim in claims)
+        judged = tuple(self.claims.judge(claim, row, covering.schedules, good, worst.backup, gaps) for claim in claims)
         wants_data = any(coverage.is_wanted for coverage in judged)
         agents = (self.view.agents_unknown,) if any(coverage.needs_agents for coverage in judged) else ()
         return NamespaceCoverage(
@@ -251,6 +270,8 @@ class _Judgement:
                 *filter(None, agents),
                 *self._from_the_future(worst.backup),
             ),
+            in_order=covering.in_order,
+            created=row.created,
         )
 
     def _from_the_future(self, backup: BackupRow | None) -> list[str]:
@@ -281,13 +302,13 @@ class _Judgement:
     def _worst(self, covering: _Covering, good: Sequence[Candidate]) -> _Newest:
         """Return the part whose newest backup misses its objective, or is the oldest.
 
-        Thousands of namespaces may have the same schedules and backups: their answer is the same, and found once.
+        Thousands of namespaces may have the same schedules and backups: their answer is the same, worked out once.
         """
         key = (id(covering), *map(id, good))
         if key not in self.worst:
             index = CandidateIndex(good)
-            newest = [self._newest(each, index) for each in covering.counted]
-            self.worst[key] = max(newest, key=lambda each: (each.is_late, each.age))
+            newest = [self._newest(counted, index) for counted in covering.counted]
+            self.worst[key] = max(newest, key=lambda backup: (backup.is_late, backup.age))
         return self.worst[key]
 
     def _newest(self, counted: _Counted, index: CandidateIndex) -> _Newest:

@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.apps import DaemonSet, Deployment, server_words
-from foresail.proof.velero_pods import agents_problem, last_validation, server_pods, validates_every, velero_state
+from foresail.safety.velero_pods import agents_problem, last_validation, server_pods, validates_every, velero_state
 from foresail.scope.server import ServerFlags, server_flags
 
 MOST_LOCATIONS = 50
@@ -86,14 +86,14 @@ def facts_of(
 
 
 def _published(locations: Iterable[velero.Location]) -> tuple[LocationFact, ...]:
-    found = [
+    facts = [
         LocationFact(
             location.metadata.name, location.status.phase, bool(location.spec.default), location.spec.is_read_only
         )
         for location in locations
         if nonadmin.LOCATION_ORIGIN not in (location.metadata.annotations or {})
     ]
-    return tuple(sorted(found, key=lambda fact: (not fact.is_default, fact.name))[:MOST_LOCATIONS])
+    return tuple(sorted(facts, key=lambda fact: (not fact.is_default, fact.name))[:MOST_LOCATIONS])
 
 
 def encode(facts: Facts) -> str:

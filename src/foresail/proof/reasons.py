@@ -100,6 +100,10 @@ class Reason(StrEnum):
     """
 
 
+STOPS_BACKUPS = frozenset({Reason.VELERO_NOT_READY, Reason.LOCATION_UNAVAILABLE})
+"""With one of these a backup that is made now fails, or waits: what they name comes first."""
+
+
 class Remedy(StrEnum):
     """What would save the data of a claim that is left out; two are fields of a template to set to true."""
 

@@ -52,6 +52,11 @@ def blocked(schedule: ScheduleRow, now: datetime) -> list[Gap]:
 def _overdue(schedule: ScheduleRow, now: datetime) -> str:
     """Return that the operator, the only one to run a tenant's schedule, has not run it when it should have."""
     upcoming = schedule.next_run if schedule.kind != "Schedule" else None
+    return overdue_text(upcoming, now)
+
+
+def overdue_text(upcoming: datetime | None, now: datetime) -> str:
+    """Return that a run which only the operator starts did not start at its time; empty if it still may."""
     if upcoming is None or now - upcoming <= OVERDUE:
         return ""
     return f"its run of {stamp(upcoming)} did not start, so the operator does not run"

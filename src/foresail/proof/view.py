@@ -87,6 +87,12 @@ class ScheduleRow:
         return self.name if self.kind == "Schedule" else f"{self.namespace}/{self.name}"
 
 
+_FOREIGN = {
+    Origin.ELSEWHERE: "another cluster made it",
+    Origin.UNKNOWN: "nothing shows that this cluster made it",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class BackupRow:
     """A Velero Backup; `schedule` is the title of the schedule that made it."""
@@ -116,6 +122,18 @@ class BackupRow:
     location_problem: str = ""
     """Why Velero cannot read it now, if so."""
 
+    created: datetime | None = None
+
+    @property
+    def foreign(self) -> str:
+        """Why it may be no backup of this cluster, and counts for nothing; empty if it is one."""
+        return _FOREIGN.get(self.origin, "")
+
+    @property
+    def run_at(self) -> datetime | None:
+        """When it ran: one that Velero refused never started, and ran when it was created."""
+        return self.started or self.created
+
 
 @dataclass(frozen=True, slots=True)
 class CoverageView:
@@ -137,6 +155,12 @@ class CoverageView:
     server: ServerFlags = field(default_factory=ServerFlags)
     is_own: bool = False
     """Whether it has the schedules of one team only: those of administrators may cover its namespace too."""
+
+    velero_down: str = ""
+    """Why no Velero server runs, if so."""
+
+    default_location_problem: str = ""
+    """Why a backup that names no location would fail, if so."""
 
     unknown: tuple[str, ...] = ()
     """What the reader could not find out about any namespace, each as a sentence without its end."""

@@ -37,6 +37,8 @@ def patch_schedule(row: ScheduleRow, of: ClassRow | None, members: Sequence[str]
         spec["template"] = differences
     if of is not None and row.text != of.spec.schedule:
         spec["schedule"] = of.spec.schedule
+    if row.owns_backups:
+        spec["useOwnerReferencesInBackup"] = None  # they would be deleted with the Schedule of an empty group
     body: dict[str, Any] = {"spec": spec} if spec else {}
     if of is not None and (labels := _label_changes(row, of)):
         body["metadata"] = {"labels": labels}
@@ -55,10 +57,10 @@ def _labels(of: ClassRow) -> dict[str, str]:
 
 def _label_changes(row: ScheduleRow, of: ClassRow) -> dict[str, str | None]:
     wanted = _labels(of)
-    found: dict[str, str | None] = {key: text for key, text in wanted.items() if row.labels.get(key) != text}
+    changes: dict[str, str | None] = {key: text for key, text in wanted.items() if row.labels.get(key) != text}
     if SCHEDULE_POLICY_LABEL in row.labels and SCHEDULE_POLICY_LABEL not in wanted:
-        found[SCHEDULE_POLICY_LABEL] = None
-    return found
+        changes[SCHEDULE_POLICY_LABEL] = None
+    return changes
 
 
 def create_protection(key: Key, namespace: NamespaceRow, status: ProtectionStatus) -> Create:

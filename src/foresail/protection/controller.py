@@ -1,11 +1,12 @@
 """The controller of protection: what it watches, how changes map to keys, and which `decide` it calls."""
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
 
 import msgspec
 
 from foresail.api import core, velero
+from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import PROTECTION_CLASS as CLASS_MARK
 from foresail.api.protection import PROTECTION, PROTECTION_CLASS, PROTECTION_NAME, Protection, ProtectionClass
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
@@ -16,8 +17,9 @@ from foresail.kube.reflector import Change, WatchSpec
 from foresail.plan import Action, Create, Key, Plan
 from foresail.protection import rows
 from foresail.protection.decide import decide_assignment, decide_class, decide_namespace
+from foresail.protection.health import Health, HealthView, decide_health
 from foresail.protection.metrics import ProtectionMetrics
-from foresail.protection.rows import BackupRow, ClassRow, LocationRow, NamespaceRow, ScheduleRow
+from foresail.protection.rows import BackupRow, ClaimRow, ClassRow, LocationRow, NamespaceRow, ScheduleRow
 from foresail.protection.state import REFUSED_FOR, ProtectionState
 from foresail.protection.status import Report
 from foresail.protection.view import AssignmentView, ClassView, NamespaceView
@@ -26,7 +28,10 @@ from foresail.slots.policy_timing import PolicyRow, policy_row, reaches
 ASSIGNMENT = Key("", "")
 """Who is in which Schedule; other keys are those of classes and of Protections."""
 
-View = AssignmentView | ClassView | NamespaceView
+HEALTH = Key("", "velero/health")
+"""Whether Velero works; no class has such a name."""
+
+View = AssignmentView | ClassView | NamespaceView | HealthView
 
 
 def _key(namespace: str) -> Key:
@@ -38,13 +43,19 @@ class ProtectionByLabel:
 
     name = "protection"
 
-    def __init__(self, velero_namespace: str, never: Iterable[str] = (), zone: str = "UTC") -> None:
-        self.state = ProtectionState(velero_namespace, never, zone)
+    def __init__(
+        self,
+        velero_namespace: str,
+        never: Iterable[str] = (),
+        zone: str = "UTC",
+        skew: Callable[[], timedelta | None] = timedelta,
+    ) -> None:
+        self.state = ProtectionState(velero_namespace, never, zone, skew)
         self.metrics = ProtectionMetrics(self.state.classes, self.state.schedules)
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Namespaces, classes and Protections; Schedules, their Backups, policies and locations."""
+        """Namespaces and their claims, classes, Protections; Schedules, Backups, policies, locations, Velero's pods."""
         state = self.state
         here = state.velero_namespace
         namespaces = WatchSpec(core.NAMESPACE, core.Namespace, rows.namespace_row)
@@ -54,6 +65,8 @@ class ProtectionByLabel:
         backups = WatchSpec(velero.BACKUP, velero.Backup, rows.backup_row, here, labels=velero.SCHEDULE_LABEL)
         policies = WatchSpec(SCHEDULE_POLICY, SchedulePolicy, policy_row, optional=True)
         locations = WatchSpec(velero.LOCATION, velero.Location, rows.location_row, here)
+        claims = WatchSpec(core.CLAIM, core.Claim, rows.claim_row)
+        deployments = WatchSpec(DEPLOYMENT, Deployment, _as_is, here)
         return (
             Informer(namespaces, state.namespaces, self._for_namespace),
             Informer(classes, state.classes, self._for_class),
@@ -62,6 +75,8 @@ class ProtectionByLabel:
             Informer(backups, state.backups, self._for_backup),
             Informer(policies, state.policies, self._for_policy),
             Informer(locations, state.locations, self._for_location),
+            Informer(claims, state.claims, _for_claim),
+            Informer(deployments, state.deployments, lambda _: (HEALTH,)),
         )
 
     # Map changes to keys
@@ -84,19 +99,25 @@ class ProtectionByLabel:
         every = (key.name for key in self.state.namespaces)
         for name in every if is_default else self.state.namespaces_of(change.key.name):
             yield LowPriority(_key(name))
+        if len({row is not None and row.spec.restore.by_tenants for row in (change.old, change.new)}) > 1:
+            yield from self._taken_for(change.key.name)
         if is_default:
             yield from (key for key in self.state.classes if key != change.key)
+
+    def _taken_for(self, name: str) -> Iterator[LowPriority]:
+        """Return the namespaces that a class has backups of: they may have left it."""
+        return (LowPriority(_key(member)) for member in self.state.members(self.state.taken_for(name)))
 
     def _for_schedule(self, change: Change[ScheduleRow]) -> Iterator[Key | LowPriority]:
         """Return what depends on a Schedule, but not for what changes with each of its runs."""
         before, after = change.old, change.new
         if before is not None and after is not None and before.asks == after.asks:
             return
-        found = [row for row in (before, after) if row is not None and row.protection_class]
-        if not found:
+        rows = [row for row in (before, after) if row is not None and row.protection_class]
+        if not rows:
             return
         yield ASSIGNMENT
-        yield from {Key("", row.protection_class) for row in found}
+        yield from {Key("", row.protection_class) for row in rows}
         old = set(before.members) if before is not None else set()
         new = set(after.members) if after is not None else set()
         is_same = before is not None and after is not None and _without_members(before) == _without_members(after)
@@ -105,13 +126,13 @@ class ProtectionByLabel:
 
     def _for_backup(self, change: Change[BackupRow | None]) -> Iterator[Key | LowPriority]:
         """Return the namespaces of a Backup that has ended or is deleted; and who may leave a Schedule by it."""
-        found = [row for row in (change.old, change.new) if row is not None]
+        rows = [row for row in (change.old, change.new) if row is not None]
         if (
-            not any(row.is_terminal for row in found)
-            or len({(row.phase, row.expires) for row in found}) == len(found) - 1
+            not any(row.is_terminal for row in rows)
+            or len({(row.phase, row.expires, row.snapshots, row.is_terminating) for row in rows}) == len(rows) - 1
         ):
             return
-        names = {name for row in found for name in row.uids}
+        names = {name for row in rows for name in row.uids}
         for name in self.state.members(names):
             yield LowPriority(_key(name))
         if any(self.state.schedules.count("member", name) > 1 for name in names):
@@ -119,22 +140,24 @@ class ProtectionByLabel:
 
     def _for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
         """Return the classes that name a policy, and the namespaces of the Schedules to which it applies."""
-        found = [row for row in (change.old, change.new) if row is not None]
+        rows = [row for row in (change.old, change.new) if row is not None]
         for row in self.state.classes.rows():
             if row.spec.schedule_policy == change.key.name:
                 yield row.key
                 yield from (LowPriority(_key(name)) for name in self.state.namespaces_of(row.name))
         for schedule in self.state.schedules.rows():
-            if schedule.protection_class and any(reaches(row, schedule.name, schedule.labels) for row in found):
+            if schedule.protection_class and any(reaches(row, schedule.name, schedule.labels) for row in rows):
                 yield from (LowPriority(_key(name)) for name in self.state.members(schedule.members))
 
     def _for_location(self, change: Change[LocationRow]) -> Iterator[Key | LowPriority]:
         """Return every class and its namespaces: which location a class means depends on all of them."""
-        if change.old == change.new:
+        yield HEALTH
+        if _asks(change.old) == _asks(change.new):
             return
         for row in self.state.classes.rows():
             yield row.key
             yield from (LowPriority(_key(name)) for name in self.state.namespaces_of(row.name))
+            yield from self._taken_for(row.name)
 
     # Observe, decide, settle
 
@@ -142,6 +165,8 @@ class ProtectionByLabel:
         """Collect what a decision depends on; None if the class or the namespace is deleted."""
         if key == ASSIGNMENT:
             return self.state.assignment(now)
+        if key == HEALTH:
+            return self.state.health_view()
         if not key.namespace:
             return self.state.class_view(key.name)
         return None if key.name != PROTECTION_NAME else self.state.namespace_view(key, now)
@@ -153,11 +178,16 @@ class ProtectionByLabel:
                 return decide_assignment(view, now)
             case ClassView():
                 return decide_class(view, now)
+            case HealthView():
+                return decide_health(view, now)
             case NamespaceView():
                 return decide_namespace(view, now)
 
     def settled(self, key: Key, view: View | None, plan: Plan, result: Result, now: datetime) -> Iterable[Key]:
         """Note the state of a namespace, and for which classes the API server refuses writes."""
+        health = plan.claim(Health)
+        if health is not None:
+            return self._settle_health(health)
         report = plan.claim(Report)
         if key.namespace:
             if report is None:
@@ -165,6 +195,12 @@ class ProtectionByLabel:
             else:
                 self.metrics.record(key, report)
         return self._settle_assignment(result, now) if isinstance(view, AssignmentView) else ()
+
+    def _settle_health(self, health: Health) -> Iterable[Key]:
+        """Return every namespace if something else counts than before."""
+        before, self.state.health = self.state.health, health
+        is_same = before is None or before.counted == health.counted
+        return () if is_same else [_key(key.name) for key in self.state.namespaces]
 
     def _settle_assignment(self, result: Result, now: datetime) -> Iterable[Key]:
         """Let a class wait whose write was refused: its Plan must not stop those of the others."""
@@ -190,7 +226,22 @@ class ProtectionByLabel:
         """Forget what was refused and reported in an earlier term, and reconcile everything."""
         self.state.refused.clear()
         self.metrics.clear()
-        return (ASSIGNMENT, *self.state.classes, *(_key(key.name) for key in self.state.namespaces))
+        self.state.health = None
+        return (ASSIGNMENT, HEALTH, *self.state.classes, *(_key(key.name) for key in self.state.namespaces))
+
+
+def _asks(row: LocationRow | None) -> LocationRow | None:
+    return row.asks if row is not None else None
+
+
+def _as_is(wire: Deployment) -> Deployment:
+    return wire
+
+
+def _for_claim(change: Change[ClaimRow | None]) -> Iterator[LowPriority]:
+    """Return the namespace of a claim that gets a volume, or that backups no longer need to have."""
+    if (change.old is None) != (change.new is None):
+        yield LowPriority(_key(change.key.namespace))
 
 
 def _without_members(row: ScheduleRow) -> ScheduleRow:

@@ -15,8 +15,17 @@ from foresail.protection.build import (
     patch_schedule,
 )
 from foresail.protection.groups import new_groups, regrouped
+from foresail.protection.lateness import lateness
 from foresail.protection.rows import ClassRow
-from foresail.protection.rules import choice, gaps, has_taken_over, invalid_expression
+from foresail.protection.rules import (
+    choice,
+    first_expiry,
+    gaps,
+    has_taken_over,
+    invalid_expression,
+    newest_good,
+    restorable_points,
+)
 from foresail.protection.status import State, class_status, protection_status, report_of
 from foresail.protection.view import AssignmentView, Choice, ClassView, NamespaceView
 from foresail.reporting import merge_patch, note
@@ -35,7 +44,7 @@ def decide_assignment(view: AssignmentView, now: datetime) -> Plan:
     for name in sorted({*view.classes.rows, *(row.protection_class for row in view.schedules)} - {""}):
         if name not in view.held and name not in view.unread and name not in view.classes.unread:
             actions += _of_class(view, name, choices, now)
-    ends = [found.exempt_until for found in choices.values() if found.exempt_until is not None]
+    ends = [chosen.exempt_until for chosen in choices.values() if chosen.exempt_until is not None]
     return Plan(tuple(actions), wake_at=min((*ends, *view.held.values()), default=None))
 
 
@@ -47,14 +56,14 @@ def _of_class(view: AssignmentView, name: str, choices: Mapping[str, Choice], no
     capacity = of.spec.namespaces_per_backup if of is not None else 0
     wanted = _wanted(view, name, choices, present)
     staying = {member for member in present if _stays(view, name, member, choices, now)}
-    groups, missing = regrouped({each: row.members for each, row in rows.items()}, wanted, staying, capacity)
+    groups, missing = regrouped({group: row.members for group, row in rows.items()}, wanted, staying, capacity)
     usable = _usable(of)
-    if usable is not None:
-        yield from _created(view, usable, missing)
-    for each, names in sorted(groups.items()):
-        action = patch_schedule(rows[each], usable, names) if names else delete_schedule(rows[each])
+    for group, names in sorted(groups.items()):
+        action = patch_schedule(rows[group], usable, names) if names else delete_schedule(rows[group])
         if action is not None:
             yield action
+    if usable is not None:  # last: where no further Schedule is allowed, namespaces still leave groups
+        yield from _created(view, usable, missing)
 
 
 def _usable(of: ClassRow | None) -> ClassRow | None:
@@ -71,21 +80,25 @@ def _created(view: AssignmentView, of: ClassRow, missing: Sequence[str]) -> Iter
 
 def _wanted(view: AssignmentView, of: str, choices: Mapping[str, Choice], present: Container[str]) -> list[str]:
     """Return the namespaces of a class; one that is being deleted comes into no group."""
-    asking = (name for name, found in choices.items() if found.protection_class == of)
+    asking = (name for name, chosen in choices.items() if chosen.protection_class == of)
     return [name for name in asking if name in present or not view.namespaces[name].is_terminating]
 
 
 def _stays(view: AssignmentView, of: str, member: str, choices: Mapping[str, Choice], now: datetime) -> bool:
     """Whether a namespace stays in a Schedule of a class that it should not have (any more)."""
     namespace = view.namespaces.get(member)
-    found = choices.get(member)
+    chosen = choices.get(member)
     if member in view.unread_namespaces:
         return True
-    if namespace is None or found is None or found.leaves:
+    if namespace is None or chosen is None or chosen.leaves:
         return False
-    if found.protection_class in ("", of):
+    if chosen.protection_class in ("", of):
         return True
-    others = (row for row in view.schedules if row.protection_class == found.protection_class and member in row.members)
+    others = (
+        row
+        for row in view.schedules
+        if row.protection_class == chosen.protection_class and member in row.members and not row.is_terminating
+    )
     return not any(has_taken_over(row, view.runs.get(row.name, ()), namespace, now) for row in others)
 
 
@@ -111,20 +124,32 @@ def decide_class(view: ClassView, now: datetime) -> Plan:
 
 def decide_namespace(view: NamespaceView, now: datetime) -> Plan:
     """Return the Plan that brings the Protection of a namespace up to date; a namespace that is deleted needs none."""
-    found = gaps(view, now)
-    report = report_of(view, found, now)
+    not_covered = gaps(view, now)
+    report = report_of(view, not_covered, now)
     existing = view.protection
-    wake_at = view.chosen.exempt_until
+    wake_at = _next_change(view, now)
     if view.row.is_terminating or (existing is None and report.state is State.NOT_ASKED):
         return Plan(wake_at=wake_at, claims=(report,))
-    status = protection_status(view, found, now)
+    status = protection_status(view, not_covered, now)
     action = create_protection(view.key, view.row, status) if existing is None else patch_protection(existing, status)
     subject = Subject(PROTECTION, view.key, existing.uid if existing is not None else "")
     known = {gap.reason for gap in existing.status.not_covered} if existing is not None else set()
     return Plan(
         (action,) if action is not None else (),
-        notes=tuple(note(subject, because) for because in found if because.reason.value not in known),
+        notes=tuple(note(subject, because) for because in not_covered if because.reason.value not in known),
         wake_at=wake_at,
         subject=subject,
         claims=(report,),
     )
+
+
+def _next_change(view: NamespaceView, now: datetime) -> datetime | None:
+    """Return when the Protection of a namespace changes by itself; None if it does not."""
+    good = newest_good(view, now)
+    late = lateness(view, good)
+    ends = (
+        view.chosen.exempt_until,
+        first_expiry([*restorable_points(view, now), *([good] if good is not None else [])]),
+        late.at if late is not None and late.at > now else None,
+    )
+    return min((end for end in ends if end is not None), default=None)

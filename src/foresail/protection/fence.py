@@ -20,6 +20,7 @@ from foresail.api.fence import (
     Fence,
     Rule,
     all_of,
+    any_of,
     events,
     has_all,
     lease,
@@ -46,6 +47,7 @@ from foresail.kube.lease import LEASE
 _FIELDS = [field for field in BackupSpec.__struct_encode_fields__ if field not in NOT_IN_TEMPLATE]
 _TEMPLATE = value(SPEC, "template", "{}")
 _INCLUDED = f'{_TEMPLATE}[?"includedNamespaces"].orValue([])'
+_OWNS = "useOwnerReferencesInBackup"
 _LABELS = (PROTECTION_CLASS, SCHEDULE_POLICY_LABEL)
 _GROUP = (
     Condition(
@@ -88,7 +90,13 @@ _CHANGE = Rule(
     (
         _OWN,
         *unchanged(labels=_LABELS),
-        Condition(same(SPEC, OLD_SPEC, ("schedule", "template")), "it changes the expression and the template only"),
+        Condition(
+            same(SPEC, OLD_SPEC, ("schedule", "template", _OWNS)), "it changes the expression and the template only"
+        ),
+        Condition(
+            any_of(f"!{value(SPEC, _OWNS, 'false')}", f"{SPEC}[?{quoted(_OWNS)}] == {OLD_SPEC}[?{quoted(_OWNS)}]"),
+            "it lets no Backups be deleted with their Schedule",
+        ),
         Condition(same(STATUS, OLD_STATUS), "it changes no status of a Schedule"),
         *_GROUP,
     ),

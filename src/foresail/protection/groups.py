@@ -18,8 +18,8 @@ def group_name(of: str, number: int) -> str:
 
 def order(name: str) -> tuple[int, str]:
     """Return by what groups are sorted: by their numbers."""
-    found = _NUMBER.search(name)
-    return (int(found[1]) if found else 0, name)
+    number = _NUMBER.search(name)
+    return (int(number[1]) if number else 0, name)
 
 
 def regrouped(

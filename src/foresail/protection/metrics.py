@@ -63,7 +63,7 @@ class ProtectionMetrics(Collector):
         for reason in Reason:
             gaps.add_metric([reason], float(reasons[reason.value]))
         for row in rows:
-            condition = next((each for each in row.status.conditions if each.type == READY), None)
+            condition = next((condition for condition in row.status.conditions if condition.type == READY), None)
             ready.add_metric([row.name], float(condition is not None and condition.status == "True"))
             schedules.add_metric([row.name], float(self._schedules.count("class", row.name)))
         yield from (namespaces, gaps, ready, schedules)

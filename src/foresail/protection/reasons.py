@@ -7,7 +7,7 @@ class Reason(StrEnum):
     """The words; programs know them, so they do not change."""
 
     PROTECTED = "Protected"
-    """The class has a good backup of the namespace, and its Schedule runs. No action is needed."""
+    """A good backup exists, its location is available, and Velero and the Schedule run. No action is needed."""
 
     NO_BACKUP_YET = "NoBackupYet"
     """The class has no good backup of the namespace yet. Wait for the next run, or start one with
@@ -15,7 +15,7 @@ class Reason(StrEnum):
     """
 
     LAST_RUN_FAILED = "LastRunFailed"
-    """The last backup of the namespace is not good, and an older one is. See `velero backup describe`."""
+    """The last backup of the namespace is not good. See `velero backup describe`."""
 
     EXEMPT = "Exempt"
     """The label is `none`, with a reason and a date that is to come. No action is needed."""
@@ -41,7 +41,7 @@ class Reason(StrEnum):
     """
 
     NO_CLASS = "NoClass"
-    """The namespace names no class, and no class is the default. It stays in the Schedule that it is in. Choose a
+    """The namespace names no class, and no class is the default. If it is in a Schedule, it stays there. Choose a
     class, or `none` with a reason and a date.
     """
 
@@ -58,6 +58,36 @@ class Reason(StrEnum):
 
     LOCATION_UNUSABLE = "LocationUnusable"
     """The storage location of the class does not exist or is read-only, so no backup can run. Correct it."""
+
+    LOCATION_UNAVAILABLE = "LocationUnavailable"
+    """Velero has not reached the storage location of the class, or of the newest good backup, for ten minutes, so it
+    can neither back up nor restore there. `velero backup-location get` shows it.
+    """
+
+    VELERO_NOT_READY = "VeleroNotReady"
+    """No pod of the Velero server has been ready for ten minutes, so no backup runs and nothing can be restored.
+    `foresail doctor` shows why.
+    """
+
+    RUNNER_UNKNOWN = "RunnerUnknown"
+    """No Deployment is recognised as a Velero server, and no location was validated lately, so it is unknown whether
+    Velero runs. `foresail doctor` shows the next step.
+    """
+
+    RUNS_MISSED = "RunsMissed"
+    """There is no objective, and no backup of the namespace is good since the last three times at which its Schedule
+    was due. `foresail schedule explain` shows why.
+    """
+
+    OBJECTIVE_MISSED = "ObjectiveMissed"
+    """The newest good backup of the namespace is older than the objective of its SchedulePolicy, or none is good for
+    that long. `foresail schedule explain` shows why.
+    """
+
+    VOLUMES_UNPROVEN = "VolumesUnproven"
+    """The namespace has volumes, and the newest good backup has fewer snapshots than volumes. Copies of files are not
+    counted. `foresail coverage` judges volume by volume.
+    """
 
     SCHEDULE_PAUSED = "SchedulePaused"
     """The Schedule of the namespace is paused. Resume it with `foresail schedule unpause`."""

@@ -28,8 +28,10 @@ from foresail.api.protection import (
 from foresail.api.restore_check import is_sandbox
 from foresail.plan import Key, Keyed
 from foresail.scope.covered import is_excluded
+from foresail.tenancy.points import namespace_uids
+from foresail.tenancy.records import owner_of
 
-_uids = msgspec.json.Decoder(dict[str, str])
+_TENANTS = "nab"  # what was made for a NonAdminBackup is of no class
 _NAMESPACES = "includedNamespaces"
 
 
@@ -67,8 +69,8 @@ class ClassRow(Keyed, frozen=True):
     @property
     def template(self) -> dict[str, Any]:
         """The template of its Schedules, without namespaces."""
-        found: dict[str, Any] = msgspec.to_builtins(self.spec.template)
-        return found
+        template: dict[str, Any] = msgspec.to_builtins(self.spec.template)
+        return template
 
 
 class ScheduleRow(Keyed, frozen=True):
@@ -83,6 +85,7 @@ class ScheduleRow(Keyed, frozen=True):
     template: bytes = b"{}"  # raw JSON
     members: tuple[str, ...] = ()
     paused: bool = False
+    owns_backups: bool = False  # which go with it then
     phase: str = ""
     errors: tuple[str, ...] = ()
     last_backup: datetime | None = None
@@ -113,6 +116,10 @@ class BackupRow(Keyed, frozen=True):
     expires: datetime | None = None
     items: int | None = None
     selection: int = 0
+    location: str = ""
+    snapshots: int = 0
+    is_synced: bool = False  # from the bucket, by Velero
+    is_terminating: bool = False
 
     @property
     def name(self) -> str:
@@ -126,14 +133,31 @@ class BackupRow(Keyed, frozen=True):
 
     def has(self, namespace: NamespaceRow) -> bool:
         """Whether it was taken of this very namespace, not of an earlier one of its name."""
-        return bool(namespace.uid) and self.uids.get(namespace.name) == namespace.uid
+        return self.is_of(namespace.name, namespace.uid)
+
+    def is_of(self, namespace: str, uid: str) -> bool:
+        """Whether it was taken of the namespace with this name and UID."""
+        return bool(uid) and self.uids.get(namespace) == uid
 
 
 class LocationRow(Keyed, frozen=True):
-    """A storage location, without what changes by itself."""
+    """A storage location."""
 
     is_default: bool
     is_read_only: bool
+    phase: str = ""
+    wire: velero.Location | None = None  # when it was validated, by which a server is recognised that has no Deployment
+
+    @property
+    def asks(self) -> "LocationRow":
+        """The row without what changes by itself."""
+        return LocationRow(self.key, self.is_default, self.is_read_only)
+
+
+class ClaimRow(Keyed, frozen=True):
+    """A claim with a volume, whose data backups should have."""
+
+    created: datetime
 
 
 class ProtectionRow(Keyed, frozen=True):
@@ -191,6 +215,7 @@ def schedule_row(wire: velero.Schedule) -> ScheduleRow:
         template=bytes(wire.spec.template),
         members=tuple(map(sys.intern, map(str, named))) if isinstance(named, list) else (),
         paused=bool(wire.spec.paused),
+        owns_backups=bool(wire.spec.use_owner_references_in_backup),
         phase=wire.status.phase,
         errors=tuple(wire.status.validation_errors or ()),
         last_backup=utc(wire.status.last_backup) if wire.status.last_backup else None,
@@ -203,8 +228,9 @@ def backup_row(wire: velero.Backup) -> BackupRow | None:
     meta = wire.metadata
     status = wire.status
     annotations = meta.annotations or {}
-    uids = namespace_uids(annotations)
-    if uids is None or meta.creation_timestamp is None:
+    uids = namespace_uids(annotations.get(NAMESPACE_UIDS, ""))
+    created = meta.creation_timestamp
+    if uids is None or created is None or owner_of(annotations, _TENANTS) is not None:
         return None
     progress = status.progress
     return BackupRow(
@@ -215,26 +241,30 @@ def backup_row(wire: velero.Backup) -> BackupRow | None:
         protection_class=sys.intern(annotations.get(PROTECTION_CLASS, "")),
         uids={sys.intern(name): sys.intern(uid) for name, uid in uids.items()},
         phase=status.phase,
-        started=utc(status.start_timestamp or meta.creation_timestamp),
+        started=utc(status.start_timestamp or created),
         slot=instant(annotations.get(SLOT, "")),
         expires=utc(status.expiration) if status.expiration else None,
         items=progress.items_backed_up if progress is not None else None,
         selection=wire.spec.selection,
+        location=sys.intern(wire.spec.storage_location),
+        snapshots=status.snapshots,
+        is_synced=status.completion_timestamp is not None and status.completion_timestamp < created,
+        is_terminating=meta.deletion_timestamp is not None,
     )
-
-
-def namespace_uids(annotations: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the UIDs of the namespaces that a Backup was taken of; None if it does not say."""
-    try:
-        return _uids.decode(annotations.get(NAMESPACE_UIDS, ""))
-    except msgspec.DecodeError:
-        return None
 
 
 def location_row(wire: velero.Location) -> LocationRow:
     """Return the row of a storage location."""
     key = Key(wire.metadata.namespace, wire.metadata.name)
-    return LocationRow(key, bool(wire.spec.default), wire.spec.is_read_only)
+    return LocationRow(key, bool(wire.spec.default), wire.spec.is_read_only, wire.status.phase, wire)
+
+
+def claim_row(wire: core.Claim) -> ClaimRow | None:
+    """Return the row of a claim; None if it has no volume, or nobody wants its data."""
+    meta = wire.metadata
+    if not wire.spec.volume_name or is_excluded(meta.labels or {}) or meta.creation_timestamp is None:
+        return None
+    return ClaimRow(Key(meta.namespace, meta.name), meta.creation_timestamp)
 
 
 def protection_row(wire: Protection) -> ProtectionRow:

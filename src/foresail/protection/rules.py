@@ -1,20 +1,22 @@
 """One small function for each question about protection by label."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 
 from foresail.api import velero
 from foresail.api.instants import instant, stamp
 from foresail.api.marks import EXEMPT, PROTECTION, PROTECTION_REASON, PROTECTION_UNTIL
-from foresail.backups import good_backups, has_expired, in_order, is_restorable
+from foresail.backups import good_backups, has_expired, in_order
 from foresail.cron import Dialect
+from foresail.protection.lateness import cron_of, lateness, zone_of
 from foresail.protection.reasons import Reason
 from foresail.protection.rows import BackupRow, ClassRow, LocationRow, NamespaceRow, ScheduleRow
 from foresail.protection.view import Choice, Classes, NamespaceView
 from foresail.reporting import Because
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.policy_timing import PolicyRow, timing_under
-from foresail.slots.timing import first_start
+from foresail.slots.starts import first_start
+from foresail.tenancy.points import hindrance
 
 _SYSTEM = "kube-"
 _LONGEST_SHOWN = 64
@@ -95,7 +97,7 @@ def has_taken_over(schedule: ScheduleRow, runs: Sequence[BackupRow], namespace: 
     Runs are read from the newest back to the first without the namespace: what was taken before that is of an earlier
     time in this Schedule.
     """
-    own = [run for run in runs if run.schedule_uid == schedule.uid]
+    own = [run for run in runs if _is_run_of(run, schedule)]
     good = {run.name for run in good_of(own, now)}
     for run in sorted(own, key=lambda row: (row.started, row.name), reverse=True):
         if not run.has(namespace):
@@ -105,10 +107,28 @@ def has_taken_over(schedule: ScheduleRow, runs: Sequence[BackupRow], namespace: 
     return False
 
 
-def restorable_points(backups: Iterable[BackupRow]) -> list[BackupRow]:
-    """Return the backups from which Velero can restore, newest first."""
-    found = [backup for backup in backups if is_restorable(backup.phase)]
-    return sorted(found, key=lambda row: (row.started, row.name), reverse=True)
+def _is_run_of(run: BackupRow, schedule: ScheduleRow) -> bool:
+    """Whether a Schedule made a run, or somebody by hand since it exists: `foresail schedule run` records no UID."""
+    by_hand = not run.schedule_uid and schedule.created is not None and run.started >= schedule.created
+    return by_hand or run.schedule_uid == schedule.uid
+
+
+def restorable_points(view: NamespaceView, now: datetime) -> list[BackupRow]:
+    """Return the backups from which the team of a namespace can restore, newest first."""
+    points = [backup for backup in view.backups if _is_point(backup, view, now)]
+    return sorted(points, key=lambda row: (row.started, row.name), reverse=True)
+
+
+def _is_point(backup: BackupRow, view: NamespaceView, now: datetime) -> bool:
+    row = view.row
+    by_tenants = backup.protection_class in view.open_classes
+    has_location = not backup.location or backup.location in view.locations
+    return hindrance(backup, row.name, row.uid, now, by_tenants=by_tenants, has_location=has_location) is None
+
+
+def first_expiry(backups: Iterable[BackupRow]) -> datetime | None:
+    """Return when the first of some backups expires; None if none does."""
+    return min((backup.expires for backup in backups if backup.expires is not None), default=None)
 
 
 def last_ended(backups: Iterable[BackupRow]) -> BackupRow | None:
@@ -123,9 +143,9 @@ def last_ended(backups: Iterable[BackupRow]) -> BackupRow | None:
 def invalid_expression(row: ClassRow, zone: str) -> Because | None:
     """Return why the expression of a class cannot be used with every Velero; None if it can."""
     for dialect in Dialect:
-        found = read_expression(row.spec.schedule, zone, dialect)
-        if isinstance(found, Unusable):
-            return Because(Reason.CLASS_INVALID, f"ProtectionClass {row.name}: {found.message}")
+        cron = read_expression(row.spec.schedule, zone, dialect)
+        if isinstance(cron, Unusable):
+            return Because(Reason.CLASS_INVALID, f"ProtectionClass {row.name}: {cron.message}")
     return None
 
 
@@ -150,15 +170,20 @@ def policy_missing(row: ClassRow, policies: Collection[str]) -> Because | None:
     return Because(Reason.POLICY_MISSING, f"{text}. Create it, or correct spec.schedulePolicy.")
 
 
+def class_location(row: ClassRow, locations: Iterable[LocationRow]) -> str:
+    """Return the name of the storage location that a class means."""
+    named = row.spec.template.storage_location or ""
+    return velero.resolve_location(named, (location.key.name for location in locations if location.is_default))
+
+
 def location_unusable(row: ClassRow, locations: Iterable[LocationRow]) -> Because | None:
     """Return that the storage location of a class takes no backups, until someone changes it."""
     known = {location.key.name: location for location in locations}
-    named = row.spec.template.storage_location or ""
-    name = velero.resolve_location(named, (location.key.name for location in known.values() if location.is_default))
-    found = known.get(name)
-    if found is not None and not found.is_read_only:
+    name = class_location(row, known.values())
+    location = known.get(name)
+    if location is not None and not location.is_read_only:
         return None
-    what = "does not exist" if found is None else "is read-only"
+    what = "does not exist" if location is None else "is read-only"
     text = f"BackupStorageLocation {name} of ProtectionClass {row.name} {what}"
     return Because(Reason.LOCATION_UNUSABLE, f"{text}. Correct it, or spec.template.storageLocation.")
 
@@ -195,9 +220,9 @@ def next_run(
     """
     if schedule.paused or schedule.created is None:
         return None
-    zone = (policy.spec.time_zone if policy is not None else None) or zone
-    cron = read_expression(schedule.text, zone, Dialect.ROBFIG)
-    if isinstance(cron, Unusable):
+    zone = zone_of(policy, zone)
+    cron = cron_of(schedule, zone)
+    if cron is None:
         return None
     own = [run for run in runs if run.schedule_uid == schedule.uid]
     ended = [run.slot or run.started for run in own if run.is_terminal]
@@ -212,17 +237,60 @@ def next_run(
 def gaps(view: NamespaceView, now: datetime) -> list[Because]:
     """Return why a namespace is not protected as it asks; none if it is, or if a first backup is still to come."""
     chosen = view.chosen
-    found = [chosen.problem, view.problem]
+    reasons = [chosen.problem, _for_teams(view)]
     own = [row for row in view.schedules if row.protection_class == chosen.protection_class]
-    found += [schedule_problem(row) for row in own or view.schedules]
+    reasons += [schedule_problem(row) for row in own or view.schedules]
+    reasons += _of_velero(view, now) if view.schedules else []
     if not chosen.protection_class and not chosen.leaves and view.schedules and chosen.problem is None:
-        found.append(_no_class(view))
+        reasons.append(_no_class(view))
     last = last_ended(view.backups)
-    good = newest_good(view, now)
-    if last is not None and good is not None and last.started > good.started:
+    if last is not None and last.name not in {run.name for run in _good_ones(view)}:
         text = f"the last backup, {last.name}, is {last.phase} or has lost most of its objects"
-        found.append(Because(Reason.LAST_RUN_FAILED, f"{text}. See: velero backup describe {last.name}"))
-    return [because for because in found if because is not None]
+        reasons.append(Because(Reason.LAST_RUN_FAILED, f"{text}. See: velero backup describe {last.name}"))
+    return [because for because in reasons if because is not None]
+
+
+def _of_velero(view: NamespaceView, now: datetime) -> Iterator[Because]:
+    """Yield why no run of a namespace is good, or why its newest good backup cannot be restored."""
+    health = view.health
+    good = newest_good(view, now)
+    if health.velero is not None and health.velero.counts:
+        yield Because(Reason.VELERO_NOT_READY, f"{health.velero.message}. See: foresail doctor")
+    for name in dict.fromkeys((view.location, good.location if good is not None else "")):
+        if text := health.location_problem(name):
+            yield Because(Reason.LOCATION_UNAVAILABLE, f"{text}. See: velero backup-location get")
+    late = lateness(view, good)
+    if late is not None and late.at <= now:
+        yield late.because
+
+
+def _for_teams(view: NamespaceView) -> Because | None:
+    """Return why the class of a namespace cannot run; the words of the API server may name other namespaces."""
+    problem = view.problem
+    if problem is None or problem.reason is not Reason.WRITE_REFUSED:
+        return problem
+    of = view.chosen.protection_class
+    text = f"the API server refuses a Schedule of ProtectionClass {of}, whose condition Ready has its words"
+    return Because(Reason.WRITE_REFUSED, f"{text}. The operator tries again.")
+
+
+def doubts(view: NamespaceView, now: datetime) -> list[Because]:
+    """Return what is unknown about a namespace with a good backup."""
+    reasons: list[Because] = []
+    good = newest_good(view, now)
+    unknown = view.health.unknown
+    if unknown is not None and unknown.counts:
+        reasons.append(Because(Reason.RUNNER_UNKNOWN, f"{unknown.message}. See: foresail doctor"))
+    own = _before(view.claims, good) if good is not None else 0
+    if good is not None and own and good.snapshots < _before(view.claims_together, good):
+        text = f"whether {good.name} has the data of {own} {'volume' if own == 1 else 'volumes'} is not proven"
+        why = "it has fewer snapshots than its namespaces have volumes"  # how many is for administrators
+        reasons.append(Because(Reason.VOLUMES_UNPROVEN, f"{text}: {why}. See: foresail coverage"))
+    return reasons
+
+
+def _before(created: Iterable[datetime], good: BackupRow) -> int:
+    return sum(moment < good.started for moment in created)
 
 
 def _no_class(view: NamespaceView) -> Because:
@@ -236,14 +304,19 @@ def newest_good(view: NamespaceView, now: datetime) -> BackupRow | None:
 
 
 def good_ones(view: NamespaceView, now: datetime) -> list[BackupRow]:
+    """Return the good backups of a namespace that have not expired."""
+    return [run for run in _good_ones(view) if not has_expired(run.expires, now)]
+
+
+def _good_ones(view: NamespaceView) -> list[BackupRow]:
     """Return the good backups of a namespace: whether a run is good depends on those of its Schedule before it only."""
-    return [run for runs in _by_schedule(view).values() for run in good_of(runs, now) if run.has(view.row)]
+    return [run for runs in _by_schedule(view).values() for run in good_backups(in_order(runs)) if run.has(view.row)]
 
 
 def _by_schedule(view: NamespaceView) -> Mapping[str, Sequence[BackupRow]]:
     """Return the runs to judge by their Schedule: all of those that take it, and of others those of this namespace."""
-    found: dict[str, list[BackupRow]] = {name: list(runs) for name, runs in view.runs.items()}
+    by_schedule: dict[str, list[BackupRow]] = {name: list(runs) for name, runs in view.runs.items()}
     for backup in view.backups:
         if backup.schedule not in view.runs:
-            found.setdefault(backup.schedule, []).append(backup)
-    return found
+            by_schedule.setdefault(backup.schedule, []).append(backup)
+    return by_schedule

@@ -7,6 +7,7 @@ import msgspec
 
 from foresail.api.protection import PROTECTION_NAME
 from foresail.plan import Key
+from foresail.protection.health import Health
 from foresail.protection.rows import BackupRow, ClassRow, NamespaceRow, ProtectionRow, ScheduleRow
 from foresail.reporting import Because
 from foresail.slots.policy_timing import PolicyRow
@@ -69,6 +70,12 @@ class NamespaceView(msgspec.Struct, frozen=True):
     problem: Because | None = None  # why its class cannot run
     protection: ProtectionRow | None = None
     zone: str = "UTC"  # of Velero's clock
+    open_classes: frozenset[str] = frozenset()  # from whose backups teams may restore
+    locations: frozenset[str] = frozenset()  # that exist
+    location: str = ""  # of its class
+    health: Health = Health()
+    claims: tuple[datetime, ...] = ()  # when its claims with a volume were created
+    claims_together: tuple[datetime, ...] = ()  # the same of all namespaces in its newest good backup
 
     @property
     def key(self) -> Key:

@@ -20,7 +20,7 @@ from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
 from foresail.schedules.decide import Starts, plan
-from foresail.schedules.groups import Groups, limited_group
+from foresail.schedules.groups import Groups, counts_until, limited_group
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import (
     BackupRow,
@@ -228,7 +228,7 @@ class Schedules:
         """Note in which group the unfinished Backups of a Schedule count; return who waits for a place that is free."""
         row = self.schedules.get(schedule)
         rows = self.backups.by("unfinished", schedule.name) if row is not None else ()
-        backups = {backup.key.name: backup.counts_until for backup in rows if row is not None and backup.is_of(row)}
+        backups = {backup.key.name: counts_until(backup) for backup in rows if row is not None and backup.is_of(row)}
         if not backups and not self._groups.has_unfinished(schedule):
             return ()
         policy = self._policy_of(row) if row is not None and backups else None

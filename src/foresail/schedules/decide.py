@@ -21,11 +21,11 @@ from foresail.schedules.slots import last_slot
 from foresail.schedules.status import Changes, last_observed, patch_body
 from foresail.slots.due import unrecorded_slot
 from foresail.slots.edits import dropped_text
-from foresail.slots.interval import stable_delay
 from foresail.slots.observed import Observed
 from foresail.slots.rules import missed_text
 from foresail.slots.skip_immediately import skipped_text
-from foresail.slots.timing import NotRun, not_run_text
+from foresail.slots.spread import stable_delay
+from foresail.slots.starts import NotRun, not_run_text
 
 
 class Starts(Claim, msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     runs = _runs(view, verdict)
     step = Step() if runs else _retention(view, verdict, now)  # a run comes first
     actions: tuple[Action, ...] = (*runs, *step.actions)
-    status = _status(view, verdict, step, now)
+    status = _status(view, verdict, step)
     if step.ledger is not None and status is not None:  # a crash may count a deletion twice, never not
         actions = (status, *actions)
         status = None
@@ -91,7 +91,7 @@ def _runs(view: ScheduleView, verdict: Verdict) -> tuple[Create, ...]:
     return ()
 
 
-def _status(view: ScheduleView, verdict: Verdict, step: Step, now: datetime) -> Patch | None:
+def _status(view: ScheduleView, verdict: Verdict, step: Step) -> Patch | None:
     """Return the patch of the Schedule; None if nothing differs."""
     schedule = view.schedule
     slot = verdict.fires
@@ -100,7 +100,7 @@ def _status(view: ScheduleView, verdict: Verdict, step: Step, now: datetime) -> 
         changes = msgspec.structs.replace(verdict.changes, observed=_charged(view, verdict, step.ledger))
         body = patch_body(schedule, changes)
     elif body and slot is not None:  # there is a patch anyway
-        body = patch_body(schedule, _recorded(view, verdict, slot, now))
+        body = patch_body(schedule, _recorded(view, verdict, slot))
     return Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None
 
 
@@ -111,12 +111,10 @@ def _notes(view: ScheduleView, verdict: Verdict, step: Step, subject: Subject) -
             yield note(subject, because)
 
 
-def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime, now: datetime) -> Changes:
+def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime) -> Changes:
     """Return the changes with the run that is created now."""
     changes = msgspec.structs.replace(verdict.changes, last_backup=slot)
-    if verdict.retained is None:
-        return changes
-    return msgspec.structs.replace(changes, observed=with_first_run(changes.observed, view, now))
+    return msgspec.structs.replace(changes, observed=with_first_run(changes.observed, view, begins=True))
 
 
 def _charged(view: ScheduleView, verdict: Verdict, ledger: Ledger) -> Observed:
@@ -202,7 +200,7 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
         becauses.append(not_run(verdict.not_run, verdict.base))
     if verdict.fires is not None and verdict.missed:
         becauses.append(_missed(verdict, verdict.fires))
-    return [each for each in becauses if each is not None]
+    return [because for because in becauses if because is not None]
 
 
 def _skipped(verdict: Verdict) -> Because:

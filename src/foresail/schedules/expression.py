@@ -19,10 +19,10 @@ def parse_expression(text: str, zone: str, dialect: Dialect | None, now: datetim
     """Return the schedule, or why there is none: invalid, never due, or ambiguous between the two dialects."""
     if dialect is not None:
         return _or_because(read_expression(text, zone, dialect))
-    found = too_long(text) or _parse_in_both(text, zone, now)
-    if isinstance(found, Because):
-        return found
-    return _or_because(found if isinstance(found, Unusable) else never_fires(text, found) or found)
+    schedule = too_long(text) or _parse_in_both(text, zone, now)
+    if isinstance(schedule, Because):
+        return schedule
+    return _or_because(schedule if isinstance(schedule, Unusable) else never_fires(text, schedule) or schedule)
 
 
 def refusal(of: Unusable) -> Because:
@@ -43,16 +43,16 @@ def _change(text: str, zone: str, day: datetime) -> DialectDiff | None:
     return None if diff.change in (DialectChange.NONE, DialectChange.INVALID) else diff
 
 
-def _or_because(found: Schedule | Unusable) -> Schedule | Because:
-    return refusal(found) if isinstance(found, Unusable) else found
+def _or_because(schedule: Schedule | Unusable) -> Schedule | Because:
+    return refusal(schedule) if isinstance(schedule, Unusable) else schedule
 
 
 def _parse_in_both(text: str, zone: str, now: datetime) -> Schedule | Unusable | Because:
-    found = diff_dialects(text, zone, now)
-    if found is None:
+    diff = diff_dialects(text, zone, now)
+    if diff is None:
         return parse_in(text, zone, Dialect.ROBFIG)
     return Because(
         Reason.DIALECT_UNKNOWN,
-        f"{text!r} has different meanings for Velero up to 1.18.2 and from 1.18.3 on ({found.change.value}), and the "
+        f"{text!r} has different meanings for Velero up to 1.18.2 and from 1.18.3 on ({diff.change.value}), and the "
         "version of this Velero is unknown. Start Velero, or set --velero-dialect of the operator.",
     )

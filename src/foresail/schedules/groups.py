@@ -12,16 +12,45 @@ from operator import itemgetter
 
 import msgspec
 
+from foresail.api.instants import stamp
 from foresail.plan import Key
-from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, Turn, is_unfinished
+from foresail.reporting import Because
+from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.policies import group_of, limit_in
+from foresail.schedules.reasons import Reason
 from foresail.slots.policy_timing import PolicyRow, policy_for
+
+STUCK_AFTER = timedelta(hours=24)
+"""How long a Backup may be unfinished before it counts as stuck: in its group it then counts no longer."""
 
 RESERVED_FOR = timedelta(minutes=1)
 """How long a new Backup may be missing from the store before its place is free again."""
 
 RECHECK = timedelta(minutes=5)
 """How long a run that waits is not reconciled; each Schedule adds a delay of its own, up to the same time."""
+
+
+def counts_until(backup: BackupRow) -> datetime:
+    """Return when a Backup no longer counts in the group of its Schedule, though it is unfinished."""
+    limit = backup.created + STUCK_AFTER
+    return limit if backup.expires is None else min(limit, backup.expires)
+
+
+def stuck(view: ScheduleView, now: datetime) -> Because | None:
+    """Report a Backup of the Schedule that has been unfinished for too long; it counts for its own Schedule only."""
+    for backup in view.backups:
+        if is_unfinished(backup, view.schedule, now) and backup.created + STUCK_AFTER <= now:
+            text = (
+                f"Backup {backup.key} is {backup.phase or 'New'} since {stamp(backup.created)} and blocks this Schedule"
+            )
+            return Because(Reason.BACKUP_STUCK, f"{text}, but no longer its group. Delete it if Velero has stopped it.")
+    return None
+
+
+def next_stuck(view: ScheduleView, now: datetime) -> datetime | None:
+    """Return when the first unfinished Backup of the Schedule will count as stuck."""
+    limits = (row.created + STUCK_AFTER for row in view.backups if is_unfinished(row, view.schedule, now))
+    return min((limit for limit in limits if limit > now), default=None)
 
 
 class _Reservation(msgspec.Struct, frozen=True):
@@ -191,7 +220,7 @@ def unfinished_of_groups(
     names: dict[str, list[str]] = {}
     for backup in backups:
         schedule = rows.get(backup.schedule)
-        if schedule is None or not is_unfinished(backup, schedule, now) or backup.counts_until <= now:
+        if schedule is None or not is_unfinished(backup, schedule, now) or counts_until(backup) <= now:
             continue
         group = group_of(policy_for(schedule.key.name, schedule.labels, known))
         if group is not None:

@@ -21,9 +21,9 @@ from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleView
-from foresail.schedules.policies import rpo_of
 from foresail.schedules.results import good_since, last_ended, last_success
 from foresail.schedules.rules import Verdict, cannot_run
+from foresail.slots.policy_timing import rpo_of
 
 LATE_SECONDS = 60.0  # a burst of Schedules with the same slot takes seconds, and is no lateness
 MOST_SHOWN = 1_000  # Schedules with series of their own, if not all of them are wanted

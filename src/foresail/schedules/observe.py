@@ -18,9 +18,6 @@ from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 from foresail.slots.policy_timing import PolicyRow
 
-STUCK_AFTER = timedelta(hours=24)
-"""How long a Backup may be unfinished before it counts as stuck: in its group it then counts no longer."""
-
 _REPETITION = re.compile("-[0-9]{14}-[^-]+-r[0-9]+$")  # the end of the name: its slot, its Schedule, the attempt
 _LONGEST_REASON = 256
 _template = msgspec.json.Decoder(velero.Template)
@@ -84,8 +81,8 @@ class BackupRow(Keyed, frozen=True):
 
     @property
     def started(self) -> datetime:
-        """The instant that it is a copy of: its slot, or when it was created."""
-        return self.slot or self.created
+        """When it was made, by the API server's clock: the operator's may have been wrong, and then its slot is."""
+        return self.created
 
     @property
     def is_repetition(self) -> bool:
@@ -110,12 +107,6 @@ class BackupRow(Keyed, frozen=True):
     def is_run_of(self, schedule: ScheduleRow) -> bool:
         """Whether it proves that this Schedule runs: its own, or one without a UID that this cluster made."""
         return self.schedule_uid == schedule.uid or (not self.schedule_uid and not self.is_synced)
-
-    @property
-    def counts_until(self) -> datetime:
-        """When it no longer counts in the group of its Schedule, though it is unfinished."""
-        stuck = self.created + STUCK_AFTER
-        return stuck if self.expires is None else min(stuck, self.expires)
 
     def is_of(self, schedule: ScheduleRow) -> bool:
         """Whether it may be this Schedule's: not if another cluster made it for its own Schedule of that name."""
@@ -252,8 +243,8 @@ def schedule_row(wire: velero.Schedule) -> ScheduleRow:
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     return ScheduleRow(
-        key=Key(meta.namespace, meta.name),
-        uid=meta.uid,
+        key=Key(sys.intern(meta.namespace), sys.intern(meta.name)),
+        uid=sys.intern(meta.uid),
         version=meta.resource_version,
         created=meta.creation_timestamp,
         is_terminating=meta.deletion_timestamp is not None,
@@ -280,11 +271,11 @@ def backup_row(wire: velero.Backup) -> BackupRow:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
     return BackupRow(
-        key=Key(meta.namespace, meta.name),
-        schedule=(meta.labels or {}).get(velero.SCHEDULE_LABEL, ""),
-        schedule_uid=annotations.get(SCHEDULE_UID, ""),
+        key=Key(sys.intern(meta.namespace), meta.name),
+        schedule=sys.intern((meta.labels or {}).get(velero.SCHEDULE_LABEL, "")),
+        schedule_uid=sys.intern(annotations.get(SCHEDULE_UID, "")),
         slot=instant(annotations.get(SLOT, "")),
-        phase=status.phase,
+        phase=sys.intern(status.phase),
         created=meta.creation_timestamp,
         completed=utc(status.completion_timestamp) if status.completion_timestamp else None,
         expires=utc(status.expiration) if status.expiration else None,

@@ -11,7 +11,7 @@ from foresail.api.selectors import problem_of
 from foresail.deletion import DEFAULT_GRACE, LONGEST_GRACE
 from foresail.retention import Rules
 from foresail.schedules.settings import Settings
-from foresail.slots.policy_timing import PolicyRow, length_in_policy, timing_problem
+from foresail.slots.policy_timing import PolicyRow, length_in_policy, rpo_of, timing_problem
 
 MOST_BACKOFF = timedelta(hours=24)
 
@@ -36,13 +36,6 @@ def limit_in(group: str, policies: Iterable[PolicyRow]) -> tuple[int, str] | Non
     """Return the smallest max of the policies of a group, and which policy has it; None if no policy has the group."""
     limits = ((policy.spec.concurrency, policy.name) for policy in policies if group_of(policy) == group)
     return min(((limit.max, name) for limit, name in limits if limit is not None), default=None)
-
-
-def rpo_of(policy: PolicyRow | None) -> timedelta | None:
-    """Return the age of the newest good Backup that is still acceptable; None without an objective."""
-    wire = policy.spec.objective if policy is not None else None
-    length = length_in_policy(wire.rpo) if wire is not None else None
-    return length if length is not None and length > timedelta() else None
 
 
 def problem_with(policy: PolicyRow) -> str | None:

@@ -42,6 +42,7 @@ MOST_MARKS = 10
 
 _DIGEST_LENGTH = 12
 _SUFFIX = "-retention"
+_VELERO_RECORDS_IN = timedelta(minutes=1)  # creates the Backup of a run first, with a clock of its own
 _UNFINISHED = "an earlier deletion did not finish"
 _VELEROS_NAME = re.compile("-[0-9]{14}")  # what Velero adds to the name of a Schedule
 _UNDECIDED = frozenset({Rule.AFTER_GOOD, Rule.RESTORED})  # what keeps a Backup for the moment only
@@ -184,23 +185,35 @@ def _is_made_for(backup: BackupRow, view: ScheduleView) -> bool:
 
 
 def _is_by_hand(backup: BackupRow, view: ScheduleView) -> bool:
-    """Whether a Backup with a name by Velero's pattern is later than a run of Foresail: Velero's runs are not."""
-    first = first_run(view)
-    return first is not None and first <= backup.created
+    """Whether a Backup with a name by Velero's pattern is later than the last run of Velero."""
+    return by_hand_since(view) <= backup.created
 
 
-def first_run(view: ScheduleView) -> datetime | None:
-    """Return when the first run of Foresail was created; it is recorded, for that Backup is deleted some day."""
+def by_hand_since(view: ScheduleView) -> datetime:
+    """Return since when only people give names by Velero's pattern: since its last run, before the first of ours.
+
+    It is recorded with our first run, which overwrites Velero's record, and whose Backup is deleted some day.
+    """
     observed = last_observed(view.schedule)
     recorded = instant(observed.first) if observed is not None and observed.first else None
-    runs = (row.created for row in view.backups if row.schedule_uid == view.schedule.uid)
-    return min((*runs, *(() if recorded is None else (recorded,))), default=None)
+    if recorded is not None:
+        return recorded
+    first = min(_own_runs(view), key=lambda row: row.created, default=None)
+    last = view.schedule.last_backup
+    if first is not None and last is not None and last >= (first.slot or first.created):  # ours: Velero's is gone
+        return first.created
+    return last + _VELERO_RECORDS_IN if last is not None else view.schedule.created
 
 
-def with_first_run(observed: Observed, view: ScheduleView, now: datetime | None = None) -> Observed:
-    """Return what is remembered of a Schedule, with its first run, which may be created now."""
-    first = first_run(view) or now
-    return msgspec.structs.replace(observed, first=stamp(first) if first is not None else "")
+def _own_runs(view: ScheduleView) -> Iterator[BackupRow]:
+    return (row for row in view.backups if row.schedule_uid == view.schedule.uid)
+
+
+def with_first_run(observed: Observed, view: ScheduleView, *, begins: bool = False) -> Observed:
+    """Return what is remembered of a Schedule with since when names are given by hand, if it has run or begins to."""
+    if not (begins or observed.first or any(_own_runs(view))):
+        return observed
+    return msgspec.structs.replace(observed, first=stamp(by_hand_since(view)))
 
 
 def _is_requested_again(backup: BackupRow, view: ScheduleView, now: datetime) -> bool:
@@ -401,12 +414,13 @@ def _deletion(schedule: ScheduleRow, backup: BackupRow, why: str) -> Create:
 def _copy(backup: BackupRow, quality: Quality, view: ScheduleView) -> Copy:
     return Copy(
         name=backup.name,
-        started=backup.started,
+        started=backup.slot or backup.created,
         is_good=quality is Quality.GOOD,
         is_partial=quality is Quality.PARTIAL,
         is_finished=backup.is_terminal,
         is_pinned=backup.is_pinned,
         is_restored=backup.name in view.restored,
+        created=backup.created,
     )
 
 
@@ -447,17 +461,24 @@ def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     for backup in view.backups:
         if counts(backup, view, now):
             yield from _doubts_about(backup, view, now)
+        elif backup.phase == velero.FAILED_VALIDATION and _is_run(backup, view, now):
+            yield from _doubts_about_times(backup, now)
 
 
 def _doubts_about(backup: BackupRow, view: ScheduleView, now: datetime) -> Iterator[str]:
-    moment = max(filter(None, (backup.slot, backup.created, backup.completed)))
-    if is_in_future(moment, now):
-        yield f"Backup {backup.key} has a time in the future ({stamp(moment)}). Check the clocks"
-    if backup.slot is not None and backup.slot - backup.created > SKEW:
-        yield f"Backup {backup.key} was made before its slot ({stamp(backup.slot)}). Check the clocks, then delete it"
+    yield from _doubts_about_times(backup, now)
     location = location_of(backup.location, view.locations)
     if location is None:
         yield f"BackupStorageLocation {backup.location} of Backup {backup.key} does not exist"
     elif location.phase != velero.AVAILABLE or location.is_read_only:
         state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
         yield f"BackupStorageLocation {location.key} is {state}"
+
+
+def _doubts_about_times(backup: BackupRow, now: datetime) -> Iterator[str]:
+    """Yield what its times say about the clocks; they also say so of a Backup that Velero refused, and has no data."""
+    moment = max(filter(None, (backup.slot, backup.created, backup.completed)))
+    if is_in_future(moment, now):
+        yield f"Backup {backup.key} has a time in the future ({stamp(moment)}). Check the clocks"
+    if backup.slot is not None and backup.slot - backup.created > SKEW:
+        yield f"Backup {backup.key} was made before its slot ({stamp(backup.slot)}). Check the clocks, then delete it"

@@ -56,18 +56,18 @@ def attempts_of(
         return None
     number = max(made)
     last = made[number]
-    found = Attempts(last.slot or last.created, number + 1, retry.attempts + 1, last)
+    attempts = Attempts(last.slot or last.created, number + 1, retry.attempts + 1, last)
     if any(backup.phase == velero.COMPLETED for backup in made.values()):
-        return msgspec.structs.replace(found, is_over=number > 0)  # the first run is repeated only while it exists
-    is_over = _was_deleted(view, found.slot, previous)
+        return msgspec.structs.replace(attempts, is_over=number > 0)  # the first run is repeated only while it exists
+    is_over = _was_deleted(view, attempts.slot, previous)
     if last.phase not in retry.on:
-        return msgspec.structs.replace(found, is_over=is_over)
+        return msgspec.structs.replace(attempts, is_over=is_over)
     at = (last.completed or last.created) + pause_before(number + 1, retry)
-    why = _end(view, found, observed, previous, at, upcoming) or _too_late(view, at, now)
+    why = _end(view, attempts, observed, previous, at, upcoming) or _too_late(view, at, now)
     if why is None:
-        return msgspec.structs.replace(found, next_at=at)
-    text = f"Backup {last.key.name} is {last.phase} after {found.shown} attempts and is not repeated: {why}."
-    return msgspec.structs.replace(found, ended=Because(Reason.RETRIES_ENDED, text), is_over=is_over)
+        return msgspec.structs.replace(attempts, next_at=at)
+    text = f"Backup {last.key.name} is {last.phase} after {attempts.shown} attempts and is not repeated: {why}."
+    return msgspec.structs.replace(attempts, ended=Because(Reason.RETRIES_ENDED, text), is_over=is_over)
 
 
 def repeated_slot(attempts: Attempts | None) -> str:
@@ -103,7 +103,7 @@ def _made(view: ScheduleView) -> dict[int, BackupRow]:
     if last is None or any(moment is not None and moment > last for moment in newer):
         return {}
     made = ((attempt_number(backup.key.name, view.schedule, last), backup) for backup in ours if backup.slot == last)
-    return {number: each for number, each in made if number is not None and number <= wire.MOST_ATTEMPTS}
+    return {number: attempt for number, attempt in made if number is not None and number <= wire.MOST_ATTEMPTS}
 
 
 def _end(

@@ -16,7 +16,8 @@ from foresail.plan import Claim, Level
 from foresail.reporting import Because
 from foresail.schedules.build import crashing_selector, has_hooks, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
-from foresail.schedules.observe import STUCK_AFTER, LocationRow, ScheduleRow, ScheduleView, Turn, is_unfinished
+from foresail.schedules.groups import next_stuck, stuck
+from foresail.schedules.observe import LocationRow, ScheduleRow, ScheduleView, Turn, is_unfinished
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import Retained, ledger_of, retain, with_first_run
@@ -39,7 +40,7 @@ from foresail.slots.rules import (
     is_edited,
 )
 from foresail.slots.skip_immediately import skip_not_applied_text
-from foresail.slots.timing import NotRun, Placed, Timing, first_start, missed_slots, place, start_of_last
+from foresail.slots.starts import NotRun, Placed, Timing, first_start, missed_slots, place, start_of_last
 
 MOST_NAMED = 2  # Backups or Schedules in a message
 _LONGEST_SHOWN = 64  # characters of a wrong value in a message
@@ -125,23 +126,6 @@ def busy(view: ScheduleView, now: datetime) -> Because | None:
         text = f"Backup {unread.key} cannot be read ({unread.problem}), so it may be running. Correct or delete it"
         return Because(Reason.BUSY, f"{text}; the run then starts.")
     return None
-
-
-def stuck(view: ScheduleView, now: datetime) -> Because | None:
-    """Report a Backup of the Schedule that has been unfinished for too long; it counts for its own Schedule only."""
-    for backup in view.backups:
-        if is_unfinished(backup, view.schedule, now) and backup.created + STUCK_AFTER <= now:
-            text = (
-                f"Backup {backup.key} is {backup.phase or 'New'} since {stamp(backup.created)} and blocks this Schedule"
-            )
-            return Because(Reason.BACKUP_STUCK, f"{text}, but no longer its group. Delete it if Velero has stopped it.")
-    return None
-
-
-def next_stuck(view: ScheduleView, now: datetime) -> datetime | None:
-    """Return when the first unfinished Backup of the Schedule will count as stuck."""
-    limits = (row.created + STUCK_AFTER for row in view.backups if is_unfinished(row, view.schedule, now))
-    return min((limit for limit in limits if limit > now), default=None)
 
 
 def _earliest(*instants: datetime | None) -> datetime | None:
@@ -321,8 +305,9 @@ def _record(view: ScheduleView, reading: _Reading, placing: _Placing, now: datet
     ended = ended_slot(attempts, previous, paused=schedule.paused)
     observed = msgspec.structs.replace(observed, ended=ended, repeated=repeated_slot(attempts))
     recorded = placing.made or unrecorded_slot(schedule, reading.last, now)
-    if retained is not None and recorded is not None:  # there is a write anyway
-        observed = with_first_run(observed, view)
+    if recorded is not None:  # there is a write anyway
+        takes_over = placing.made is not None and not view.server.has_schedule_controller
+        observed = with_first_run(observed, view, begins=takes_over)
     if schedule.paused:
         placed = Placed()
     not_run = placed.not_run
@@ -494,12 +479,12 @@ def _dialect_changed(view: ScheduleView, previous: Observed | None, now: datetim
     known = view.server.dialect
     if known is None or previous is None or previous.read_by in (None, known) or is_edited(view.schedule, previous):
         return None
-    found = diff_dialects(view.schedule.text, view.settings.zone, now)
-    if found is None:
+    diff = diff_dialects(view.schedule.text, view.settings.zone, now)
+    if diff is None:
         return None
-    fires = sorted((*found.removed, *found.added))
+    fires = sorted((*diff.removed, *diff.added))
     first = f" The first fire that differs is {stamp(fires[0])}." if fires else ""
-    reason = f": {found.reason}" if found.reason else ""
+    reason = f": {diff.reason}" if diff.reason else ""
     text = (
         f"Velero {view.server.version} now reads {view.schedule.text!r} by the rules of {known.value}{reason}.{first}"
     )
@@ -547,8 +532,8 @@ def _fatal_template(schedule: ScheduleRow) -> Because | None:
     if malformed is not None:
         text = f"a selector of spec.template.orLabelSelectors is malformed: {malformed[:_LONGEST_SHOWN]}"
         return Because(Reason.INVALID, f"{text}; Velero would crash, and all later backups would wait. Correct it.")
-    found = unreadable_duration(schedule.template)
-    if found is None:
+    field = unreadable_duration(schedule.template)
+    if field is None:
         return None
-    text = f"spec.template.{found[0]} {found[1][:_LONGEST_SHOWN]!r} is not a duration that Velero can read"
+    text = f"spec.template.{field[0]} {field[1][:_LONGEST_SHOWN]!r} is not a duration that Velero can read"
     return Because(Reason.INVALID, f"{text}; a Backup with it would stop Velero. Correct it, such as 720h0m0s.")

@@ -8,7 +8,7 @@ from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
 from foresail.slots import due
 from foresail.slots.observed import Observed
 from foresail.slots.policy_timing import timing_under
-from foresail.slots.timing import Timing
+from foresail.slots.starts import Timing
 
 _VELERO_LATENESS = timedelta(minutes=2)  # Velero looks for due Schedules once a minute
 _STAMP = "%Y%m%d%H%M%S"

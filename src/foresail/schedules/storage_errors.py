@@ -20,10 +20,10 @@ def cause_of(message: str) -> str:
     """Return a message without what differs between two answers to the same problem, with the error code in front."""
     text = " ".join(_CHANGES_EACH_TIME.sub("", message).split())
     for code in _CODES:
-        found = code.search(text)
-        if found is not None:
-            before = text[: found.start()].rstrip(" ,")
-            after = text[found.end() :].strip(" ,")
-            parts = [each for each in (after, f"({before})" if before else "") if each]
-            return f"{found[1]}: {' '.join(parts)}" if parts else found[1]
+        match = code.search(text)
+        if match is not None:
+            before = text[: match.start()].rstrip(" ,")
+            after = text[match.end() :].strip(" ,")
+            parts = [part for part in (after, f"({before})" if before else "") if part]
+            return f"{match[1]}: {' '.join(parts)}" if parts else match[1]
     return text

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-_NULL, _MERGE, _TEXT = (f"tag:yaml.org,2002:{each}" for each in ("null", "merge", "str"))
+_NULL, _MERGE, _TEXT = (f"tag:yaml.org,2002:{word}" for word in ("null", "merge", "str"))
 _WORDS = {
     **dict.fromkeys(("true", "True", "TRUE"), "true"),
     **dict.fromkeys(("false", "False", "FALSE"), "false"),
@@ -33,7 +33,7 @@ class _Loader(yaml.SafeLoader):
     """Leaves every scalar as text, except for null and the key of a merge."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  as the base class has it
-        first: [each for each in known if each[0] in (_NULL, _MERGE)]
+        first: [pair for pair in known if pair[0] in (_NULL, _MERGE)]
         for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
@@ -64,10 +64,10 @@ def _values_in(node: yaml.Node, known: dict[int, int | None]) -> int:
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) in known:
-        found = known[id(node)]
-        if found is None:
+        counted = known[id(node)]
+        if counted is None:
             raise ValueError("an anchor contains itself")
-        return found
+        return counted
     known[id(node)] = None
     parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
     known[id(node)] = count = 1 + sum(_values_in(item, known) for item in parts)
@@ -78,9 +78,9 @@ def resolved(text: str) -> str | None:
     """Return how Go writes the bool, number or date that a plain scalar is; None if it is text."""
     if text in _WORDS:
         return _WORDS[text]
-    if found := _DATE.fullmatch(text):
+    if match := _DATE.fullmatch(text):
         try:
-            return f"{date(*map(int, found.groups()))}T00:00:00Z"
+            return f"{date(*map(int, match.groups()))}T00:00:00Z"
         except ValueError:
             return None
     plain = text.replace("_", "") if text[:1] in "+-0123456789" else text

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from foresail.api import core, mirrored, nonadmin, velero
+from foresail.api.nonadmin import NON_ADMIN_LOCATION_REQUEST
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
-from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
+from foresail.api.protection import PROTECTION_CLASS, ProtectionClass
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.controller import Informer, LowPriority, Reserves, Settles, no_keys
@@ -40,7 +41,6 @@ from foresail.selfservice.locations.reader import SecretReader
 from foresail.selfservice.locations.view import CredentialsCheck, CredentialsChecked
 from foresail.selfservice.metrics import SelfServiceMetrics, States
 from foresail.selfservice.queue.window import UNLIMITED, Limits
-from foresail.selfservice.records import SECRET, SECRET_NAME, KeySecret, keyring_row
 from foresail.selfservice.requests import authorization
 from foresail.selfservice.requests.controller import HandOvers, Requests
 from foresail.selfservice.requests.memory import Memory
@@ -68,8 +68,10 @@ from foresail.selfservice.rows.velero import (
     velero_row,
 )
 from foresail.selfservice.schedules.controller import TenantSchedules
+from foresail.selfservice.signatures import SECRET, SECRET_NAME, KeySecret, keyring_row
 from foresail.slots.policy_timing import policy_row as schedule_policy_row
 from foresail.tenancy.namespaces import NamespaceRow, namespace_row
+from foresail.tenancy.points import class_restores_row
 from foresail.tenancy.policies import ChartLimits, PolicyRow, policy_row
 
 _FILES = 4  # read from buckets at once
@@ -190,6 +192,9 @@ class SelfService:
             ),
             _watch(SCHEDULE_POLICY, SchedulePolicy, schedule_policy_row, known.schedule_policies, optional=True)(
                 self.schedules.keys_for_schedule_policy
+            ),
+            _watch(PROTECTION_CLASS, ProtectionClass, class_restores_row, known.protection_classes, optional=True)(
+                self.requests.keys_for_class
             ),
             self._velero(velero.DOWNLOAD_REQUEST, mirrored.Download, download_request_row, known.download_requests)(
                 self._keys_for_download_request

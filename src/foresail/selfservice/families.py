@@ -2,7 +2,7 @@
 
 import msgspec
 
-from foresail.api import requests, velero
+from foresail.api import nonadmin, velero
 from foresail.plan import Key, Kind, PartKey
 from foresail.selfservice.reasons import Reason
 from foresail.tenancy import records
@@ -47,7 +47,7 @@ class Family(msgspec.Struct, frozen=True):
 
 BACKUPS = Family(
     word="backup",
-    kind=requests.NON_ADMIN_BACKUP,
+    kind=nonadmin.NON_ADMIN_BACKUP,
     velero=velero.BACKUP,
     finalizer="nonadminbackup.oadp.openshift.io/finalizer",
     short="nab",
@@ -62,7 +62,7 @@ BACKUPS = Family(
 )
 RESTORES = Family(
     word="restore",
-    kind=requests.NON_ADMIN_RESTORE,
+    kind=nonadmin.NON_ADMIN_RESTORE,
     velero=velero.RESTORE,
     finalizer="nonadminrestore.oadp.openshift.io/finalizer",
     short="nar",

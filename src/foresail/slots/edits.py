@@ -8,7 +8,7 @@ from foresail.api.instants import stamp
 from foresail.cron import Schedule, outlook
 from foresail.slots.observed import Observed, Recurring
 from foresail.slots.rules import Evaluation, is_edited
-from foresail.slots.timing import Placed
+from foresail.slots.starts import Placed
 
 
 class BeforeEdit(msgspec.Struct, frozen=True):

@@ -1,13 +1,12 @@
-"""How close together the fires of a schedule are, and by how much each schedule is delayed."""
+"""How close together the fires of a schedule are."""
 
-import hashlib
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise, takewhile
 
 from foresail.cron import Schedule, fires_after, outlook
-from foresail.slots.timing import Timing, place
+from foresail.slots.starts import Timing, place
 
 COMPARED_FIRES = 1_000
 """How many fires are looked at: every day of a schedule has the same hours, so a short gap is among the first ones."""
@@ -93,6 +92,12 @@ def _shortest_gap(cron: Schedule, start: datetime) -> timedelta | None:
     return min((later - earlier for earlier, later in pairwise(fires)), default=None)
 
 
+def expected_since(cron: Schedule, begun: datetime, now: datetime) -> datetime | None:
+    """Return since when a good backup should have started; None if the schedule, which has `begun`, is younger."""
+    since = third_last_fire(cron, now)
+    return since if since is not None and since > begun else None
+
+
 def third_last_fire(cron: Schedule, now: datetime) -> datetime | None:
     """Return the fire before the last two; None if there was none in the time behind."""
     return _third_last_fire(cron, now.replace(second=0, microsecond=0))
@@ -104,11 +109,3 @@ def _third_last_fire(cron: Schedule, now: datetime) -> datetime | None:
     for _ in range(3):
         at = cron.last_fire(now - COMPARED_AHEAD, at - _SECOND) if at is not None else None
     return at
-
-
-def stable_delay(uid: str, longest: timedelta) -> timedelta:
-    """Return the delay of a schedule, in whole seconds up to the longest: the same after every restart."""
-    seconds = longest // timedelta(seconds=1)
-    if seconds <= 0:
-        return timedelta()
-    return timedelta(seconds=int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big") % (seconds + 1))

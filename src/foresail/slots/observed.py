@@ -58,7 +58,7 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     deletions: dict[str, int] = {}  # how many Backups were deleted lately, by the hour of their deletion
     deleted_runs: dict[str, int] = {}  # how many of these were made lately, by the hour of their start
     deleting: str = ""  # the UID of the Backup that was deleted last
-    first: str = ""  # when the first run of Foresail was created: what has a name of Velero's since is by hand
+    first: str = ""  # since when what has a name of Velero's is by hand: its last run, before the first of Foresail
     ahead: str = ""  # a recorded time in the future that was cleared: it counts again once it has passed
 
     @property

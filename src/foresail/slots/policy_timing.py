@@ -13,8 +13,8 @@ from foresail.cron.duration import length_of
 from foresail.cron.zone_names import is_zone
 from foresail.plan import Key, Keyed
 from foresail.slots.expression import Unusable, read_expression
-from foresail.slots.interval import stable_delay
-from foresail.slots.timing import Timing
+from foresail.slots.spread import stable_delay
+from foresail.slots.starts import Timing
 from foresail.slots.windows import AHEAD, MINUTE, Window, Windows
 
 _WINDOW_DIALECT = Dialect.ROBFIG  # of windows, whichever Velero is installed
@@ -162,6 +162,13 @@ def _window(wire: ScheduleWindow, zone: str) -> Window | str:
     if not isinstance(cron, CalendarSchedule):
         return f"schedule {wire.schedule!r} has no fixed times; use five fields, such as '0 22 * * *'"
     return Window(cron, length)
+
+
+def rpo_of(policy: PolicyRow | None) -> timedelta | None:
+    """Return the age of the newest good Backup that is still acceptable; None without an objective."""
+    wire = policy.spec.objective if policy is not None else None
+    length = length_in_policy(wire.rpo) if wire is not None else None
+    return length if length is not None and length > timedelta() else None
 
 
 @lru_cache(1_000)

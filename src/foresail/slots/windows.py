@@ -3,6 +3,7 @@
 A window opens at each fire of its expression and closes after its length. Everything is counted in whole minutes.
 A day of UTC is an integer with one bit for each minute, so a search costs the same however often a window opens.
 Every search is bounded in time alone: nothing found means that nothing is open in that time.
+What becomes of a slot outside is decided in `starts`.
 """
 
 from datetime import datetime, timedelta

@@ -1,7 +1,6 @@
 """Whose a Velero object is: its name and the record on it, with the UIDs of the request and the namespace."""
 
 import sys
-import uuid
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Protocol
@@ -11,7 +10,7 @@ from foresail.tenancy.namespaces import NamespaceRow
 
 _LONGEST = 63  # the name is the value of a label too
 _UUID = 36
-_SPACE = uuid.UUID("5f0b1d0c-8f5b-5d1e-9a43-6f1c8b3a7e21")  # ours, drawn once: the seed of every name below
+_SPACE = "5f0b1d0c-8f5b-5d1e-9a43-6f1c8b3a7e21"  # ours, drawn once: the seed of every name below
 
 
 class Request(Protocol):
@@ -65,7 +64,9 @@ def nacuuid_of(namespace: str, name: str, uid: str) -> str:
     name = name.replace(".", "-")
     room = _LONGEST - _UUID - 1
     stem = f"{namespace}-{name}"[:room] if len(namespace) < room else namespace[: room - 1]
-    return f"{stem.rstrip('-')}-{uuid.uuid5(_SPACE, uid)}"
+    import uuid  # noqa: PLC0415 - whoever only reads names needs none
+
+    return f"{stem.rstrip('-')}-{uuid.uuid5(uuid.UUID(_SPACE), uid)}"
 
 
 def origin_name(family: str) -> str:

@@ -29,10 +29,15 @@ FOUND_IN = {
     "withdraw": 84,
     "data": 20,
     "others": 10,
+    "by hand": 2,
+    "early": 22,
+    "behind": 37,
     "room": 83,
+    "due": 1835,
+    "slot by hand": 1200,
     "held": 25,
     "again": 27,
-    "requested": 55,
+    "requested": 145,
     "last good": 19,
 }
 """A world in which the model finds a planted fault, by the fault."""

@@ -13,8 +13,10 @@ from foresail.cli.coverage.fix import first_backups, fixes, text_of
 from foresail.cli.coverage.show import summary
 from foresail.cli.main import main
 from foresail.kube.clock import now
+from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.reasons import Gap, Reason, Remedy
+from foresail.scope.volumes import Method
 from tests.unit.cli.canned import canned
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
@@ -119,7 +121,7 @@ def test_each_namespace_shows_what_covers_it_and_what_does_not(run: Callable[...
     assert "NoSchedule,ObjectiveMissed" in lines["bank"]
     assert "NamespaceAbsent" in lines["gone"]
     assert "lab/mine" in lines["lab"]
-    assert "nightly-1 (3h ago)" in lines["shop"]
+    assert "nightly-1 (3h ago, without data)" in lines["shop"]
     assert "0/1" in lines["shop"]
     assert lines["shop"].endswith("VolumeLeftOut")
     fields = '{"spec":{"template":{"snapshotVolumes":true}}}'
@@ -166,7 +168,7 @@ def test_where_foresail_is_not_installed_the_last_lines_say_what_it_would_add(
 SCHEDULES = "/apis/velero.io/v1/namespaces/velero/schedules"
 
 
-def fixed(folder: Path, *options: str) -> tuple[int, list[str], dict[str, Any]]:
+def fixed(folder: Path, *options: str, **replaced: Any) -> tuple[int, list[str], dict[str, Any]]:  # noqa: ANN401
     """Return the exit code of `coverage --fix`, what it wrote and the bodies of it."""
     made = named("bank-daily", "velero", spec={"schedule": "7 3 * * *", "template": {}})
     made["metadata"] |= {"uid": "of-bank", "resourceVersion": "1"}
@@ -178,7 +180,7 @@ def fixed(folder: Path, *options: str) -> tuple[int, list[str], dict[str, Any]]:
     cluster[f"{VELERO}/backups"] = lambda _, sent: (
         {**sent, "metadata": {**sent["metadata"], "uid": "b"}} if sent else (listed())
     )
-    with canned(folder, cluster) as server:
+    with canned(folder, cluster | replaced) as server:
         code = main(["coverage", "-A", "--fix", "--kubeconfig", str(server.kubeconfig), *options])
     return code, server.writes, server.bodies
 
@@ -196,6 +198,39 @@ def test_fix_runs_what_closes_gaps_and_a_first_backup_once_confirmed(
     assert "$ foresail schedule run bank-daily -n velero" in err
     assert f"POST {VELERO}/backups" in writes
     assert code in (0, 1)
+
+
+UNREADY = {"/apis/apps/v1/namespaces/velero/deployments": listed({**deployment(), "status": {}})}
+UNAVAILABLE = {
+    f"{VELERO}/backupstoragelocations": listed(
+        named("default", "velero", spec={"default": True}, status={"phase": "Unavailable"})
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("replaced", "first", "why"),
+    [
+        (UNREADY, "foresail doctor -n velero", "0 of 1 pods of Velero's Deployment velero are ready"),
+        (UNAVAILABLE, "velero backup-location get -n velero", "BackupStorageLocation velero/default is Unavailable"),
+    ],
+    ids=["Velero does not run", "the location is gone"],
+)
+def test_fix_makes_no_backup_that_fails_and_shows_the_outage_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], replaced: dict[str, Any], first: str, why: str
+) -> None:
+    _, writes, _ = fixed(tmp_path, "--confirm", **replaced)
+    err = capsys.readouterr().err
+    assert f"POST {VELERO}/backups" not in writes
+    assert f"POST {SCHEDULES}" in writes  # it closes its gap now as later
+    assert "make a backup now" not in err
+    assert f"First see: {first}" in err
+    assert f"No backup is offered now: {why}" in err
+    with canned(tmp_path, answers() | replaced) as server:
+        main(["coverage", "-A", f"--kubeconfig={server.kubeconfig}"])
+    listed_commands = capsys.readouterr().err.partition("What closes the gaps")[2].splitlines()[1:]
+    assert listed_commands[0].strip() == first
+    assert not any("schedule run" in command for command in listed_commands)
 
 
 def test_fix_changes_nothing_without_a_yes(
@@ -230,7 +265,9 @@ def test_a_tenant_gets_commands_of_the_own_namespace() -> None:
     assert backup.command.startswith("foresail backup create first-")
     text = "no VolumeSnapshotLocation"
     left_out = Gap(Reason.VOLUME_LEFT_OUT, text, "shop/nightly", remedy=Remedy.FILE_SYSTEM)
-    (patch,) = fixes([NamespaceCoverage("shop", gaps=(left_out,))], "velero", now(), is_tenant=True)
+    missed = Gap(Reason.OBJECTIVE_MISSED, "no good backup has the data of claim data", "shop/daily")
+    claim = ClaimCoverage("data", Method.NONE, (), (left_out, missed))  # one more run would leave it out too
+    (patch,) = fixes([NamespaceCoverage("shop", claims=(claim,))], "velero", now(), is_tenant=True)
     fields = '{"spec":{"template":{"backupSpec":{"defaultVolumesToFsBackup":true}}}}'
     assert patch.words[2:8] == ["nonadminschedules", "nightly", "--type", "merge", "-p", fields]
 

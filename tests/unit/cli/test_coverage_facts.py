@@ -103,6 +103,19 @@ def test_facts_that_nobody_renews_are_no_facts(
     assert is_nobody == (verdict == "AtRisk")
 
 
+def test_a_namespace_without_volumes_is_not_safe_by_a_policy_that_nobody_could_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    published = {name: getattr(CALM, name) for name in CALM.__struct_fields__} | {"global_policies": "rules"}
+    found = team(Facts(**published))
+    found["/api/v1/namespaces/lab/persistentvolumeclaims"] = {"metadata": {}, "items": []}
+    verdict, message = lab(tmp_path, capsys, found)
+    assert (verdict, message[:68]) == (
+        "Unknown",
+        "unknown is whether Velero can use the volume policies in ConfigMap r",
+    )
+
+
 def test_a_team_hears_of_volumes_that_the_policy_leaves_out_and_that_a_run_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

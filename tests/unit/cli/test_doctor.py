@@ -250,7 +250,7 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     ),
     (
         lambda seen: replace(seen, lease=None, operators=()),
-        Grade.PROBLEM, "schedules", "nothing runs the only Schedule:", "remove --disable-controllers=schedule",
+        Grade.PROBLEM, "schedules", "nothing runs the only Schedule:", "install the operator (foresail install), or",
     ),
     (
         lambda seen: replace(seen, lease=Lease(LeaseSpec("pod-1", NOW - LONG))),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from foresail.api import nonadmin, velero
 from foresail.api.metadata import Metadata
 from foresail.cli.doctor.finding import Finding, Grade
-from foresail.cli.doctor.velero import locations
+from foresail.cli.doctor.locations import locations
 from tests.unit.cli.test_doctor import HEALTHY, LOCATION
 
 _RECORD = {"openshift.io/oadp-nabsl-origin-namespace": "shop", "openshift.io/oadp-nabsl-origin-name": "mine"}

@@ -89,7 +89,7 @@ def documented() -> Asked:
 
 
 def test_the_role_in_the_docs_allows_what_the_doctor_reads_and_nothing_else(tmp_path: Path) -> None:
-    flags = ("--self-service", "--primers", "--restore-checks", "--protection")
+    flags = ("--self-service", "--primers", "--restore-checks", "--protection", "--rollback")
     full = read(tmp_path, deployment("foresail-self-service", *flags))
     bare = read(tmp_path)
     asked = (full | bare) - FREE

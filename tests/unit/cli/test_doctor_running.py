@@ -10,8 +10,8 @@ import pytest
 from foresail.api import velero
 from foresail.api.apps import DaemonSet, ObservedDeployment
 from foresail.api.metadata import Metadata
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.pod_problems import ObservedPod
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.cli.access.operators import Lease, LeaseSpec
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.installation import findings
@@ -19,7 +19,7 @@ from foresail.cli.doctor.requests import Request, unprocessed
 from foresail.cli.doctor.running import server_state
 from foresail.cli.doctor.workloads import Workload, agent_workload, deployment_workload, trouble
 from foresail.plan import Key
-from foresail.proof.velero_pods import ServerPods, last_validation, velero_state
+from foresail.safety.velero_pods import ServerPods, last_validation, velero_state
 from tests.unit.cli.test_doctor import HEALTHY, LOCATION, NOW, OPERATOR, SERVER, wrong
 
 MINUTE = timedelta(minutes=1)
@@ -234,6 +234,14 @@ def test_a_location_that_velero_validates_no_more_is_not_called_available(
     assert (finding.grade is Grade.WARNING) == warned
     if warned:
         assert finding.says == "default was available 9 min ago, and Velero has not validated it since"
+
+
+def test_a_location_is_not_called_available_while_velero_does_not_run() -> None:
+    work = deployment(SERVER.key, pod("velero-1", CRASH))
+    seen = replace(HEALTHY, workloads=(work,), locations=located(MINUTE, ""), validates_every=MINUTE)
+    (finding,) = [each for each in findings(seen) if each.about == "locations"]
+    assert finding.grade is Grade.WARNING
+    assert finding.says == "default was available when Velero ran, and nothing validates it now"
 
 
 def test_an_operator_that_cannot_be_pulled_is_named_where_its_work_is_missing() -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from foresail.api.marks import FACTS, SELF_SERVICE_LEASE
 from foresail.cli.main import main
 from foresail.kube.clock import now
 from tests.unit.cli.canned import canned
 
 OADP = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop"
+LEASE_OF_VELERO = f"/apis/coordination.k8s.io/v1/namespaces/velero/leases/{SELF_SERVICE_LEASE}"
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 SERVED = {"metadata": {"name": "shop", "labels": {"foresail.dev/velero-annotations": "refused"}}}
 
@@ -39,6 +41,22 @@ def timed(value: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, list):
         return [timed(one) for one in value]
     return {key: timed(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def lease(**facts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    """Return the Lease that a living operator renews, with what it publishes."""
+    metadata = {"name": SELF_SERVICE_LEASE, "annotations": {FACTS: json.dumps(facts)}}
+    spec = {"holderIdentity": "replica", "renewTime": timedelta(), "leaseDurationSeconds": 60}
+    return {LEASE_OF_VELERO: {"metadata": metadata, "spec": spec}}
+
+
+def dead_lease() -> dict[str, Any]:
+    """Return the Lease of an operator that was killed: nobody renews it."""
+    spec = {"holderIdentity": "replica", "renewTime": timedelta(minutes=-5), "leaseDurationSeconds": 60}
+    return {LEASE_OF_VELERO: {"metadata": {"name": SELF_SERVICE_LEASE}, "spec": spec}}
+
+
+NOBODY = "no replica of Foresail's operator runs, so no request of namespace shop is served"
 
 
 def lists(
@@ -134,6 +152,54 @@ INVALID = condition("Accepted", "False", "PolicyViolation", "it runs too often")
                 ("warning", "requests", "Velero has not started backup b for up to 25 min"),
             ],
             id="Velero does not start it",
+        ),
+        pytest.param(
+            {
+                **lists([request("b", 2, "Created", ACCEPTED, WAITS)]),
+                **NAMESPACE,
+                **lease(veleroProblem="Deployment velero has 0 of 1 pods ready"),
+            },
+            1,
+            [
+                ("good", "self-service", "the operator has processed every request of namespace shop: 1"),
+                ("problem", "velero", "Deployment velero has 0 of 1 pods ready"),
+                ("warning", "requests", "1 waits or ran when Velero stopped"),
+            ],
+            id="Velero does not run",
+        ),
+        pytest.param(
+            {**lists(), **NAMESPACE, **lease(locations=[{"name": "default", "phase": "Unavailable", "default": True}])},
+            1,
+            [
+                ("good", "self-service", "it is enabled in namespace shop, which has no request yet"),
+                (
+                    "problem",
+                    "locations",
+                    "BackupStorageLocation default is Unavailable, so no backup starts there",
+                ),
+            ],
+            id="the bucket is gone",
+        ),
+        pytest.param(
+            {**lists([request("a", 1)]), **NAMESPACE},
+            0,
+            [("warning", "self-service", "backup a is new, and no operator has processed it yet")],
+            id="a request that is new",
+        ),
+        pytest.param(
+            {**lists([request("a", 1)]), **NAMESPACE, **dead_lease()},
+            1,
+            [("problem", "self-service", NOBODY)],
+            id="no operator runs, and a request is new",
+        ),
+        pytest.param(
+            {**lists([request("b", 2, "Created", ACCEPTED, WAITS)]), **NAMESPACE, **dead_lease()},
+            1,
+            [
+                ("problem", "self-service", NOBODY),
+                ("warning", "requests", "1 waits or ran when the operator stopped"),
+            ],
+            id="no operator runs, and Velero is not blamed",
         ),
         pytest.param(
             {**lists(schedules=[schedule("often", 30, INVALID)]), **NAMESPACE},

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.doctor.evidence import gather
 from foresail.plan import Kind

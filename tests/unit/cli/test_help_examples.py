@@ -26,7 +26,7 @@ def _choices(of: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     return dict(action.choices)
 
 
-VERBS = verbs("backup", "restore", "schedule", "policy")
+VERBS = verbs("backup", "restore", "rollback", "schedule", "policy")
 
 
 def test_all_verbs_are_walked() -> None:

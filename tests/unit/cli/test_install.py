@@ -197,7 +197,8 @@ def test_the_operator_comes_last_and_the_definitions_are_all_of_ours() -> None:
         (CAPABILITIES[1:2], ["foresail-self-service"]),
         (CAPABILITIES[2:3], ["foresail-primers"]),
         (CAPABILITIES[3:4], ["foresail-checks"]),
-        (CAPABILITIES[4:], ["foresail-protection"]),
+        (CAPABILITIES[4:5], ["foresail-protection"]),
+        (CAPABILITIES[5:], ["foresail-rollback"]),
         (CAPABILITIES, [*LEASES]),
     ],
 )
@@ -360,11 +361,20 @@ def test_the_doctor_asks_for_the_permissions_of_tenants_locations_where_they_are
     assert set(wanted) == _permissions([each for each in pieces if each.key.name in bound])
 
 
+def test_the_doctor_asks_for_the_permissions_of_volumes_of_rollbacks_where_they_are_on() -> None:
+    options = InstallOptions(("self-service", "rollback"), "velero", "velero", "foresail", rollback_volumes=True)
+    pieces = operators(options)
+    bound = _roles_of_accounts(pieces)
+    wanted = needed(schedules=False, self_service=True, rollback=True, rollback_volumes=True)
+    assert set(wanted) == _permissions([each for each in pieces if each.key.name in bound])
+
+
 def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() -> None:
     pieces = operators(InstallOptions(CAPABILITIES, "velero", "velero", "foresail", "pause"))
     for account, wanted in (
         ("foresail-schedules", needed(schedules=True, self_service=False, records_namespaces=True)),
         ("foresail-protection", needed(schedules=False, self_service=False, protection=True)),
+        ("foresail-rollback", needed(schedules=False, self_service=False, rollback=True)),
         ("foresail-self-service", [*needed(schedules=False, self_service=True), *FORECAST]),
         ("foresail-primers", needed(schedules=False, self_service=False, primers=True)),
         ("foresail-checks", needed(schedules=False, self_service=False, restore_checks=True, tenant_checks=True)),
@@ -467,6 +477,8 @@ def test_after_its_end_uninstall_says_which_kinds_stay(
     shown = capsys.readouterr()
     lines = [f"{line}\n" for line in shown.err.splitlines() if "kinds" in line]
     assert lines == ([said] if said else [])
+    done = [line for line in shown.out.splitlines() if line.startswith(("deleted", "released"))]
+    assert all(line.endswith("(dry run)") for line in done)
     assert ("deleted     CustomResourceDefinition" in shown.out) == (words != [] and manager == "foresail-cli")
 
 
@@ -552,6 +564,7 @@ ARGUMENTS = [
     "--primer-pause-image=pause:3",
     "--restore-checks=true",
     "--protection=true",
+    "--rollback=true",
 ]
 BEFORE = installed(ARGUMENTS, "example.com/foresail:1", {"release": "kps", "app.kubernetes.io/name": "foresail"})
 
@@ -599,6 +612,40 @@ def test_parts_of_self_service_are_off_at_first_stay_as_installed_and_go_with_it
     assert not getattr(install_options(parsed("--self-service=false"), before), name)
     with pytest.raises(UsageError, match=f"{option} is part of self-service, which is off"):
         checked(install_options(parsed("--self-service=false", option), before))
+
+
+def test_rollback_goes_with_self_service_unless_it_is_asked_for() -> None:
+    before = replace(BEFORE, capabilities=("schedules", "self-service", "rollback"))
+    assert install_options(parsed(), before).capabilities == ("schedules", "self-service", "rollback")
+    assert install_options(parsed("--self-service=false"), before).capabilities == ("schedules",)
+    with pytest.raises(UsageError, match="--rollback is part of self-service, which is off"):
+        checked(install_options(parsed("--self-service=false", "--rollback"), before))
+
+
+def test_volumes_of_rollbacks_are_off_at_first_stay_as_installed_and_go_with_rollback() -> None:
+    on = ("--image=a", "--self-service", "--rollback")
+    assert not install_options(parsed(*on), None).rollback_volumes
+    options = install_options(parsed(*on, "--rollback-volumes"), None)
+    pieces, without = operators(options), operators(replace(options, rollback_volumes=False))
+    assert {each.key.name for each in pieces} - {each.key.name for each in without} == {"foresail-rollback-volumes"}
+    assert [_volumes_of_fence(each) for each in (pieces, without)] == ["true", "false"]
+    pods = [each.body["spec"]["template"]["spec"] for each in pieces if each.is_operator]
+    words = [word for pod in pods for word in pod["containers"][0]["args"]]
+    before = installed(words, "a", None)
+    assert before.rollback_volumes
+    assert install_options(parsed(), before).rollback_volumes
+    assert not install_options(parsed("--rollback-volumes=false"), before).rollback_volumes
+    for off in ("--rollback=false", "--self-service=false"):
+        assert not install_options(parsed(off), before).rollback_volumes
+    with pytest.raises(UsageError, match="--rollback-volumes is part of rollback, which is off"):
+        checked(install_options(parsed("--rollback=false", "--rollback-volumes"), before))
+
+
+def _volumes_of_fence(pieces: Sequence[Piece]) -> str:
+    name = "foresail-rollback-fence"
+    (fence,) = (each.body for each in pieces if each.key.name == name and "variables" in each.body["spec"])
+    variables = {each["name"]: each["expression"] for each in fence["spec"]["variables"]}
+    return str(variables["allowsVolumes"])
 
 
 def installed_with(**parts: bool) -> Installed:
@@ -683,17 +730,20 @@ def test_an_installation_ends_with_what_is_off() -> None:
     options = InstallOptions(("schedules",), "velero", "velero", "foresail")
     assert what_is_off(options) == (
         "Off: self-service (--self-service), primers (--primers), restore-checks (--restore-checks), "
-        "protection (--protection), "
+        "protection (--protection), rollback (--rollback), "
         "alerts and metrics for Prometheus (--monitoring). "
         "To switch one on, run the same command again with its option added."
     )
     everything = replace(options, capabilities=CAPABILITIES, monitoring=True)
     assert what_is_off(everything) == (
         "Off: buckets of teams (--tenant-locations), hooks of teams (--self-service-hooks), restores into other"
-        " namespaces (--self-service-other-namespaces), downloads of contents (--download-contents). "
+        " namespaces (--self-service-other-namespaces), restores from backups of classes"
+        " (--self-service-from-protection), downloads of contents (--download-contents), volumes of rollbacks"
+        " (--rollback-volumes). "
         "To switch one on, run the same command again with its option added."
     )
     extras = replace(everything, tenant_locations=True, download_contents=True, hooks=True, other_namespaces=True)
+    extras = replace(extras, from_protection=True, rollback_volumes=True)
     assert what_is_off(extras) == "Everything is on."
 
 

@@ -13,8 +13,8 @@ from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import CONFIG_MAP, NAMESPACE
 from foresail.api.marks import CHECK_LABEL, OBSERVED
+from foresail.api.nonadmin import NON_ADMIN_LOCATION
 from foresail.api.pods import POD
-from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.errors import CommandError
 from foresail.cli.install.install import install
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, operators

@@ -167,6 +167,11 @@ def test_the_length_of_a_run_comes_from_past_ones(tmp_path: Path, capsys: pytest
     assert "length:    about 2m30s, with 1 backup at a time: 30s for a namespace in 1 backup" in text
 
 
+def test_an_object_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = {"metadata": {"name": "odd", "namespace": "velero"}, "status": {"phase": 5}}
+    assert "error: Backup odd cannot be read: Expected `str`" in previewed(tmp_path, capsys, broken)
+
+
 def test_a_class_that_cannot_be_used_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "invalid schedule" in previewed(tmp_path, capsys, schedule="no expression")
 

@@ -9,7 +9,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.values import documents
 from foresail.cli.output.objects import document
 from foresail.cli.recovery_key.keys import keyring_in, manifest, merged
-from foresail.selfservice.records import KEY_BYTES, NO_KEYS, key_id
+from foresail.selfservice.signatures import KEY_BYTES, NO_KEYS, key_id
 
 OLD, NEW = b"a" * KEY_BYTES, b"b" * KEY_BYTES
 

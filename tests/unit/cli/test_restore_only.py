@@ -12,6 +12,7 @@ from foresail.cli.tenant.held import HeldKind
 from foresail.cli.tenant.only import is_exact, read_only
 from foresail.proof.restore_plan.decide import written_as
 from foresail.proof.restore_plan.items import ItemKey
+from foresail.proof.restore_plan.modifiers import merged
 from foresail.proof.restore_plan.prepare import Step
 from tests.unit.cli.canned import Canned
 from tests.unit.cli.test_tenant_diff import NAMESPACE, NOW_SETTINGS, SETTINGS, body_of, cluster, listed, live
@@ -31,8 +32,13 @@ def maps(_: str, sent: dict[str, Any]) -> dict[str, Any]:
     return sent or listed(NOW_SETTINGS)
 
 
+def settings(_: str, sent: dict[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = merged(NOW_SETTINGS, sent)
+    return body
+
+
 def answers() -> dict[str, Any]:
-    return {MAPS: maps, RESTORES: {"metadata": {"name": "undo", "namespace": "shop"}}}
+    return {MAPS: maps, f"{MAPS}/settings": settings, RESTORES: {"metadata": {"name": "undo", "namespace": "shop"}}}
 
 
 def sent(server: Canned, *, kinds: tuple[str, ...] = ("configmaps", "secrets", "nonadminrestores")) -> list[str]:

@@ -93,6 +93,18 @@ def test_items_that_only_seem_to_differ_are_one_line() -> None:
     assert "same-" not in text
 
 
+def test_pods_that_cannot_be_changed_are_one_line_without_the_answer_of_the_api_server() -> None:
+    answer = 'Pod "web" is invalid: spec: Forbidden: pod updates may not change fields\n  core.PodSpec{...'
+    fields: dict[str, Any] = {"reason": answer, "by": By.SCHEMA, "changes": (Change("spec.nodeName", None, "a"),)}
+    pods = [Verdict(ItemKey("pods", "shop", f"web-{number}"), Outcome.REFUSED, **fields) for number in range(3)]
+    text = as_text("nightly", [*pods, verdict("sealed", Outcome.REFUSED, reason="no\nbecause", by=By.SCHEMA)], [])
+    assert "3 pods that exist Kubernetes lets nobody change these fields of a pod" in " ".join(text.split())
+    assert "Forbidden" not in text
+    assert "configmaps/shop/sealed schema: no 3 pods" in " ".join(text.split())
+    alone = Verdict(ItemKey("pods", "shop", "new"), Outcome.REFUSED, reason="no room", by=By.QUOTA)
+    assert "pods/shop/new   quota: no room" in as_text("nightly", [alone], [])
+
+
 def test_people_get_ten_reasons_of_each_outcome() -> None:
     text = as_text("nightly", [verdict(str(n), Outcome.REFUSED, reason="no", by=By.RBAC) for n in range(14)], [])
     assert text.count("RBAC: no") == 10

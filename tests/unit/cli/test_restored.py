@@ -12,7 +12,7 @@ from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.explain import explained
 from foresail.cli.tenant.get import request_table
 from foresail.cli.tenant.held import GONE, NEW, Change, HeldKind
-from foresail.cli.tenant.restored import follow_up, into, new_among, restored_text
+from foresail.cli.tenant.restored import follow_up, new_among, restored_text
 from foresail.cli.tenant.wait import is_explained
 from foresail.kube.clock import now
 from foresail.selfservice.families import RESTORES
@@ -67,7 +67,28 @@ def test_the_wait_ends_with_what_the_restore_did_and_how_to_change_more(
 def test_what_is_new_is_looked_for_where_the_restore_went() -> None:
     own = seen(RESTORES, spec={"restoreSpec": {"backupName": "first"}})
     mapped = seen(RESTORES, spec={"restoreSpec": {"backupName": "first", "namespaceMapping": {"shop": "staging"}}})
-    assert (into(own), into(mapped)) == ("shop", "staging")
+    assert (own.target, mapped.target) == ("shop", "staging")
+
+
+def test_after_a_restore_into_another_namespace_no_advice_names_the_one_that_was_copied_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"restoreSpec": {"backupName": "first", "namespaceMapping": {"shop": "staging"}}}
+    restore = wire(RESTORES, spec=spec, status=status({"created": {"count": 1, "names": ["Secret db"]}}))
+    with canned(tmp_path, {"/apis/oadp.openshift.io/v1alpha1/namespaces/shop/nonadminrestores/daily": restore}) as api:
+        assert main(["restore", "wait", "daily", "-n", "shop", f"--kubeconfig={api.kubeconfig}"]) == 0
+    told = capsys.readouterr().err
+    assert "backup contents first --diff" not in told, "that compares with the namespace of the backup"
+    copied = seen(RESTORES, spec=spec, status=restore["status"])
+    assert explained(copied).endswith("check the restored objects with kubectl get all -n staging".capitalize())
+    assert "--diff" not in described(copied, NOW)
+
+
+def test_a_refused_restore_into_another_namespace_can_be_asked_for_again() -> None:
+    refused = [condition("Accepted", "False", "InvalidRestoreSpec", "Nothing may be restored into namespace staging")]
+    text = explained(seen(RESTORES, status={"phase": "BackingOff", "conditions": refused}))
+    assert "Next: The restore is not allowed as it was asked for. " in text
+    assert text.endswith("then run foresail restore retry daily -n shop")
 
 
 def test_the_wait_is_not_over_before_the_operator_has_read_what_a_restore_did() -> None:

@@ -20,6 +20,7 @@ from foresail.cli.schedule.get import described, schedule_table, veleros_lines
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cron import Dialect
 from foresail.plan import Key
+from foresail.safety.velero_pods import VeleroState
 from foresail.schedules.observe import LocationRow, VeleroServer, location_of
 from foresail.slots.policy_timing import PolicyRow
 from tests.unit.cli.canned import canned
@@ -27,6 +28,8 @@ from tests.unit.cli.made_up import LOCATION, NOW, UID, at, backup, schedule_wire
 
 Capture = pytest.CaptureFixture[str]
 BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")
+
+BY_VELERO = VeleroServer(Dialect.GOCRON, "v1.18.3", has_schedule_controller=True, is_recognised=True)
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -54,6 +57,37 @@ def test_the_table_has_when_it_ran_and_runs_and_why_it_waits() -> None:
     assert (held["LAST RUN"], held["NEXT RUN"], held["WAITING"]) == ("9h ago", "due 30s ago", "Busy")
     assert cells(seen(schedule_wire(spec={"paused": True})))["WAITING"] == "Paused"
     assert cells(seen(schedule_wire("nonsense", status={"lastBackup": None})))["LAST RUN"] == "n/a"
+
+
+def test_a_run_that_velero_does_not_finish_because_it_is_down_is_not_called_busy() -> None:
+    held = seen(schedule_wire("0 * * * *"), [backup("daily-1", "New")])
+    assert held.known is not None
+    down = replace(held, known=replace(held.known, velero=VeleroState("0 of 1 pods of velero are ready")))
+    assert cells(down)["WAITING"] == "VeleroNotReady"
+    assert cells(down, "-o", "wide")["WAITING"] == "VeleroNotReady: 0 of 1 pods of velero are ready"
+    explanation = explained(down, NOW)
+    assert "blocked: Velero does not run" in explanation
+    arrow = next(line for line in explanation.splitlines() if "0 of 1 pods of velero are ready" in line)
+    assert arrow.startswith("→ blocks")
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "told"),
+    [
+        ({"operator": ""}, "blocked: nothing runs it"),
+        ({"locations": [BROKEN]}, "blocked: location unavailable"),
+        ({"operator": "", "server": BY_VELERO}, "the next run is at "),
+        ({}, "the next run is at "),
+    ],
+    ids=["nothing runs it", "its bucket is gone", "Velero runs it", "the operator runs it"],
+)
+def test_explain_promises_a_run_only_if_something_starts_it(surroundings: dict[str, Any], told: str) -> None:
+    evaluated = seen(schedule_wire(), **surroundings)
+    lines = explained(evaluated, NOW).splitlines()
+    assert lines[0].startswith(f"Schedule velero/daily: {told}")
+    is_blocked = told.startswith("blocked")
+    assert any("blocks" in line or "would block" in line for line in lines[1:]) is is_blocked
+    assert bool(cells(evaluated)["WAITING"]) is is_blocked, "what schedule get says"
 
 
 def test_the_table_fits_80_columns_and_never_loses_why_one_waits() -> None:

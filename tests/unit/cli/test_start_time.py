@@ -16,7 +16,16 @@ from tests.machine_speed import cost_beside_plain_python
 from tests.unit.kube.test_kubeconfig import written
 from tests.unit.served import served
 
-UNUSED = ("aiohttp", "multidict", "yarl", "email", "prometheus_client", "foresail.cron", "foresail.operator")
+UNUSED = (
+    "aiohttp",
+    "multidict",
+    "yarl",
+    "email",
+    "prometheus_client",
+    "foresail.cron",
+    "foresail.operator",
+    "foresail.api.policy",
+)
 _LIST = json.dumps(
     {
         "metadata": {"resourceVersion": "1"},

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.cli.access.cluster import refusal
@@ -258,7 +259,7 @@ def test_nothing_is_before_a_request_that_is_the_next_to_run() -> None:
 
 
 def test_a_tenant_without_an_operator_sees_the_option_that_enables_it() -> None:
-    assert "whether Foresail's operator runs with --self-service" in remark(seen(), timedelta(minutes=1))
+    assert "whether Foresail's operator runs with --self-service" in remark(seen(), timedelta(seconds=30))
 
 
 def test_the_bar_counts_the_items_of_a_restore_too() -> None:
@@ -269,9 +270,16 @@ def test_the_bar_counts_the_items_of_a_restore_too() -> None:
 
 def test_a_waiting_tenant_sees_why_progress_is_slow() -> None:
     assert remark(seen(), SOON) == ""
-    assert remark(seen(), timedelta(minutes=1)).startswith("The operator has not processed it yet. ")
+    assert remark(seen(), timedelta(seconds=30)).startswith("The operator has not processed it yet. ")
     assert remark(refused("QuotaExceeded", "New"), SOON) == "because"
     assert remark(with_velero("Queued", position=3), SOON) == ""
+
+
+def test_nobody_waits_for_a_request_that_no_operator_sees_unless_they_said_how_long() -> None:
+    with pytest.raises(CommandError, match=r"NonAdminRestore shop/daily: no operator has seen it for 1m\n") as stopped:
+        remark(seen(RESTORES), timedelta(minutes=1))
+    assert "unless you withdraw it: foresail restore delete daily -n shop" in str(stopped.value)
+    assert remark(seen(RESTORES), timedelta(minutes=1), is_bounded=True).startswith("The operator has not processed it")
 
 
 def test_warnings_of_a_complete_restore_are_named_with_the_command_that_shows_them() -> None:
@@ -305,6 +313,13 @@ def test_the_table_has_how_far_each_is_and_why() -> None:
     assert "first" in request_table([seen(RESTORES)], NOW, wide=False)
     _, waits = request_table([with_velero("Queued", position=3)], NOW, wide=False).splitlines()
     assert waits.split()[:3] == ["daily", "Queued", "3"]
+
+
+def test_the_table_names_the_field_that_is_refused() -> None:
+    text = "NonAdminRestore nonAdminRestore.spec.restoreSpec.namespaceMapping is restricted: namespace b: Allowed"
+    conditions = [condition("Accepted", "False", "InvalidRestoreSpec", text)]
+    _, row = request_table([seen(RESTORES, status={"conditions": conditions})], NOW, wide=False).splitlines()
+    assert row.endswith("   namespaceMapping is restricted")
 
 
 def test_a_request_that_is_being_deleted_shows_it_instead_of_what_velero_reports() -> None:
@@ -358,6 +373,14 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
     assert as_data(refused)["message"] == "admission policy p denied it"
     assert with_refusal(waiting, RefusedWrite(earlier, "no")).refused is None
     assert with_refusal(with_velero("Completed"), RefusedWrite(later, "no")).refused is None
+
+
+def test_explain_says_that_velero_starts_nothing_instead_of_a_position() -> None:
+    text = explained(msgspec.structs.replace(with_velero("New"), stalled="Deployment velero has 0 of 1 pods ready"))
+    assert text.startswith("NonAdminBackup shop/daily: blocked: Velero starts nothing now\n")
+    assert "→ blocks       Velero has started it          Deployment velero has 0 of 1 pods ready" in text
+    assert "position" not in text
+    assert text.endswith("Ask a cluster administrator to run foresail doctor; the backup then starts automatically")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,11 @@ def test_a_waiting_request_reports_what_it_waits_for() -> None:
     waits = Condition("Processed", "False", "Waiting", "it is InProgress")
     assert remark(waits, timedelta(0), BACKUPS, ABOUT) == "it is InProgress"
     assert remark(None, timedelta(seconds=1), BACKUPS, ABOUT) == ""
-    assert remark(None, timedelta(minutes=1), BACKUPS, ABOUT).startswith("The operator has not processed it yet")
+    assert remark(None, timedelta(seconds=30), BACKUPS, ABOUT).startswith("The operator has not processed it yet")
+    with pytest.raises(
+        CommandError, match=r"file of NonAdminBackup shop/daily: no operator has seen it for 1m\nhint: ask"
+    ):
+        remark(None, timedelta(minutes=1), BACKUPS, ABOUT)
 
 
 CAUSES = {

@@ -1,7 +1,8 @@
 """`foresail backup schedule`: what is sent, what is shown, and which rule blocks."""
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from foresail.cli.tenant.schedule.calendar import timetable
 from foresail.cli.tenant.schedule.explain import as_data, explained
 from foresail.cli.tenant.schedule.get import described, schedule_table
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode
+from foresail.cli.tenant.stalled import Stalled
 from tests.unit.cli.canned import canned
 
 Capture = pytest.CaptureFixture[str]
@@ -80,6 +82,66 @@ def test_explain_marks_the_first_rule_that_blocks_and_names_the_next_step() -> N
     ]
     assert lines[-1].startswith("Next: The policy of namespace shop does not allow this backup schedule")
     assert "kubectl edit nonadminschedule nightly" in lines[-1]
+
+
+def test_explain_says_that_velero_starts_nothing() -> None:
+    down = replace(seen(ACCEPTED, READY), stalled=Stalled(velero="0 of 1 pods of velero are ready"))
+    lines = explained(down, NOW).splitlines()
+    assert lines[0] == "NonAdminSchedule shop/nightly: blocked: Velero starts nothing now"
+    assert [line.split() for line in lines if line.startswith("→")] == [
+        ["→", "blocks", "Velero", "starts", "backups", "0", "of", "1", "pods", "of", "velero", "are", "ready"]
+    ]
+    assert lines[-1].startswith("Next: Velero starts nothing now. Ask a cluster administrator to run foresail doctor")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "instant", "because"),
+    [
+        (replace(seen(ACCEPTED, READY), stalled=Stalled("no replica runs")), NOW, "no replica runs"),
+        (seen(ACCEPTED, READY), NOW + timedelta(days=1), "its run of 2026-11-16T03:10:00Z did not start, so"),
+    ],
+    ids=["no Lease is renewed", "its run is overdue"],
+)
+def test_explain_says_that_no_operator_runs_it(schedule: TenantSchedule, instant: datetime, because: str) -> None:
+    lines = explained(schedule, instant).splitlines()
+    assert lines[0] == "NonAdminSchedule shop/nightly: blocked: no operator runs it"
+    assert next(" ".join(line.split()) for line in lines if line.startswith("→")).startswith(
+        f"→ blocks an operator runs it {because}"
+    )
+    assert lines[-1].startswith("Next: No operator runs for namespace shop now. Ask a cluster administrator to run")
+
+
+@pytest.mark.parametrize(
+    ("stalled", "word"),
+    [
+        (Stalled("no replica runs"), "NobodyRuns"),
+        (Stalled(velero="0 of 1 pods are ready"), "VeleroNotReady"),
+        (Stalled(locations={"": "BackupStorageLocation default is Unavailable"}), "LocationUnavailable"),
+        (Stalled(locations={"": "", "other": "it is Unavailable"}), ""),
+    ],
+)
+def test_what_stops_every_schedule_is_in_the_list_and_in_explain(stalled: Stalled, word: str) -> None:
+    schedule = replace(seen(ACCEPTED, READY), stalled=stalled)
+    row = schedule_table([schedule], NOW, None, wide=False, with_namespace=False).splitlines()[1]
+    assert row.endswith(word or "in 15h")
+    assert ("n/a" in row) is bool(word)
+    lines = explained(schedule, NOW).splitlines()
+    assert ("blocked: " in lines[0]) is bool(word)
+    assert any(line.startswith("→") for line in lines) is bool(word)
+
+
+@pytest.mark.parametrize("has_backup", [True, False])
+def test_where_the_operator_has_no_lease_a_backup_tells_where_velero_is(
+    tmp_path: Path, capsys: Capture, *, has_backup: bool
+) -> None:
+    made = {"metadata": {"name": "a", "namespace": "shop"}, "status": {"veleroBackup": {"namespace": "velero"}}}
+    backups = {"metadata": {}, "items": [made] if has_backup else []}
+    answers = {ONE: wire(ACCEPTED, READY), LIST.replace("schedules", "backups"): backups}
+    with canned(tmp_path, answers) as server:
+        main(["backup", "schedule", "explain", "nightly", "-n", "shop", f"--kubeconfig={server.kubeconfig}"])
+    printed = capsys.readouterr().out
+    assert ("no replica of Foresail's operator runs" in printed) is has_backup
+    assert ("not checked  Velero starts backups" in printed) is True
 
 
 def test_explain_of_a_schedule_that_runs_names_its_next_run() -> None:

@@ -53,7 +53,9 @@ def test_what_is_missing_is_named_in_one_line(words: str, capsys: pytest.Capture
 def test_usage_names_an_option_by_its_first_spelling(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["restore", "create", "undo"])
-    assert "usage: foresail restore create --from-backup NAME [NAME] [OPTIONS]" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert error.startswith("error: missing --from-backup or --from-protection\n")
+    assert "usage: foresail restore create (--from-backup NAME | --from-protection BACKUP) [NAME] [OPTIONS]" in error
 
 
 EVERY = dict(parser().commands())

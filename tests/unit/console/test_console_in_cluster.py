@@ -503,7 +503,7 @@ def test_an_administrator_switches_to_the_page_of_a_namespace_and_sees_as_whom(p
     async def steps(proxy: Proxy) -> None:
         page = (await proxy.get("/")).text
         server = proxy.api.url.removeprefix("https://")
-        for each in (f"<dd>{server}</dd>", "<dd>ann@corp</dd>", '<option value="bank">bank</option>'):
+        for each in (f"<dd><strong>{server}</strong></dd>", "<dd>ann@corp</dd>", '<option value="bank">bank</option>'):
             assert each in page
         answer = await proxy.get("/?namespace=bank")
         assert (answer.status, answer.headers["location"]) == (303, f"/{MOUNT}/ns/bank")

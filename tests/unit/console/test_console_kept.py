@@ -13,7 +13,7 @@ import pytest
 from foresail.console import in_cluster, kept, recent
 from foresail.console.kept import KeptList
 from foresail.console.read import MOST_NAMESPACES
-from foresail.kube.reflector import ListMetadata, Page
+from foresail.kube.pages import ListMetadata, Page
 from tests.unit.cli.test_coverage import listed, named
 from tests.unit.console.test_console import everything
 from tests.unit.console.test_console_in_cluster import ANN, BOB, Proxy, comes_true, pki, walk
@@ -262,6 +262,28 @@ def test_what_no_page_shows_does_not_fill_the_memory(pki: Path, monkeypatch: pyt
     walk(pki, steps, {ANN: viewer(found), BOB: {**everything(), NAMESPACES: listed(fat)}})
     page = kept.slimmed(Page(ListMetadata("7"), [msgspec.Raw(json.dumps(fat).encode())]))
     assert [len(bytes(item)) < 1_000 for item in page.items or ()] == [True]
+
+
+def test_five_thousand_backups_of_a_namespace_are_shown() -> None:
+    write = {"apiVersion": "oadp.openshift.io/v1alpha1", "fieldsType": "FieldsV1", "manager": "foresail"}
+    write |= {"operation": "Update", "time": "2026-11-19T15:05:17Z"}
+    states: dict[str, Any] = {
+        "f:expiration": {},
+        "f:phase": {},
+        "f:progress": {"f:itemsBackedUp": {}},
+        "f:startTimestamp": {},
+    }
+    backup = named("run-00059", "team-0000", spec={"backupSpec": {}}, status={"phase": "Created"})
+    velero = {"phase": "Completed", "progress": {"itemsBackedUp": 40, "totalItems": 40}}
+    velero |= {"expiration": "2026-12-19T13:04:40Z", "startTimestamp": "2026-11-19T13:04:40Z"}
+    backup["status"]["veleroBackup"] = {"name": "v", "status": velero}
+    groups = {"foresail.dev/requester": "admin", "foresail.dev/requester-groups": "system:masters"}
+    backup["metadata"] |= {"uid": "6639a139-1f31-4d62-8c7a-aa8b0a393a43", "annotations": groups, "managedFields": [
+        {**write, "fieldsV1": {"f:spec": {".": {}, "f:backupSpec": {}}}},
+        {**write, "fieldsV1": {"f:status": {".": {}, "f:veleroBackup": {"f:status": states}}}, "subresource": "status"},
+    ]}  # fmt: skip
+    page = kept.slimmed(Page(ListMetadata("7"), [msgspec.Raw(json.dumps(backup).encode())]))
+    assert 5_000 * sum(len(bytes(item)) for item in page.items or ()) < kept.MOST_READ_OF_NAMESPACE
 
 
 def line(kind: str, name: str, version: str = "9", **labels: str) -> bytes:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import io
 import json
+import re
 import ssl
 import tarfile
 from collections.abc import Iterator
@@ -24,13 +25,16 @@ from foresail.cli.main import parser
 from foresail.cli.policy.get import existing_resource_policies
 from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.tenant.files import Access
+from foresail.cli.tenant.since import Since
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request, restorable
 from foresail.console import read
 from foresail.console.layout import ROWS, Search, Site
-from foresail.console.pages import overview
-from foresail.console.read import Reader
+from foresail.console.pages import own_overview
+from foresail.console.plan_pages import MOST_PICKED, Wish, planned
+from foresail.console.read import OwnNamespace, Reader
 from foresail.console.report.snapshot import Wanted
-from foresail.console.restore_pages import Copies, Wish, choose, planned
+from foresail.console.restore_pages import Copies, choose
+from foresail.console.timeline import window_of
 from foresail.console.turns import Turns
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -144,12 +148,25 @@ def test_the_copies_are_on_a_time_line_with_the_newest_first_and_chosen() -> Non
     assert "Show the plan" in page
 
 
+def test_what_a_rollback_took_back_is_named_and_chosen_for_nobody() -> None:
+    before = copy_of("before", day=9)
+    before["metadata"]["annotations"] = {"foresail.dev/rollback-uid": "of-a-rollback"}
+    found = restorable([decoded(before), *copies(5)], NOW)
+    page = choose(SITE, "shop", Copies(found, may_restore=True, may_plan=True), "", Search(), NOW)
+    assert 'value="copy-5" checked' in page
+    assert "taken before a rollback, with what that took back" in page
+    chosen = choose(SITE, "shop", Copies(found, may_restore=True, may_plan=True), "before", Search(), NOW)
+    assert 'value="before" checked' in chosen, "by its link"
+
+
 def test_a_tenant_finds_the_newest_backups_on_the_first_page() -> None:
-    found = copies(*range(12, 0, -1))
-    page = overview(SITE, figures(), [], found)
+    found = tuple(copies(*range(12, 0, -1)))
+    window = window_of("day", "-300", NOW)  # the time line shows none of them
+    page = own_overview(SITE, OwnNamespace(figures(), found, (), (), may_back_up=True, may_pause=True), [], window)
     assert "/mount/ns/shop/backup/copy-12" in page
     assert "/mount/ns/shop/backup/copy-2" not in page  # ten of them
-    assert "Newest" not in overview(SITE, figures(), []).replace("Newest good", "")
+    empty = OwnNamespace(figures(), (), (), (), may_back_up=True, may_pause=True)
+    assert "Newest" not in own_overview(SITE, empty, [], window)
 
 
 def test_every_page_links_the_namespace_of_a_tenant() -> None:
@@ -257,9 +274,9 @@ def plan_page(word: str = "word", policy: str = "none", size: int = 1) -> str:
     return planned(SITE, wish, RestorePlan("copy-3", verdicts, [(ItemKey("nodes", "", word), word)]), NOW)
 
 
-def test_a_plan_names_every_item_the_worst_first_and_is_confirmed_by_a_form() -> None:
+def test_a_plan_names_every_item_in_groups_and_is_confirmed_by_a_form() -> None:
     page = plan_page()
-    outcomes = [page.rindex(f">{word}<") for word in ("refused", "differs", "create")]
+    outcomes = [page.rindex(f">{word}<") for word in ("differs", "create", "refused")]
     assert outcomes == sorted(outcomes)
     for each in ("configmaps/shop/word", 'name="uid" value="uid-of-copy-3"', 'name="csrf" value="secret"'):
         assert each in page
@@ -285,13 +302,20 @@ def test_a_tenant_plans_a_restore_and_confirms_it(tmp_path: Path) -> None:
         assert "Nothing is restored yet" in answer.text
         shown = Outline(answer.text).texts
         assert "configmaps/shop/lost" in shown, answer.text
-        assert any("data.a: new -" in each for each in shown), shown
+        place = shown.index("data.a")
+        assert shown[place + 1 : place + 3] == ["new", "old"], shown  # side by side
         assert not any("nonadminrestores" in each for each in browser.changes)
         deleted = [each for each in browser.changes if each.startswith("DELETE")]
         assert len(deleted) == 2  # both files have their request, and both are deleted
 
         wish = {**browser.own, "backup": "copy", "uid": "uid-of-copy", "policy": "update"}
-        answer = await browser.post("/ns/shop/restore", wish)
+        answer = await browser.post("/ns/shop/confirm", wish)
+        assert "OVERWRITTEN" in answer.text
+        assert "Type shop to confirm" in answer.text
+        for typed in ({}, {"typed": ""}, {"typed": "Shop"}, {"typed": "bank"}):
+            assert (await browser.post("/ns/shop/restore", {**wish, **typed})).status == 400
+        assert not any("nonadminrestores" in each for each in browser.changes)
+        answer = await browser.post("/ns/shop/restore", {**wish, "typed": "shop"})
         assert answer.status == 303
         assert answer.headers["location"].startswith(f"{browser.base}/ns/shop/restore/copy-2")
         body = browser.server.bodies[f"POST {TENANTS}/nonadminrestores"]
@@ -387,7 +411,7 @@ def test_a_backup_that_was_replaced_meanwhile_is_not_restored(tmp_path: Path) ->
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
         for uid in ({"uid": "of an earlier one"}, {"uid": ""}, {}):
-            wish = {**browser.own, "backup": "copy", "policy": "none", **uid}
+            wish = {**browser.own, "backup": "copy", "policy": "none", "typed": "shop", **uid}
             answer = await browser.post("/ns/shop/restore", wish)
             assert answer.status == 502
             assert "is another one than you have seen" in answer.text
@@ -433,3 +457,101 @@ def test_a_restore_shows_its_progress(tmp_path: Path) -> None:
         assert "3 of 8" in page
 
     browse(tmp_path, walk, answers)
+
+
+def test_what_follows_by_itself_and_what_is_new_are_groups_of_their_own() -> None:
+    pod = verdict("web-1", Outcome.REFUSED, reason="a field is immutable")
+    gone = verdict("gone", Outcome.CREATE)
+    since = Since([("ConfigMap", "rogue")], frozenset({pod.target}), "2 kinds could not be listed")
+    plan = RestorePlan("copy-3", (pod, gone))
+    page = planned(SITE, Wish(copies(3)[0], "none"), plan, NOW, since)
+    texts = " ".join(Outline(page).texts)
+    assert "Follows by itself (1)" in texts
+    assert "Refused" not in texts
+    assert "New since then (1)" in texts
+    assert "ConfigMap/rogue" in texts
+    assert "Not known in full: 2 kinds could not be listed." in texts
+    found = planned(SITE, Wish(copies(3)[0], "none", search="WEB"), plan, NOW, since)
+    assert "configmaps/shop/web-1" in found
+    assert "configmaps/shop/gone" not in found
+    assert "ConfigMap/rogue" not in found
+
+
+def test_volumes_and_very_many_objects_cannot_be_ticked() -> None:
+    claim = Verdict(ItemKey("persistentvolumeclaims", "shop", "data"), Outcome.CREATE)
+    wish = Wish(copies(3)[0], "none")
+    page = planned(SITE, wish, RestorePlan("copy-3", (claim, verdict("a", Outcome.CREATE))), NOW)
+    assert re.findall(r'name="pick" value="([^"]*)"', page) == ["configmaps/a"]
+    many = tuple(verdict(f"a-{number}", Outcome.CREATE) for number in range(MOST_PICKED + 1))
+    page = planned(SITE, wish, RestorePlan("copy-3", many), NOW)
+    assert 'name="pick"' not in page
+    assert "Single objects can be ticked where there are at most 200" in page
+
+
+TICKED = {"backup": "copy", "uid": "uid-of-copy", "policy": "update"}
+
+
+def ticking(url: str) -> Answers:
+    """Return a namespace that takes ConfigMaps, which a plan compares with the backup."""
+    kept = with_bucket(url)[f"{MAPS}/kept"]
+    kept["metadata"]["resourceVersion"] = "7"
+    return Answers({**with_bucket(url), f"{MAPS}/kept": kept, MAPS: lambda _, sent: sent or listed(kept)})
+
+
+def written(browser: Browser) -> list[str]:
+    """Return the objects that were written and stay."""
+    pairs = zip(browser.server.asked, browser.server.queries, strict=True)
+    return [asked for asked, query in pairs if MAPS in asked and not asked.startswith("GET") and "dryRun" not in query]
+
+
+def test_ticked_objects_are_written_as_the_viewer_and_nothing_else(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        wish = {**browser.own, **TICKED, "what": "ticked", "pick": "configmaps/kept"}
+        answer = await browser.post("/ns/shop/confirm", wish)
+        assert "Overwrite 1 object in" in answer.text
+        assert "--existing-resource-policy update --only configmaps/kept" in answer.text
+        fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', answer.text))
+        assert written(browser) == []
+        assert (await browser.post("/ns/shop/restore", {**fields, "typed": "bank"})).status == 400
+        for seen in ("", "0" * 64):
+            refused = await browser.post("/ns/shop/restore", {**fields, "seen": seen, "typed": "shop"})
+            assert "the objects have changed since you saw the plan, so nothing was restored" in refused.text
+        other = await browser.post("/ns/shop/restore", {**fields, "only": "configmaps/lost", "typed": "shop"})
+        assert "have changed since you saw the plan" in other.text  # the digest is of another object
+        assert written(browser) == []
+        answer = await browser.post("/ns/shop/restore", {**fields, "typed": "shop"})
+        assert "configmaps/shop/kept changed back." in Outline(answer.text).texts, answer.text
+        assert written(browser) == [f"PATCH {MAPS}/kept"]
+        patch = browser.server.bodies[f"PATCH {MAPS}/kept"]
+        assert patch == {"data": {"a": "old"}, "metadata": {"resourceVersion": "7"}}
+
+    with bucket() as url:
+        browse(tmp_path, walk, ticking(url))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"what": "ticked"},
+        {"only": ""},
+        {"only": "configmaps"},
+        {"only": "configmaps/../../secrets"},
+        {"only": "configmaps/bank/settings"},
+        {"only": "persistentvolumeclaims/data"},
+        {"only": "a\r\nX: y/b"},
+        {"only": "configmaps/kept,../x"},
+        {"what": "ticked", "pick": "configmaps/kept?x=y"},
+    ],
+)
+def test_what_cannot_be_ticked_reaches_nothing(tmp_path: Path, fields: dict[str, str]) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        asked = len(browser.server.asked)
+        for path in ("/ns/shop/confirm", "/ns/shop/restore"):
+            answer = await browser.post(path, {**browser.own, **TICKED, "typed": "shop", **fields})
+            assert answer.status in (400, 502)
+        assert not any("/configmaps" in each or "bank" in each for each in browser.server.asked[asked:])
+        assert browser.changes == []
+
+    browse(tmp_path, walk)

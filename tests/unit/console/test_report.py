@@ -25,11 +25,11 @@ from foresail.plan import Key
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.reasons import Gap, Reason
-from foresail.proof.safety import Verdict
 from foresail.proof.view import BackupRow
+from foresail.safety.verdict import Verdict
 from foresail.scope.volumes import Method
 from tests.unit.cli.canned import canned
-from tests.unit.cli.test_coverage import FORBIDDEN, SELF_SERVICE_LEASE, answers, listed, named
+from tests.unit.cli.test_coverage import FORBIDDEN, SELF_SERVICE_LEASE, answers, deployment, listed, named
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -224,7 +224,7 @@ def test_only_runs_that_failed_in_the_last_days_are_shown_the_newest_first() -> 
             backup("old", "Failed", timedelta(days=8)),
             backup("partial", "PartiallyFailed", timedelta(days=2)),
             backup("good", "Completed", timedelta(hours=1)),
-            backup("refused", "FailedValidation", timedelta(hours=2)),
+            BackupRow("refused", "FailedValidation", BackupSpec(), created=NOW - timedelta(hours=2)),
             BackupRow("new", "New", BackupSpec()),
         ],
         NOW,
@@ -296,12 +296,7 @@ def of_administrator() -> dict[str, Any]:
     found = answers()
     for each in found[f"{velero}/schedules"]["items"]:
         each["metadata"] |= {"uid": "u"}
-    return {
-        **found,
-        REVIEWS: {"status": {"allowed": True}},
-        f"{velero}/backupstoragelocations": listed(),
-        "/apis/apps/v1/namespaces/velero/deployments": listed(),
-    }
+    return {**found, REVIEWS: {"status": {"allowed": True}}}
 
 
 def test_an_administrator_gets_every_namespace(run: Callable[..., tuple[int, str, str]]) -> None:
@@ -313,8 +308,36 @@ def test_an_administrator_gets_every_namespace(run: Callable[..., tuple[int, str
     assert f"foresail schedule create bank-daily --schedule '{nightly('bank')}' --include-namespaces bank -n" in shown
     assert "velero/nightly" in shown
     assert "lab/mine" in shown
-    assert err.endswith("All namespaces, 0 of 4 safe\n")
+    assert err.endswith("All namespaces, 1 of 4 safe\n")
     assert "There is no RestoreCheck" in shown
+
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/velero/deployments"
+NOT_READY = {DEPLOYMENTS: listed({**deployment(), "status": {}})}
+NO_LOCATION = {"/apis/velero.io/v1/namespaces/velero/backupstoragelocations": listed()}
+
+
+@pytest.mark.parametrize(
+    ("replaced", "namespace"),
+    [
+        (NOT_READY, ()),
+        (NOT_READY, ("-n", "shop")),
+        (NO_LOCATION, ()),
+        (NO_LOCATION, ("-n", "shop")),
+        ({DEPLOYMENTS: listed()}, ("-n", "shop")),
+    ],
+)
+def test_no_next_run_is_promised_that_nothing_starts(
+    run: Callable[..., tuple[int, str, str]], replaced: dict[str, Any], namespace: tuple[str, ...]
+) -> None:
+    assert _next_run(run(of_administrator(), *namespace)[1]) != "n/a"
+    assert _next_run(run({**of_administrator(), **replaced}, *namespace)[1]) == "n/a"
+
+
+def _next_run(page: str) -> str:
+    """Return what the tile about the next run shows."""
+    texts = Outline(page).texts
+    return texts[texts.index("Next run") + 1]
 
 
 @pytest.mark.parametrize(("namespace", "is_shown"), [((), True), (("-n", "bank"), False), (("-n", "gone"), False)])

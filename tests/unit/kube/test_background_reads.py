@@ -122,7 +122,7 @@ def test_what_waited_for_a_place_is_as_old_as_its_run() -> None:
         for name in ("one", "three"):
             source.open(name)
         await a_moment()
-        assert source.background_reads.result(ONE) == ReadResult("one", "ONE", NOW, 1)
+        assert source.background_reads.result(ONE) == ReadResult("one", "ONE", NOW, 1, late - NOW)
         assert source.background_reads.result(THREE) == ReadResult("three", "THREE", late, 1)
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)

@@ -11,8 +11,8 @@ import pytest
 
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.pages import read_pages
-from foresail.kube.reflector import Page, Reflector, WatchSpec
+from foresail.kube.pages import Page, read_pages
+from foresail.kube.reflector import Reflector, WatchSpec
 from foresail.kube.store import Store
 from foresail.kube.watch import Watch
 from foresail.plan import Key, Keyed, Kind

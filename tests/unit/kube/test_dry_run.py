@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from foresail.kube.dry_run import DryRun
 from foresail.kube.execute import Outcome
-from foresail.plan import Apply, Create, Delete, JsonPatch, Key, Kind, Note, Patch, Plan
+from foresail.plan import Apply, Create, Delete, DeleteLabelled, JsonPatch, Key, Kind, Note, Patch, Plan
 
 THING = Kind("examples.foresail.dev", "v1", "things", "Thing")
 KEY = Key("red", "one")
@@ -24,6 +24,7 @@ def test_each_write_and_each_event_is_a_line_and_the_requeue_is_the_last() -> No
             Create(THING, KEY, {"spec": {"size": 1}}, {}),
             Apply(THING, KEY, {"spec": {}}),
             Delete(THING, KEY, "u-1"),
+            DeleteLabelled(THING, Key("red", ""), "made-by", "x"),
             Patch(THING, KEY, {"spec": {"size": 2}}),
             JsonPatch(THING, KEY, ({"op": "remove", "path": "/metadata/finalizers/1"},), "7"),
         ),
@@ -35,6 +36,7 @@ def test_each_write_and_each_event_is_a_line_and_the_requeue_is_the_last() -> No
         'create Thing red/one: {"spec":{"size":1}}',
         'apply Thing red/one: {"spec":{}}',
         "delete Thing red/one: uid u-1",
+        "delete all Thing red: made-by=x",
         'patch Thing red/one: {"spec":{"size":2}}',
         'patch Thing red/one: [{"op":"remove","path":"/metadata/finalizers/1"}]',
         'patch status of Thing red/one: {"status":{"phase":"Ready"}}',

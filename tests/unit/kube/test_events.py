@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
+
+import msgspec
 
 from foresail.kube.events import Events, event
 from foresail.kube.failures import failure, refusal_note
@@ -46,12 +47,12 @@ def test_an_event_names_the_object_the_reason_and_who_says_it() -> None:
 def test_the_same_note_has_the_same_name_for_ten_minutes_so_that_a_restart_does_not_repeat_it() -> None:
     assert name(NOTE, NOON + timedelta(minutes=9)) == name(NOTE)
     assert name(NOTE, NOON + timedelta(minutes=10)) != name(NOTE)
-    assert name(replace(NOTE, uid="uid-2")) != name(NOTE)
-    assert name(replace(NOTE, message="Another one.")) != name(NOTE)
+    assert name(msgspec.structs.replace(NOTE, uid="uid-2")) != name(NOTE)
+    assert name(msgspec.structs.replace(NOTE, message="Another one.")) != name(NOTE)
 
 
 def test_whatever_is_too_long_for_the_api_server_is_cut() -> None:
-    long = replace(NOTE, key=Key("ns", "a" * 235 + "-" + "b" * 17), message="ä" * 1000)
+    long = msgspec.structs.replace(NOTE, key=Key("ns", "a" * 235 + "-" + "b" * 17), message="ä" * 1000)
     body = cast("Any", event(long, NOON, "foresail", "x" * 200))
     assert body["note"] == "ä" * 512
     assert body["metadata"]["name"].startswith("a" * 235 + ".")
@@ -60,7 +61,7 @@ def test_whatever_is_too_long_for_the_api_server_is_cut() -> None:
 
 
 def test_an_object_without_a_namespace_has_its_events_in_default() -> None:
-    body = cast("Any", event(replace(NOTE, key=Key("", "a")), NOON, "foresail", "pod-1"))
+    body = cast("Any", event(msgspec.structs.replace(NOTE, key=Key("", "a")), NOON, "foresail", "pod-1"))
     assert body["metadata"]["namespace"] == "default"
     assert "namespace" not in body["regarding"]
 
@@ -104,6 +105,6 @@ def test_a_refusal_whose_text_varies_is_reported_once(tmp_path: Path) -> None:
 def test_beyond_the_bound_events_are_dropped_and_no_one_waits(tmp_path: Path) -> None:
     def emit(events: Events) -> None:
         for number in range(5):
-            events.emit(replace(NOTE, uid=str(number)))
+            events.emit(msgspec.structs.replace(NOTE, uid=str(number)))
 
     assert outcomes(tmp_path, emit) == {"dropped": 3}

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from foresail.kube.failures import Cause, Failure, failure
-from foresail.kube.reflector import Change, ListMetadata, Page, Phase, Reflector, WatchSpec
+from foresail.kube.pages import ListMetadata, Page
+from foresail.kube.reflector import Change, Phase, Reflector, WatchSpec
 from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key, Keyed, Kind
 

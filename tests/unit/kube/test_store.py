@@ -67,3 +67,20 @@ def test_a_row_of_nothing_keeps_its_key() -> None:
     assert store.put(key, None) is None
     assert store.put(key, None) is None
     assert list(store) == [key]
+
+
+@given(st.permutations(range(40)), st.permutations(range(40)))
+def test_an_index_has_any_number_of_rows_under_a_value(coming: list[int], going: list[int]) -> None:
+    store = new_store()
+    keys = [Key("a", f"{number:02}") for number in range(40)]
+    there: set[Key] = set()
+    for number in coming:
+        store.put(keys[number], Child(keys[number], "o1", ()))
+        there.add(keys[number])
+        assert [row.key for row in store.by("owner", "o1")] == sorted(there)
+        assert store.count("owner", "o1") == len(there)
+    for number in going:
+        store.remove(keys[number])
+        there.remove(keys[number])
+        assert [row.key for row in store.by("owner", "o1")] == sorted(there)
+        assert store.count("owner", "o1") == len(there)

@@ -18,8 +18,9 @@ from foresail.primers.decide import MAX_CRON_JOBS, decide
 from foresail.primers.method_auto import choose_method
 from foresail.primers.method_buffer import ANSWERED_WITHIN, RELEASED_WITHIN, plan, release_buffers
 from foresail.primers.metrics import PrimerMetrics
+from foresail.primers.quotas import first_exceeded
 from foresail.primers.rows import PrimerRow, QuotaRow
-from foresail.primers.rules import Verdict, first_exceeded, judge
+from foresail.primers.rules import Verdict, judge
 from foresail.primers.view import Target
 from tests.unit.primers.rows import buffer as row
 from tests.unit.primers.rows import cron_job, placeholder, primer, primer_view, shape

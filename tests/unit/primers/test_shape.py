@@ -13,8 +13,8 @@ import pytest
 from foresail.api.quantities import quantity
 from foresail.plan import Key
 from foresail.primers.affinity import with_node_affinity, with_volume_affinity
+from foresail.primers.quotas import first_exceeded
 from foresail.primers.rows import QuotaRow
-from foresail.primers.rules import first_exceeded
 from foresail.primers.shape import Share, shares, with_requests
 from tests.unit.primers.rows import shape
 

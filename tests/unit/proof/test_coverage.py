@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from foresail.api.specs import BackupSpec, StoredBackupSpec
-from foresail.cli.coverage.show import text_format
+from foresail.cli.coverage.metrics import metrics
+from foresail.cli.coverage.show import coverage_table
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.reasons import Reason
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
@@ -113,7 +114,10 @@ def test_a_resource_policy_that_velero_refuses_protects_nothing() -> None:
 def test_a_schedule_that_cannot_run_protects_nothing() -> None:
     broken = replace(schedule("nightly"), not_running="'0 3 31 2 *' never fires")
     healthy = schedule("daily")
+    both = judged(CoverageView(namespaces("shop"), (), (broken, healthy)))["shop"]
+    assert (both.schedules, both.covered_by) == (("nightly", "daily"), ("daily",))
     found = judged(CoverageView(namespaces("shop"), (), (broken,)))["shop"]
+    assert found.covered_by == ("nightly",), "the gap says why it protects nothing"
     assert reasons(found) == [Reason.NOT_RUNNING]
     assert found.gaps[0].message == "nightly does not run: '0 3 31 2 *' never fires"
     assert reasons(judged(CoverageView(namespaces("shop"), (), (broken, healthy)))["shop"]) == []
@@ -449,7 +453,7 @@ def test_a_claim_without_data_to_save_is_no_gap(unwanted: ClaimRow) -> None:
     without = schedule("objects", **OBJECTS)
     found = judged(CoverageView(namespaces("shop"), (unwanted,), (without,), (run(without, 1),), DAY))["shop"]
     assert (reasons(found), found.claims[0].is_wanted) == ([], False)
-    assert 'foresail_namespace_claims{namespace="shop"} 0' in text_format([found], NOW)
+    assert 'foresail_namespace_claims{namespace="shop"} 0' in metrics([found], NOW)
 
 
 def test_a_late_claim_in_a_young_namespace_is_in_the_figures() -> None:
@@ -459,7 +463,7 @@ def test_a_late_claim_in_a_young_namespace_is_in_the_figures() -> None:
     view = CoverageView(rows, (claim("shop"),), (weekly, data), (run(weekly, 20), run(data, 20)))
     (found,) = judge(view, NOW)
     assert reasons(found) == [Reason.OBJECTIVE_MISSED]
-    assert 'foresail_namespace_objective_seconds{namespace="shop"} 7200' in text_format([found], NOW)
+    assert 'foresail_namespace_objective_seconds{namespace="shop"} 7200' in metrics([found], NOW)
 
 
 @pytest.mark.timed
@@ -504,7 +508,7 @@ def test_a_namespace_younger_than_the_objective_has_no_gap_yet() -> None:
     rows = (NamespaceRow("young", NOW - timedelta(hours=3)),)
     found = judged(CoverageView(rows, (), (schedule("nightly"),), (), timedelta(hours=26)))["young"]
     assert reasons(found) == []
-    assert "foresail_namespace_objective_seconds{" not in text_format([found], NOW), "so that no alert compares it"
+    assert "foresail_namespace_objective_seconds{" not in metrics([found], NOW), "so that no alert compares it"
 
 
 @pytest.mark.parametrize(
@@ -637,7 +641,7 @@ def test_namespaces_are_read_once_however_many_specs_there_are() -> None:
 def test_the_figures_report_the_claim_that_misses_its_objective() -> None:
     objects, data = schedule("objects", **OBJECTS), schedule("data")
     view = CoverageView(namespaces("shop"), (claim("shop"),), (objects, data), (run(objects, 1), run(data, 50)), DAY)
-    text = text_format(judge(view, NOW), NOW)
+    text = metrics(judge(view, NOW), NOW)
     started = (NOW - timedelta(hours=50)).timestamp()
     assert f'foresail_namespace_good_backup_timestamp_seconds{{namespace="shop"}} {started:.0f}' in text
     assert 'foresail_namespace_objective_seconds{namespace="shop"} 93600' in text
@@ -697,6 +701,8 @@ def test_volumes_that_a_tenants_backup_left_out_are_not_in_it(left_out: Any, lac
         each.name for each in found.claims if Reason.VOLUME_LEFT_OUT in [gap.reason for gap in each.gaps]
     ] == lacking
     assert [each.name for each in found.claims if each.newest_good is None] == lacking
+    assert list(found.left_out) == lacking
+    assert (", without data)" in coverage_table([found], NOW, wide=False, width=None)) is bool(lacking)
 
 
 def test_a_claim_that_is_younger_than_the_last_run_is_not_left_out() -> None:
@@ -705,3 +711,33 @@ def test_a_claim_that_is_younger_than_the_last_run_is_not_left_out() -> None:
     rows = (snapshotted(nightly, 6, has_snapshots=False),)
     found = judged(CoverageView(namespaces("shop"), (young,), (nightly,), rows))["shop"]
     assert reasons(found) == []
+    assert found.left_out == ()
+
+
+def test_a_claim_names_the_good_backups_that_lack_its_data_and_those_from_before_it() -> None:
+    objects, data = schedule("objects", **OBJECTS), schedule("data")
+    bare = replace(run(data, 3), has_snapshots=False)
+    backups = (run(objects, 1), run(objects, 30), bare, replace(run(data, 27), has_snapshots=False), run(data, 51))
+    young = replace(claim("shop", "young"), created=NOW - timedelta(hours=20))
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"), young), (objects, data), backups, DAY))["shop"]
+
+    def without(backup: BackupRow) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        assert backup.started is not None
+        return found.without(backup.name, backup.started), found.younger_than(backup.started)
+
+    assert [without(backup) for backup in backups] == [
+        (("data", "young"), ()),
+        (("data",), ("young",)),
+        (("data", "young"), ()),
+        (("data",), ("young",)),
+        ((), ("young",)),
+    ]
+    assert found.left_out == ("data", "young")
+
+
+def test_whether_a_backup_lacks_data_is_not_guessed() -> None:
+    nightly = schedule("nightly")
+    policy = {"kind": "configmap", "name": "gone"}
+    unread = replace(run(schedule("by-hand", resourcePolicy=policy), 1), schedule="")
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (nightly,), (run(nightly, 5), unread)))["shop"]
+    assert found.without(unread.name, NOW) == ()

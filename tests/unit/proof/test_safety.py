@@ -22,9 +22,10 @@ from foresail.api.apps import (
 from foresail.origin import Origin
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.reasons import Gap, Reason
-from foresail.proof.safety import Safety, Verdict, safety_of
-from foresail.proof.velero_pods import RUNS, Validation, VeleroState, server_pods, velero_state
+from foresail.proof.safety import safety_of
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.safety.velero_pods import RUNS, Validation, VeleroState, server_pods, velero_state
+from foresail.safety.verdict import Safety, Verdict
 from tests.unit.proof.test_coverage import NOW, OLD, claim, namespaces, run, schedule
 
 DAY = timedelta(hours=26)
@@ -70,6 +71,17 @@ def test_a_good_backup_without_a_next_one_is_at_risk(change: dict[str, Any], wor
     found = verdict(run(NIGHTLY, 3), by=replace(NIGHTLY, **change))
     assert found.verdict is Verdict.AT_RISK
     assert word in found.message
+
+
+@pytest.mark.parametrize(
+    "outage", [{"velero_down": "it is down"}, {"nobody_runs": "it is down"}, {"location_problem": "it is down"}]
+)
+def test_the_outage_comes_before_what_is_wrong_with_one_schedule(outage: dict[str, Any]) -> None:
+    refused = replace(NIGHTLY, name="a-refused", not_running="the policy refuses it")
+    stopped = replace(NIGHTLY, **outage)
+    view = CoverageView((NamespaceRow("shop", OLD),), (), (refused, stopped), (run(NIGHTLY, 3),), DAY)
+    (found,) = judge(view, NOW)
+    assert safety_of(found).message.startswith("nightly: it is down")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from foresail.protection.decide import decide_assignment, decide_class
 from foresail.protection.rows import BackupRow
 from foresail.protection.view import AssignmentView, ClassView
 from tests.unit.protection.model import Model
-from tests.unit.protection.rows import DAY, NOON, classes, namespace, protection_class, schedule
+from tests.unit.protection.rows import DAY, NOON, backup, classes, namespace, protection_class, schedule
 
 GONE = {"asked": "none", "reason": "it is gone soon", "until": "2027-01-01"}
 
@@ -255,3 +255,24 @@ def test_deletions_name_the_very_schedule() -> None:
 def test_a_view_has_no_backups_but_of_those_who_move() -> None:
     view = AssignmentView("velero", {}, classes(), (), dict[str, tuple[BackupRow, ...]]())
     assert decide_assignment(view, NOON).actions == ()
+
+
+def test_no_schedule_of_a_class_deletes_its_backups_when_it_goes() -> None:
+    found = model("a")
+    found.schedules["gold-1"] = msgspec.structs.replace(found.schedules["gold-1"], owns_backups=True)
+    (action,) = decide_assignment(found.view(), NOON).actions
+    assert isinstance(action, Patch)
+    assert action.body == {"spec": {"useOwnerReferencesInBackup": None}}
+
+
+def test_a_schedule_that_is_being_deleted_has_taken_nobody_over() -> None:
+    found = Model({"a": namespace("a", "zinc")})
+    found.classes = {name: protection_class(name) for name in ("gold", "zinc")}
+    found.schedules = {
+        "gold-1": schedule("gold-1", "a"),
+        "zinc-1": schedule("zinc-1", "a", of="zinc", is_terminating=True),
+    }
+    found.backups = [backup("zinc-1", NOON, "a")]
+    (action,) = decide_assignment(found.view(), NOON + DAY).actions
+    assert isinstance(action, Create)
+    assert action.key.name == "zinc-2"

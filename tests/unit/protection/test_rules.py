@@ -110,13 +110,16 @@ SHOP = namespace(asked="silver")
         ((backup("silver-1", NOON, "other"),), False),
         ((backup("silver-1", NOON, "shop", uids={"shop": "uid-before"}),), False),
         ((backup("silver-1", NOON, "shop", schedule_uid="uid-before"),), False),
+        ((backup("silver-1", NOON, "shop", schedule_uid=""),), True),
+        ((backup("silver-1", NOON - DAY, "shop", schedule_uid=""),), False),
         ((backup("silver-1", NOON - DAY, "shop"), backup("silver-1", NOON, "shop", phase="Failed")), True),
         ((backup("silver-1", NOON - DAY, "shop"), backup("silver-1", NOON, "shop", phase="InProgress")), True),
         ((backup("silver-1", NOON - DAY, "shop"), backup("silver-1", NOON, "other")), False),
     ],
     ids=[
         "none", "good", "running", "partial", "failed", "empty", "expired", "without it", "an earlier namespace",
-        "an earlier schedule", "failed after good", "running after good", "before it left",
+        "an earlier schedule", "by hand", "by hand, before the schedule", "failed after good", "running after good",
+        "before it left",
     ],
 )  # fmt: skip
 def test_a_schedule_has_taken_over_with_a_good_backup_since_it_takes_the_namespace(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from time import thread_time
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from foresail.retention import Copy, Rule, Rules, kept, why_not_kept
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 
 
-def copy(hours_ago: float, *, good: bool = True, **other: bool) -> Copy:
+def copy(hours_ago: float, *, good: bool = True, **other: Any) -> Copy:  # noqa: ANN401 - any column
     """Return a copy that was started so many hours before noon."""
     return Copy(f"{hours_ago:g}h", NOON - timedelta(hours=hours_ago), is_good=good, **other)
 
@@ -134,3 +135,11 @@ def test_higher_number_never_keeps_less(copies: list[Copy], rules: Rules, field:
 @given(COPIES, RULES)
 def test_order_of_the_copies_does_not_matter(copies: list[Copy], rules: Rules) -> None:
     assert kept(copies, rules) == kept(copies[::-1], rules)
+
+
+def test_the_newest_copy_is_the_one_that_was_made_last_whatever_its_slot() -> None:
+    behind = copy(960, created=NOON)  # made now, by a clock that is 40 days behind
+    copies = [behind, *(copy(24 * days) for days in range(2, 6))]
+    assert set(kept_names(copies, Rules(last=2))) == {behind.name, copies[1].name}
+    assert set(kept_names(copies, Rules(daily=2))) == {behind.name, copies[1].name}
+    assert kept_names(copies, Rules(within=timedelta(hours=24))) == [behind.name]

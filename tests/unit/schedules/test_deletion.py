@@ -15,7 +15,7 @@ from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, DeletionRow, ScheduleRow, ScheduleView
 from foresail.schedules.policies import retention_rules, settings_under
 from foresail.schedules.reasons import Reason
-from foresail.schedules.retention import Retained, asked_for, digest_of
+from foresail.schedules.retention import Retained, asked_for, digest_of, why_not_counted
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched
@@ -175,12 +175,33 @@ def test_clock_ahead_deletes_nothing() -> None:
     jump = 40 * DAY
     real = [good(NOON - n * DAY, expires=NOON - n * DAY + timedelta(hours=1440)) for n in range(1, 31)]
     new = good(NOON + jump, created=NOON, completed=NOON + MINUTE)
-    seen = under({"keepWithin": "720h"}, new, *real)
+    seen = under({"keepWithin": "240h"}, new, *real)
     because = retained(seen, NOON + jump + 2 * MINUTE).blocked_by
     assert because is not None
     assert because.reason is Reason.RETENTION_IN_DOUBT
     assert "made before its slot" in because.message
     assert not requests(seen, NOON + jump + 2 * MINUTE)
+
+
+def test_a_run_that_velero_refused_before_its_slot_is_in_doubt_until_it_is_deleted() -> None:
+    rows = [good(NOON), good(NOON - DAY)]
+    early = good(NOON - HOUR, created=NOON - 2 * DAY, completed=None, phase="FailedValidation", location="lost")
+    refused = retained(under({"keepLast": 1}, *rows, early))
+    assert refused.blocked_by is not None
+    assert "made before its slot" in refused.blocked_by.message
+    assert not requests(under({"keepLast": 1}, *rows, early))
+    deleting = msgspec.structs.replace(early, phase="Deleting")
+    assert requests(under({"keepLast": 1}, *rows, deleting)) == [rows[1].name]
+    on_time = msgspec.structs.replace(early, created=NOON - HOUR)
+    assert requests(under({"keepLast": 1}, *rows, on_time)) == [rows[1].name], "its location does not matter"
+
+
+def test_copies_that_were_made_while_the_clock_was_behind_are_the_newest_ones() -> None:
+    before = [good(NOON - n * DAY) for n in range(3, 6)]
+    behind = [good(NOON - n * DAY, created=NOON - (n - 40) * DAY) for n in range(41, 43)]
+    behind = [msgspec.structs.replace(row, completed=row.created + MINUTE) for row in behind]
+    seen = under({"keepLast": 2}, *behind, *before)
+    assert set(retained(seen).goes) == {row.name for row in before}
 
 
 @pytest.mark.parametrize(
@@ -360,6 +381,29 @@ def test_mark_of_a_backup_that_is_kept_by_now_is_removed(changed: dict[str, Any]
     assert unmark.body["metadata"]["annotations"] == {DELETE_AFTER: None, DELETE_REASON: None}  # type: ignore[index]
 
 
+def test_a_backup_by_hand_before_the_first_run_is_told_from_veleros_runs_by_their_last_one() -> None:
+    made = velero_made(NOON - 5 * DAY)
+    since = msgspec.structs.replace(under({"keepLast": 1}).schedule, created=NOON - 20 * DAY, last_backup=None)
+    never_run = under({"keepLast": 1}, made, schedule=since)
+    assert why_not_counted(made, never_run, NOON) == "not a run of this Schedule"
+    run_before = msgspec.structs.replace(since, last_backup=NOON - 6 * DAY)
+    assert why_not_counted(made, under({"keepLast": 1}, made, schedule=run_before), NOON)
+    run_then = msgspec.structs.replace(since, last_backup=NOON - 5 * DAY)
+    assert not why_not_counted(made, under({"keepLast": 1}, made, schedule=run_then), NOON)
+
+
+@pytest.mark.parametrize("has_rules", [True, False])
+def test_the_first_run_records_when_velero_ran_last(has_rules: bool) -> None:
+    made = velero_made(NOON - 2 * DAY)
+    row = msgspec.structs.replace(under({"keepLast": 1}).schedule, created=NOON - 20 * DAY, last_backup=made.created)
+    seen = under({"keepLast": 1}, made, good(NOON), schedule=row)
+    seen = seen if has_rules else msgspec.structs.replace(seen, policy=None)
+    plan = decide(seen, NOON + 2 * MINUTE)
+    record = plan.status or plan.actions[0]
+    assert isinstance(record, Patch)
+    assert f'"first":"{stamp(NOON - 2 * DAY + MINUTE)}"' in str(record.body)
+
+
 def test_a_backup_by_hand_stays_when_the_runs_before_it_are_gone() -> None:
     by_hand = velero_made(NOON - 5 * DAY)
     rows = [good(NOON), good(NOON - DAY), by_hand]
@@ -375,6 +419,15 @@ def test_a_backup_by_hand_stays_when_the_runs_before_it_are_gone() -> None:
     record = decide(seen, NOON + 2 * MINUTE).actions[0]
     assert isinstance(record, Patch)
     assert first in str(record.body), "it stays recorded"
+
+
+def test_a_backup_by_hand_at_the_time_of_a_slot_is_no_sign_that_velero_ran_before() -> None:
+    at_slot = velero_made(NOON)
+    row = msgspec.structs.replace(under({"keepLast": 1}).schedule, created=NOON - 20 * DAY, last_backup=None)
+    plan = decide(under({"keepLast": 1}, velero_made(NOON - MINUTE), at_slot, schedule=row), NOON + 2 * MINUTE)
+    record = plan.status or plan.actions[0]
+    assert isinstance(record, Patch)
+    assert f'"first":"{stamp(NOON - 20 * DAY)}"' in str(record.body), "both stay, whoever made them"
 
 
 def test_the_first_run_is_recorded_with_a_deletion() -> None:

@@ -8,13 +8,13 @@ import pytest
 from foresail.api.schedule_policy import Concurrency, SchedulePolicySpec, ScheduleSelector
 from foresail.plan import Key
 from foresail.schedules.decide import decide
-from foresail.schedules.groups import RECHECK, RESERVED_FOR, Groups, unfinished_of_groups, view_of
-from foresail.schedules.observe import STUCK_AFTER, GroupView, Turn
+from foresail.schedules.groups import RECHECK, RESERVED_FOR, STUCK_AFTER, Groups, unfinished_of_groups, view_of
+from foresail.schedules.observe import GroupView, Turn
 from foresail.schedules.policies import group_of
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import concurrency_limit, judge
-from foresail.slots.interval import stable_delay
 from foresail.slots.policy_timing import PolicyRow
+from foresail.slots.spread import stable_delay
 from tests.unit.schedules.rows import DAY, HOUR, NOON, backup, schedule, view, watched
 
 LAST = NOON - DAY  # when the last run of every Schedule started

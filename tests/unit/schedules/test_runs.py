@@ -55,7 +55,7 @@ def test_the_next_run_is_counted_from_the_latest_of_what_counts(
 
 
 def test_a_slot_is_done_if_its_backup_is_there_and_the_status_is_made_good() -> None:
-    row = watched(schedule(last_backup=NOON - HOUR))
+    row = watched(schedule(last_backup=NOON - HOUR), first=stamp(NOON - HOUR))
     plan = decide(view(row, backup("InProgress", slot=NOON)), NOON + MINUTE)
     assert plan.actions == ()
     assert plan.status is not None
@@ -63,7 +63,7 @@ def test_a_slot_is_done_if_its_backup_is_there_and_the_status_is_made_good() -> 
 
 
 def test_the_backup_comes_first_and_when_it_was_seen_the_patch_that_says_so() -> None:
-    row = watched(schedule(last_backup=NOON - HOUR))
+    row = watched(schedule(last_backup=NOON - HOUR), first=stamp(NOON - HOUR))
     plan = decide(view(row), NOON)
     (create,) = plan.actions
     assert isinstance(create, Create)

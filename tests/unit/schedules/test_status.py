@@ -16,7 +16,7 @@ from foresail.schedules.observe import BackupRow, ScheduleRow, backup_row, sched
 from foresail.schedules.rules import judge
 from foresail.schedules.status import Changes, last_observed, patch_body
 from foresail.slots.observed import Observed
-from tests.unit.schedules.rows import HOUR, NOON, read, schedule, view, watched, wire
+from tests.unit.schedules.rows import HOUR, MINUTE, NOON, read, schedule, view, watched, wire
 
 SEEN = Observed("0 * * * *")
 
@@ -89,7 +89,8 @@ def test_what_somebody_else_wrote_counts_as_nothing_and_is_put_right(written: st
     assert last_observed(row) is None
     plan = decide(view(row), NOON)
     assert plan.status is not None
-    assert plan.status.body["metadata"] == {"annotations": {OBSERVED: '{"schedule":"0 * * * *"}'}}
+    first = stamp(NOON - HOUR + MINUTE)
+    assert plan.status.body["metadata"] == {"annotations": {OBSERVED: f'{{"schedule":"0 * * * *","first":"{first}"}}'}}
     assert len(plan.actions) == 1
 
 

@@ -9,7 +9,8 @@ from foresail.cron import Dialect, Schedule, fires_after, parse
 from foresail.selfservice.rows.schedules import run_name, stem, stem_of_run
 from foresail.slots import interval
 from foresail.slots.expression import Unusable, read_expression
-from foresail.slots.interval import longest_gap, shortest_gap, stable_delay
+from foresail.slots.interval import longest_gap, shortest_gap
+from foresail.slots.spread import stable_delay
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

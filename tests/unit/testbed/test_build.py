@@ -40,11 +40,11 @@ def test_what_was_built_once_is_not_built_again(go: Path) -> None:
     assert program("etcd", "etcd").read_text() == "built\n"
     assert said[0] == "0 of 1 components are already built"
     assert said[1].startswith("etcd: building")
-    assert said[2].startswith("etcd: built in")
+    assert said[-1].startswith("etcd: built in")
 
     go.write_text("#!/bin/sh\nexit 1\n")
     build(["etcd"], said.append)
-    assert said[3:] == ["1 of 1 components are already built"]
+    assert said[-1] == "1 of 1 components are already built"
 
 
 def test_a_build_that_fails_shows_what_go_said_and_leaves_nothing_half_built(go: Path, empty_cache: Path) -> None:
@@ -67,6 +67,9 @@ def test_interrupted_it_takes_the_compiler_down_and_leaves_nothing_half_built(go
     started = go.with_name("started")
     go.write_text(f"#!/bin/sh\necho $$ > {started}.new; mv {started}.new {started}; exec sleep 60\n")
     with subprocess.Popen([sys.executable, "-m", "testbed", "build", "etcd"], stderr=subprocess.PIPE) as command:
+        assert command.stderr
+        while b"building, 0 s" not in command.stderr.readline():  # from now on it ends what it has started
+            pass
         while not started.exists():
             time.sleep(0.01)
         command.send_signal(signal.SIGINT)

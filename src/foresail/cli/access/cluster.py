@@ -24,8 +24,7 @@ from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.http_direct import direct_http
-from foresail.kube.pages import read_pages
-from foresail.kube.reflector import ListMetadata, Page
+from foresail.kube.pages import ListMetadata, Page, read_pages
 from foresail.kube.server import in_units
 from foresail.plan import Body, Key, Kind
 
@@ -43,6 +42,7 @@ _COMMANDS = {
     "NonAdminBackupStorageLocation": "location",
     "Primer": "primer",
     "SelfServicePolicy": "policy",
+    "Rollback": "rollback",
 }
 
 
@@ -51,6 +51,7 @@ _SERVED_BY = {
     "RestoreCheck": "restore-checks",
     "ProtectionClass": "protection",
     "Protection": "protection",
+    "Rollback": "rollback",
 }
 """The capability that installs a kind, if that is not self-service."""
 

@@ -57,8 +57,8 @@ def is_ours(metadata: ManagedMetadata) -> bool:
 
 def managing_tool(metadata: ManagedMetadata) -> ManagingTool | None:
     """Return the tool that manages an object; of several, the outermost."""
-    found = (look(metadata) for look in (_owner, _flux, _argo_cd, _helm))
-    return next((each for each in found if each is not None), None)
+    tools = (look(metadata) for look in (_owner, _flux, _argo_cd, _helm))
+    return next((tool for tool in tools if tool is not None), None)
 
 
 def _owner(metadata: ManagedMetadata) -> ManagingTool | None:

@@ -60,6 +60,8 @@ class Operator:
     locations: bool = False  # of tenants
     restore_checks: bool = False
     protection: bool = False
+    rollback: bool = False
+    rollback_volumes: bool = False
     records_namespaces: bool = False  # in Backups of ProtectionClasses
     tenant_checks: bool = False
     check_data: bool = False  # RestoreChecks with depth Data
@@ -71,7 +73,8 @@ class Operator:
         """Return whether the two have a capability in common."""
         shared = (self.schedules and other.schedules, self.self_service and other.self_service)
         apart = (self.primers and other.primers, self.restore_checks and other.restore_checks)
-        return any((*shared, *apart, self.protection and other.protection))
+        later = (self.protection and other.protection, self.rollback and other.rollback)
+        return any((*shared, *apart, *later))
 
 
 def is_operator(wire: Deployment) -> bool:
@@ -94,6 +97,8 @@ def operator_of(wire: Deployment) -> Operator:
         locations=bool({"--tenant-locations", "--tenant-locations=true"} & set(words)),
         restore_checks=bool({"--restore-checks", "--restore-checks=true"} & set(words)),
         protection=bool({"--protection", "--protection=true"} & set(words)),
+        rollback=bool({"--rollback", "--rollback=true"} & set(words)),
+        rollback_volumes=bool({"--rollback-volumes", "--rollback-volumes=true"} & set(words)),
         records_namespaces=bool({"--record-namespaces", "--record-namespaces=true"} & set(words)),
         tenant_checks=bool({"--tenant-checks", "--tenant-checks=true"} & set(words)),
         heeds_schedules=bool({"--heed-schedules", "--heed-schedules=true"} & set(words)),

@@ -15,6 +15,7 @@ _INSTEAD = {
     "NonAdminBackup": "velero backup create NAME --include-namespaces {}",
     "NonAdminRestore": "foresail plan BACKUP --include-namespaces {} --restore",
     "NonAdminSchedule": "foresail schedule create NAME --schedule '0 3 * * *' --include-namespaces {}",
+    "Rollback": "foresail plan BACKUP --include-namespaces {} --existing-resource-policy update --restore",
 }
 """What an administrator runs for a namespace without self-service."""
 
@@ -25,12 +26,12 @@ async def is_enabled(cluster: Cluster, namespace: str) -> bool | None:
     It is unknown if the namespace may not be read, or has asked for it and the operator has not answered.
     """
     try:
-        found = await cluster.read(NAMESPACE, Key("", namespace), Namespace)
+        row = await cluster.read(NAMESPACE, Key("", namespace), Namespace)
     except UnreachableError:
         raise
     except CommandError:
         return None
-    labels = found.metadata.labels or {}
+    labels = row.metadata.labels or {}
     if VELERO_ANNOTATIONS_LABEL in labels:
         return True
     return None if OPT_IN_LABEL in labels else False

@@ -12,8 +12,8 @@ from foresail.cli.access.cluster import Cluster, may, on_cluster
 from foresail.cli.check.checks import BLOCKED, condition, read_check, read_checks
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.policy.usage import own_policy
-from foresail.cli.tenant.new_request import advice_for_name, problem_with_name
-from foresail.cli.verbs import answer, is_printed, print_name, print_object
+from foresail.cli.tenant.new_request import check_name
+from foresail.cli.verbs import answer, create_object, is_printed, print_object
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.proof.checks.reasons import Reason
@@ -31,9 +31,7 @@ _REFUSED = (Reason.NOT_ALLOWED, Reason.QUOTA_EXCEEDED, Reason.INVALID_SCHEDULE)
 def create(args: argparse.Namespace) -> int:
     """Create a RestoreCheck, or print the manifest, which needs no cluster."""
     args.namespace = args.namespace or args.velero_namespace
-    problem = problem_with_name(args.name)
-    if problem is not None:
-        raise UsageError(f"{RESTORE_CHECK.name} {args.name}: {problem}", advice_for_name(args.name))
+    check_name(RESTORE_CHECK, args.name)
     cron = expression(args.schedule) if args.schedule else None
     if isinstance(cron, Unusable):
         raise UsageError(
@@ -66,12 +64,9 @@ def check_object(args: argparse.Namespace) -> dict[str, Any]:
 async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, Any]) -> int:
     key = Key(args.namespace, args.name)
     await _refuse(cluster, args, body)
-    made = await cluster.create(RESTORE_CHECK, key, body, dry_run=bool(args.dry_run))
-    if args.dry_run:
-        print(f"{RESTORE_CHECK.name} {key} would be created (server dry run).", file=sys.stderr)
-        return 0
-    print_name(args, made)
-    print(f"{RESTORE_CHECK.name} {key} created.{await _answer(cluster, key)}", file=sys.stderr)
+    await create_object(cluster, args, RESTORE_CHECK, body)
+    if not args.dry_run:
+        print(f"{RESTORE_CHECK.name} {key} created.{await _answer(cluster, key)}", file=sys.stderr)
     return 0
 
 
@@ -91,9 +86,9 @@ async def _refuse(cluster: Cluster, args: argparse.Namespace, body: dict[str, An
     spec = msgspec.convert(body["spec"], RestoreCheckSpec)
     row = check_row(RestoreCheck(metadata, spec), args.velero_namespace)
     rules = policy.spec.restore_checks if policy is not None else None
-    found = refusal(row, Tenant(NamespaceRow("", {}, is_terminating=False), rules, rank))
-    if found is not None:
-        reason, message = found
+    refused = refusal(row, Tenant(NamespaceRow("", {}, is_terminating=False), rules, rank))
+    if refused is not None:
+        reason, message = refused
         raise CommandError(
             f"{RESTORE_CHECK.name} {row.key} is not created: {reason.value}: {message}", _hint(args, reason)
         )

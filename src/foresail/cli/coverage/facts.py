@@ -37,12 +37,25 @@ class SharedFacts:
     """Why nothing runs NonAdminSchedules, if so; then facts are out of date."""
 
     unknown: tuple[str, ...] = ()
+    has_lease: bool = False
+    """Whether an operator has ever run there."""
 
     def locations(self) -> Mapping[str, LocationRow]:
         """Return the locations of administrators by name."""
         facts = self.facts.locations if self.facts is not None else ()
         rows = (LocationRow(Key("", fact.name), fact.is_default, fact.is_read_only, fact.phase, "") for fact in facts)
         return {row.key.name: row for row in rows}
+
+    def location_problems(self) -> Mapping[str, str]:
+        """Return why each location of administrators cannot be used, empty if it can, by name; "" is the default."""
+        if self.facts is None:
+            return {}
+        known = {name: location_problem(name, location) for name, location in self.locations().items()}
+        return {**known, "": self.default_location_problem()}
+
+    def default_location_problem(self) -> str:
+        """Return why a backup that names no location would fail; empty if it would not, or that is unknown."""
+        return location_problem("", location_of("", self.locations().values())) if self.facts is not None else ""
 
 
 async def read_facts(cluster: Cluster, velero_namespace: str, now: datetime) -> SharedFacts:
@@ -54,7 +67,7 @@ async def read_facts(cluster: Cluster, velero_namespace: str, now: datetime) -> 
     except CommandError:
         return SharedFacts(unknown=(UNSEEN,))
     if not leader(lease, now - (cluster.client.skew or timedelta())):
-        return SharedFacts(nobody_runs=_NOBODY, unknown=(UNSEEN,))
+        return SharedFacts(nobody_runs=_NOBODY, unknown=(UNSEEN,), has_lease=lease is not None)
     text = (lease.metadata.annotations or {}).get(FACTS, "") if lease is not None else ""
     facts = decode(text) if text else None
     if facts is None or facts.stale:
@@ -67,15 +80,13 @@ def with_facts(row: ScheduleRow, shared: SharedFacts) -> ScheduleRow:
     row = replace(row, nobody_runs=shared.nobody_runs)
     if shared.facts is None:
         return row
-    locations = shared.locations()
     name = row.spec.storage_location or ""
-    problem = "" if name else location_problem("", location_of("", locations.values()))
     return replace(
         row,
         velero_down=shared.facts.velero_problem,
-        location_problem=problem,
+        location_problem="" if name else shared.default_location_problem(),
         policy_unread=_unread(config_map_of(row.spec), shared.facts.global_policies),
-        is_in_tenants_bucket=bool(name) and name not in locations,
+        is_in_tenants_bucket=bool(name) and name not in shared.locations(),
     )
 
 
@@ -94,6 +105,13 @@ def located(row: BackupRow, shared: SharedFacts) -> BackupRow:
     if location is None:
         return replace(row, is_in_tenants_bucket=True)
     return replace(row, location_problem=location_problem(name, location, is_for_restore=True))
+
+
+def unknown_policies(shared: SharedFacts) -> tuple[str, ...]:
+    """Return that it is unknown whether Velero can run any Backup, if it needs a ConfigMap that a team may not read."""
+    name = shared.facts.global_policies if shared.facts is not None else ""
+    unknown = f"whether Velero can use the volume policies in ConfigMap {name}, as it must for each Backup"
+    return (unknown,) if name else ()
 
 
 def unknown_locations(rows: Iterable[ScheduleRow], shared: SharedFacts) -> tuple[str, ...]:

@@ -45,14 +45,17 @@ def run_manifests(args: argparse.Namespace) -> int:
         raise CommandError(f"{args.manifests} contains no Namespace", "specify the folder with the manifests")
     if not classes:
         hint(f"{args.manifests} contains no ProtectionClass, so every name of a class is accepted")
-    found = [judged(row, classes, now()) for row in sorted(namespaces, key=lambda row: row.name)]
+    judgements = [judged(row, classes, now()) for row in sorted(namespaces, key=lambda row: row.name)]
     if args.output == "json":
-        print(json.dumps([asdict(each) for each in found], indent=2))
+        print(json.dumps([asdict(judgement) for judgement in judgements], indent=2))
     else:
-        rows = [(each.namespace, each.protection_class or "-", each.gap or "-", each.message or "-") for each in found]
+        rows = [
+            (judgement.namespace, judgement.protection_class or "-", judgement.gap or "-", judgement.message or "-")
+            for judgement in judgements
+        ]
         print(table(("NAMESPACE", "CLASS", "GAP", "MESSAGE"), rows))
-    gaps = sum(bool(each.gap) for each in found)
-    print(f"{len(found) - gaps} of {len(found)} namespaces have no gap", file=sys.stderr)
+    gaps = sum(bool(judgement.gap) for judgement in judgements)
+    print(f"{len(judgements) - gaps} of {len(judgements)} namespaces have no gap", file=sys.stderr)
     return int(bool(args.fail_on and gaps))
 
 
@@ -79,7 +82,7 @@ def _converted(file: Path, document: dict[str, Any], of: Any) -> Any:  # noqa: A
 
 def judged(row: NamespaceRow, classes: Sequence[ClassRow], at: datetime) -> Named:
     """Return what a Namespace gets from these classes; without any, every name of a class is taken for one."""
-    known = {each.name: each for each in classes}
+    known = {known_class.name: known_class for known_class in classes}
     unread = {row.asked: ""} if not classes and row.asked not in ("", EXEMPT) else {}
     chosen = choice(row, Classes(known, unread), at)
     if chosen.problem is not None:

@@ -11,13 +11,12 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import CLAIM, NAMESPACE, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import SCHEDULE_UID
-from foresail.api.nonadmin import Reference
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE, Reference
 from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY, BackupPolicy
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.access.cluster import Cluster, may, may_all
-from foresail.cli.coverage.facts import located, read_facts, unknown_locations, with_facts
+from foresail.cli.coverage.facts import located, read_facts, unknown_locations, unknown_policies, with_facts
 from foresail.cli.coverage.snapshot import BackupStatus, claim_rows, claims_not_in, failure_of
 from foresail.cli.coverage.tenant_schedules import allows_files, lists_of_kinds, read_rules, tenant_schedules
 from foresail.cli.errors import CommandError
@@ -68,8 +67,8 @@ async def read_own_view(
     unknown_volumes = list[str]()
     rules = await _read_rules(cluster, row, unknown_volumes)
     with_files = (namespace,) if allows_files(row.labels) else ()
-    own = [with_facts(each, shared) for _, each in tenant_schedules(schedules, rules, with_files, now)]
-    paused = {each.title for each in own if each.paused}
+    own = [with_facts(schedule, shared) for _, schedule in tenant_schedules(schedules, rules, with_files, now)]
+    paused = {schedule.title for schedule in own if schedule.paused}
     last = _last_run(backups, {uid for uid, title in titles.items() if title not in paused})
     return CoverageView(
         (row,),
@@ -79,7 +78,9 @@ async def read_own_view(
         objective,
         server=shared.facts.flags if shared.facts is not None else ServerFlags(),
         is_own=True,
-        unknown=(*shared.unknown, *unknown_locations(own, shared), *unread),
+        velero_down=shared.nobody_runs or (shared.facts.velero_problem if shared.facts is not None else ""),
+        default_location_problem=shared.default_location_problem(),
+        unknown=(*shared.unknown, *unknown_locations(own, shared), *unknown_policies(shared), *unread),
         agents_down=shared.facts.agents_problem if shared.facts is not None else "",
         unknown_volumes=(*unknown_volumes, *_unproven(last, claims, shared.facts)),
     )
@@ -111,7 +112,7 @@ async def _read_rules(cluster: Cluster, namespace: NamespaceRow, unknown: list[s
 def _unproven(last: TenantRequest | None, claims: Sequence[ClaimRow], facts: Facts | None) -> list[str]:
     """Return what the last complete run does not show about volumes, whose types a team may not read."""
     created = [claim.created for claim in claims if claim.volume is not None and claim.created is not None]
-    if last is None or any(_started(last) < each for each in created):
+    if last is None or any(_started(last) < moment for moment in created):
         return [_UNPROVEN]
     if facts is None or not facts.is_recognised:
         return ["how Velero saves volumes, which its flags decide"]
@@ -157,6 +158,7 @@ def own_backup_row(request: TenantRequest, titles: Mapping[str, str]) -> BackupR
         failure_of(made.failure_reason, made.validation_errors, made.errors),
         has_snapshots=_status_of(request).has_snapshots,
         left_out=claims_not_in(request.request.status.conditions, request.request.status.volumes_left_out),
+        created=request.request.metadata.creation_timestamp,
     )
 
 

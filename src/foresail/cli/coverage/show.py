@@ -4,13 +4,14 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
-from foresail.cli.coverage.fix import first_backups, fixes, run_fixes, text_of
+from foresail.cli.coverage.fix import Outage, first_backups, fixes, run_fixes, text_of
+from foresail.cli.coverage.metrics import metrics
 from foresail.cli.coverage.own_snapshot import is_administrator, not_all_namespaces, read_own_view
 from foresail.cli.coverage.snapshot import read_view
 from foresail.cli.errors import CommandError, UnreachableError
@@ -21,76 +22,10 @@ from foresail.cli.output.words import ago, compact, moment
 from foresail.kube.clock import now
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage, judge
-from foresail.proof.reasons import Gap, Reason, is_late
-from foresail.proof.safety import Verdict, count_safe, safety_of
+from foresail.proof.reasons import Gap
+from foresail.proof.safety import count_safe, safety_of
 from foresail.proof.view import CoverageView
-
-_TIME = "foresail_coverage_timestamp_seconds"
-_SAFETY = "foresail_namespace_safety"
-_Value = Callable[[NamespaceCoverage], float | None]
-
-
-def _reported(coverage: NamespaceCoverage) -> NamespaceCoverage | ClaimCoverage:
-    """Return whose backup and objective are reported: the first claim's that misses its objective, if there is one."""
-    return next((claim for claim in coverage.claims if is_late(claim.gaps)), coverage)
-
-
-def _good_backup(coverage: NamespaceCoverage) -> float | None:
-    if any(gap.reason is Reason.NAMESPACE_ABSENT for gap in coverage.gaps):
-        return None
-    newest = _reported(coverage).newest_good
-    return newest.started.timestamp() if newest and newest.started else 0.0
-
-
-def _objective(coverage: NamespaceCoverage) -> float | None:
-    reported = _reported(coverage)
-    if reported.objective is None or (reported is coverage and coverage.is_new):
-        return None
-    return reported.objective.total_seconds()
-
-
-_OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
-    "foresail_namespace_good_backup_timestamp_seconds": (
-        "Start of the newest good backup of a namespace, or with the data of a claim that is late; 0 without one.",
-        _good_backup,
-    ),
-    "foresail_namespace_objective_seconds": (
-        "How old the newest good backup of a namespace may be; absent while the namespace is younger.",
-        _objective,
-    ),
-    "foresail_namespace_gaps": (
-        "Gaps of a namespace and its claims, as `foresail coverage` lists them.",
-        lambda coverage: len(coverage.all_gaps()),
-    ),
-    "foresail_namespace_claims": (
-        "Claims of a namespace with data to save.",
-        lambda coverage: coverage.claims_wanted,
-    ),
-    "foresail_namespace_claims_saved": (
-        "Claims of a namespace whose data a schedule saves, in order and within the objective.",
-        lambda coverage: coverage.claims_saved,
-    ),
-}
-FAMILIES = (_TIME, *_OF_NAMESPACES, _SAFETY)
-
-
-def text_format(coverages: Iterable[NamespaceCoverage], instant: datetime) -> str:
-    """Return the figures of all namespaces without the exclusion label in Prometheus' text format."""
-    rows = [coverage for coverage in coverages if not coverage.is_excluded]
-    lines = [f"# HELP {_TIME} When coverage was judged.", f"# TYPE {_TIME} gauge", f"{_TIME} {instant.timestamp():.0f}"]
-    for name, (meaning, value) in _OF_NAMESPACES.items():
-        values = ((row.name, value(row)) for row in rows)
-        lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
-        lines += [
-            f'{name}{{namespace="{namespace}"}} {figure:.0f}' for namespace, figure in values if figure is not None
-        ]
-    lines += [
-        f"# HELP {_SAFETY} The verdict about a namespace: Safe, AtRisk, Unsafe or Unknown.",
-        f"# TYPE {_SAFETY} gauge",
-    ]
-    lines += [f'{_SAFETY}{{namespace="{row.name}",verdict="{safety_of(row).verdict.value}"}} 1' for row in rows]
-    return "\n".join(lines)
-
+from foresail.safety.verdict import Verdict
 
 SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that -A leaves out, as it does Velero's own; -n shows each of them."""
@@ -117,15 +52,15 @@ def run_coverage(args: argparse.Namespace) -> int:
     if args.output == "json":
         print(json.dumps(document(coverages, objective, instant), indent=2))
     elif args.output == "metrics":
-        print(text_format(coverages, instant))
+        print(metrics(coverages, instant))
     else:
         print(coverage_table(coverages, instant, wide=args.output == "wide", width=terminal_width(sys.stdout)))
         print(summary(coverages), file=sys.stderr)
-        listed = fixes(coverages, args.velero_namespace, instant, is_tenant=is_tenant)
+        outage = Outage(view.velero_down, view.default_location_problem)
+        listed = fixes(coverages, args.velero_namespace, instant, is_tenant=is_tenant, outage=outage)
         if args.fix:
-            return run_fixes(
-                args, listed, first_backups(coverages, args.velero_namespace, instant, is_tenant=is_tenant)
-            )
+            first = first_backups(coverages, args.velero_namespace, instant, is_tenant=is_tenant, outage=outage)
+            return run_fixes(args, listed, first, outage)
         if listed:
             print(text_of(listed), file=sys.stderr)
         if not is_installed:
@@ -198,14 +133,15 @@ def _wide_lines(coverage: NamespaceCoverage, instant: datetime) -> Iterable[tupl
 
 
 def _schedules(coverage: NamespaceCoverage) -> str:
-    return "<excluded>" if coverage.is_excluded else ",".join(coverage.schedules) or "<none>"
+    return "<excluded>" if coverage.is_excluded else ",".join(coverage.covered_by) or "<none>"
 
 
 def _when(coverage: NamespaceCoverage | ClaimCoverage, instant: datetime) -> tuple[str, str, str]:
     """Return the cells of the newest good backup, the objective and the next run."""
     backup = coverage.newest_good
+    without = ", without data" if isinstance(coverage, NamespaceCoverage) and coverage.left_out else ""
     return (
-        f"{backup.name} ({ago(backup.started, instant)})" if backup else "<none>",
+        f"{backup.name} ({ago(backup.started, instant)}{without})" if backup else "<none>",
         compact(coverage.objective) if coverage.objective else "n/a",
         moment(coverage.next_run, instant) if coverage.next_run else "n/a",
     )
@@ -250,6 +186,7 @@ def _data(coverage: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
         "unknown": list(coverage.unknown),
         "excluded": coverage.is_excluded,
         **_protection(coverage, instant),
+        "newestGoodBackupWithout": list(coverage.left_out),
         "claims": [
             {"name": claim.name, "method": claim.method.value, "saved": claim.is_saved, **_protection(claim, instant)}
             for claim in coverage.claims

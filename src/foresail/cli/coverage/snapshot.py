@@ -16,8 +16,8 @@ from foresail.api.core import CLAIM, CONFIG_MAP, NAMESPACE, VOLUME, ConfigMap
 from foresail.api.instants import instant
 from foresail.api.marks import REQUEST_UID, SCHEDULE_UID
 from foresail.api.metadata import Metadata
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.pods import POD
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.coverage.tenant_schedules import allows_files, read_rules, spec_of, tenant_schedules
@@ -34,12 +34,11 @@ from foresail.cli.schedule.snapshot import (
 )
 from foresail.origin import Origin, origin_of
 from foresail.plan import Key
-from foresail.proof.velero_pods import agents_problem
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.reporting import Because
+from foresail.safety.velero_pods import agents_problem
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import LocationRow, location_of
-from foresail.schedules.policies import rpo_of
 from foresail.schedules.rules import cannot_run, location_problem
 from foresail.scope.discovery import BACKED_UP_VERBS, Discovery, ResourceKind
 from foresail.scope.releases import Release, release_of, unknown_release
@@ -49,7 +48,8 @@ from foresail.scope.world import claims_of
 from foresail.selfservice.access.discovery import CORE
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, TRUE
-from foresail.slots.interval import third_last_fire
+from foresail.slots.interval import expected_since
+from foresail.slots.policy_timing import rpo_of
 
 _AGGREGATED = "APIGroupDiscoveryList"
 
@@ -265,6 +265,8 @@ async def read_view_and_schedules(
         release,
         await read_kinds(cluster, [*specs, *(backup.spec for backup in backups)], unknown),
         flags,
+        velero_down=known.velero.problem,
+        default_location_problem=location_problem("", location_of("", known.locations)),
         unknown=tuple(unknown),
         unknown_volumes=tuple(unknown_volumes),
         agents_down=agents_down,
@@ -419,9 +421,9 @@ def _expected(evaluated_schedule: EvaluatedSchedule, now: datetime) -> datetime 
     if is_without_its_policy(evaluated_schedule) or (view.policy is not None and view.policy.spec.windows is not None):
         return None
     cron = parse_expression(schedule.text, view.settings.zone, view.server.dialect, now)
-    since = third_last_fire(cron, now) if not isinstance(cron, Because) else None
-    begun = max(filter(None, (schedule.created, schedule.last_skipped)))
-    return since if since is not None and since > begun else None
+    if isinstance(cron, Because):
+        return None
+    return expected_since(cron, max(filter(None, (schedule.created, schedule.last_skipped))), now)
 
 
 def _template(schedule: EvaluatedSchedule) -> BackupSpec:
@@ -479,6 +481,7 @@ def backup_row(
         has_snapshots=backup.status.has_snapshots,
         left_out=left_out.get(annotations.get(REQUEST_UID, ""), frozenset()),
         origin=origin,
+        created=created,
     )
 
 

@@ -48,8 +48,8 @@ async def read_rules(
         unknown.append(f"which defaults SelfServicePolicies set for volumes: {error.problem}")
         return {}
     policies = list(_policies(listed))
-    found = ((namespace.name, policy_for(namespace.name, namespace.labels, policies, ())) for namespace in namespaces)
-    return {name: policy.spec.backup for name, policy in found if policy is not None}
+    applied = ((namespace.name, policy_for(namespace.name, namespace.labels, policies, ())) for namespace in namespaces)
+    return {name: policy.spec.backup for name, policy in applied if policy is not None}
 
 
 def _policies(raws: Iterable[msgspec.Raw]) -> Iterator[PolicyRow]:
@@ -138,16 +138,16 @@ def spec_of(raw: msgspec.Raw, owner: str, kind: type[BackupSpec] = BackupSpec) -
 def lists_of_kinds(spec: BackupSpec) -> dict[str, Any]:
     """Return the lists of kinds as the operator writes them into a tenant's Backup; none if it refuses them."""
     try:
-        found = backed_up(spec, "spec.template.backupSpec")
+        filters = backed_up(spec, "spec.template.backupSpec")
     except Refusal:
         return {}
     return {
         "included_resources": None,
         "excluded_resources": None,
         "include_cluster_resources": None,
-        "included_namespace_scoped_resources": found.included,
-        "excluded_namespace_scoped_resources": found.excluded,
-        "excluded_cluster_scoped_resources": found.cluster_scoped_excluded,
+        "included_namespace_scoped_resources": filters.included,
+        "excluded_namespace_scoped_resources": filters.excluded,
+        "excluded_cluster_scoped_resources": filters.cluster_scoped_excluded,
     }
 
 
@@ -160,7 +160,9 @@ def _settled(spec: BackupSpec, rules: BackupPolicy) -> dict[str, Any]:
         name: (getattr(rules.required, name), getattr(spec, name), getattr(rules.defaults, name))
         for name in _DECIDING_DATA
     }
-    settled = {name: next((item for item in found if item is not None), None) for name, found in values.items()}
+    settled = {
+        name: next((item for item in alternatives if item is not None), None) for name, alternatives in values.items()
+    }
     return {**settled, **_without_files(settled, rules)}
 
 

@@ -87,7 +87,7 @@ def _sheet(schedules: tuple[Schedule, ...], zone: str, days: tuple[date, ...]) -
 
 def _legend(sheet: Sheet) -> str:
     named = zip(_LETTERS, sheet.schedules, sheet.fires, strict=False)
-    lines = [f"{letter}  {each.text}   {len(fires)} fires" for letter, each, fires in named]
+    lines = [f"{letter}  {schedule.text}   {len(fires)} fires" for letter, schedule, fires in named]
     return "\n".join([*lines, f"wall times in {sheet.zone}", ""])
 
 

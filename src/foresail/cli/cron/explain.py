@@ -31,14 +31,14 @@ def explain(args: argparse.Namespace) -> int:
     fires = list(islice(fires_after(schedule, at), _SHOWN))
     oddities = list(notes(schedule, at))
     if args.output == "json":
-        found = {
+        explanation = {
             **identity(schedule),
             "meaning": schedule.describe(),
             "fields": {name: values for name, _, values in _fields(schedule)},
             "next": [utc_time(fire) for fire in fires],
             "notes": oddities,
         }
-        print(json.dumps(found, indent=2))
+        print(json.dumps(explanation, indent=2))
         return 0
     print(f"{schedule.describe()}\n\nread in {schedule.zone} by {_READERS[schedule.dialect]}\n")
     rows = [(name, text, _ranges(values)) for name, text, values in _fields(schedule)]
@@ -125,9 +125,10 @@ def _day_notes(schedule: CalendarSchedule) -> Iterator[str]:
 
 
 def _upgrade_notes(schedule: Schedule, at: datetime) -> Iterator[str]:
-    found = compare_dialects(schedule.text, schedule.zone, at)
-    if found.change in (DialectChange.DAYS, DialectChange.REFUSED, DialectChange.ACCEPTED):
-        yield f"Velero 1.18.3 reads it differently from earlier releases: {found.change.value} ({found.reason})"
+    comparison = compare_dialects(schedule.text, schedule.zone, at)
+    if comparison.change in (DialectChange.DAYS, DialectChange.REFUSED, DialectChange.ACCEPTED):
+        difference = f"{comparison.change.value} ({comparison.reason})"
+        yield f"Velero 1.18.3 reads it differently from earlier releases: {difference}"
 
 
 def _effect(change: ClockChangeEffect) -> str:

@@ -56,8 +56,8 @@ def between(args: argparse.Namespace) -> int:
 
 
 def _later(schedule: Schedule, end: datetime) -> str:
-    found = next(iter(fires_after(schedule, end)), None)
-    return "no fire within five years either" if found is None else f"the next one is {wall_time(found, schedule.zone)}"
+    fire = next(iter(fires_after(schedule, end)), None)
+    return "no fire within five years either" if fire is None else f"the next one is {wall_time(fire, schedule.zone)}"
 
 
 def _nothing(schedule: Schedule, when: str, limit: str) -> CommandError:

@@ -110,8 +110,8 @@ def _piles(minutes: Iterable[tuple[datetime, list[str]]]) -> list[Pile]:
         if len(several) > 1:
             days.setdefault((several, at.time()), set()).add(at.date())
     groups: dict[tuple[tuple[str, ...], tuple[date, ...]], set[time]] = {}
-    for (names, minute), found in days.items():
-        groups.setdefault((names, tuple(sorted(found))), set()).add(minute)
+    for (names, minute), dates in days.items():
+        groups.setdefault((names, tuple(sorted(dates))), set()).add(minute)
     piles = [
         Pile(tuple(sorted(_with_rhythm(times, _shared(names, when, groups)))), when, names)
         for (names, when), times in sorted(groups.items())
@@ -201,7 +201,7 @@ def _rhythm(times: Sequence[time]) -> str:
     step = equal_step(times)
     if step is None:
         return ""
-    first, last = (f"{each:%H:%M}" for each in (times[0], times[-1]))
+    first, last = (f"{moment:%H:%M}" for moment in (times[0], times[-1]))
     hours = "hour" if step == 60 else f"{step // 60} hours"  # noqa: PLR2004
     words = f"{step} minutes" if step % 60 else hours
     if len(times) * step != _DAY:

@@ -107,12 +107,12 @@ _LONGEST = timedelta(minutes=1)
 
 def recommended_flags(deployments: Iterable[Deployment], namespace: str) -> tuple[str, ...]:
     """Return the flags that a Velero server of a namespace should have for tenants' restores, and has not."""
-    found: dict[str, None] = {}
+    flags: dict[str, None] = {}
     for one in deployments:
         for container in one.spec.template.spec.containers:
             if one.metadata.namespace == namespace and is_server(container):
-                found |= dict.fromkeys(_missing([*container.command, *container.args]))
-    return tuple(found)
+                flags |= dict.fromkeys(_missing([*container.command, *container.args]))
+    return tuple(flags)
 
 
 def _missing(words: list[str]) -> Iterator[str]:

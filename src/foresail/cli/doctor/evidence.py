@@ -19,17 +19,19 @@ from foresail.api.marks import (
     LEASES,
     PRIMERS_LEASE,
     PROTECTION_LEASE,
+    ROLLBACK_LEASE,
     SANDBOX_ROLE,
     SCHEDULES_LEASE,
     SELF_SERVICE_LEASE,
 )
 from foresail.api.metadata import Metadata, Named, Written
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.primer import PRIMER
 from foresail.api.protection import PROTECTION, PROTECTION_CLASS, Protection, ProtectionClass
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckStatus
+from foresail.api.rollback import ROLLBACK
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.operators import BY_SERVER_TIME, Lease, Operator, is_operator, leader, operator_of
@@ -53,10 +55,10 @@ from foresail.cli.tenant.adoptable import Adoptable, Scope, read_adoptable
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
-from foresail.proof.velero_pods import VALIDATES_EVERY, validates_every
+from foresail.safety.velero_pods import VALIDATES_EVERY, validates_every
 from foresail.schedules.observe import ScheduleRow, Unread, schedule_row
 from foresail.schedules.velero_server import DeploymentRow, deployment_row
-from foresail.selfservice.records import SECRET_NAME
+from foresail.selfservice.signatures import SECRET_NAME
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 _ADMISSION = "admissionregistration.k8s.io"
@@ -152,6 +154,7 @@ class Evidence:
     primers_lease: Lease | None = None
     checks_lease: Lease | None = None
     protection_lease: Lease | None = None
+    rollback_lease: Lease | None = None
     workloads: tuple[Workload, ...] = ()  # of Velero, its node agents and the operators
     validates_every: timedelta = VALIDATES_EVERY  # how often Velero validates its locations
     refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
@@ -172,8 +175,8 @@ class Evidence:
     @property
     def leases(self) -> Mapping[str, Lease | None]:
         """The Lease of each capability by its name."""
-        own = (self.lease, self.self_service_lease, self.primers_lease, self.checks_lease, self.protection_lease)
-        return dict(zip(LEASES, own, strict=True))
+        own = (self.lease, self.self_service_lease, self.primers_lease, self.checks_lease)
+        return dict(zip(LEASES, (*own, self.protection_lease, self.rollback_lease), strict=True))
 
     def holder(self, lease: Lease | None) -> str:
         """Return which replica holds a Lease now; empty if none does."""
@@ -243,6 +246,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
             primers_lease=await leases[PRIMERS_LEASE],
             checks_lease=await leases[CHECKS_LEASE],
             protection_lease=await leases[PROTECTION_LEASE],
+            rollback_lease=await leases[ROLLBACK_LEASE],
             operators=operators,
             others=deployed.others,
             locations=tuple(await locations),
@@ -431,6 +435,8 @@ async def _unserved(
         unserved.append(RESTORE_CHECK)
     if not any(operator.protection for operator in operators):
         unserved.append(PROTECTION_CLASS)
+    if not any(operator.rollback for operator in operators):
+        unserved.append(ROLLBACK)
     known = [kind for kind in unserved if _serves(kind, definitions)]
     return {kind: await cluster.count(kind) for kind in known}
 
@@ -468,6 +474,8 @@ async def _permissions(
             tenant_checks=operator.tenant_checks,
             check_data=operator.check_data,
             protection=operator.protection,
+            rollback=operator.rollback,
+            rollback_volumes=operator.rollback_volumes,
             records_namespaces=operator.records_namespaces,
         )
         wanted = sorted({*wanted, *(FORECAST if operator.heeds_schedules else ())})

@@ -7,30 +7,21 @@ from typing import Any
 
 from foresail.api import velero
 from foresail.api.crds import DEFINITIONS, definition
-from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE, PROTECTION_LEASE
+from foresail.api.marks import CHECK_LABEL, CHECKS_LEASE, PROTECTION_LEASE, ROLLBACK_LEASE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
 from foresail.api.protection import PROTECTION_CLASS
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK
+from foresail.api.rollback import ROLLBACK
 from foresail.cli.doctor.admission import annotations, flag_findings
+from foresail.cli.doctor.clocks import clocks, zones
 from foresail.cli.doctor.evidence import CheckSeen, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
-from foresail.cli.doctor.running import pods, stores, veleros, without_leader
-from foresail.cli.doctor.velero import (
-    attended,
-    clocks,
-    locations,
-    objectives,
-    primed,
-    runnable,
-    served,
-    strangers,
-    stuck,
-    undeletable,
-    unfinished,
-    zones,
-)
+from foresail.cli.doctor.locations import locations, strangers
+from foresail.cli.doctor.running import pods, primed, served, stores, veleros, without_leader
+from foresail.cli.doctor.schedules import attended, objectives, runnable
+from foresail.cli.doctor.stuck import stuck, undeletable, unfinished
 from foresail.cli.doctor.workloads import changed_policies, volume_findings
 from foresail.plan import Kind
 from foresail.selfservice.garbage.decide import CYCLE, GRACE, GarbageView
@@ -142,18 +133,29 @@ def protection(seen: Evidence) -> Iterator[Finding]:
 
 
 def _unprotected(seen: Evidence) -> Iterator[Finding]:
-    for each in seen.protection_classes:
-        condition = next((one for one in each.status.conditions if one.type == "Ready"), None)
+    for protection_class in seen.protection_classes:
+        conditions = protection_class.status.conditions
+        condition = next((condition for condition in conditions if condition.type == "Ready"), None)
         if condition is not None and condition.status == "False":
-            fix = f"kubectl describe protectionclass {each.metadata.name}"
+            fix = f"kubectl describe protectionclass {protection_class.metadata.name}"
             yield problem("protection", condition.message, fix)
-    gaps = [each for each in seen.protections if each.status.not_covered]
+    gaps = [protection for protection in seen.protections if protection.status.not_covered]
     if gaps:
-        names = some([each.metadata.namespace for each in gaps])
+        names = some([gap.metadata.namespace for gap in gaps])
         says = f"not protected as they ask: {names}: {gaps[0].status.not_covered[0].message}"
         yield warning("protection", says, "foresail protection get -A --gaps")
     elif seen.protections:
         yield good("protection", f"{len(seen.protections)} namespaces have no gap in their protection")
+
+
+def rollback(seen: Evidence) -> Iterator[Finding]:
+    """Report whether Rollbacks run."""
+    serving = [operator for operator in seen.operators if operator.lease == ROLLBACK_LEASE]
+    if serving and not seen.holder(seen.rollback_lease):
+        yield without_leader(seen, serving[0], "rollback", "no Rollback proceeds, and what one suspended stays so")
+    if serving and not any(operator.self_service for operator in seen.operators):
+        says = "no operator has self-service, which takes the backups and restores of Rollbacks"
+        yield problem("rollback", says, "foresail install --self-service --rollback")
 
 
 _SERVED_WITH = {
@@ -161,6 +163,7 @@ _SERVED_WITH = {
     "--primers": (PRIMER,),
     "--restore-checks": (RESTORE_CHECK,),
     "--protection": (PROTECTION_CLASS,),
+    "--rollback": (ROLLBACK,),
 }
 
 
@@ -169,7 +172,7 @@ def findings(seen: Evidence) -> list[Finding]:
     checks = (
         unread, kinds, unserved, clocks, zones, veleros, pods, attended, runnable, objectives, served, primed,
         unprocessed_requests, locations, strangers, rivals, stuck, unfinished, undeletable, garbage, permissions,
-        stores, refusals, requesters, data_path, recovery, restore_checks, protection, volumes, admission,
+        stores, refusals, requesters, data_path, recovery, restore_checks, protection, rollback, volumes, admission,
     )  # fmt: skip
     return [finding for check in checks for finding in check(seen)]
 

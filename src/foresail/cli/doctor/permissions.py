@@ -49,7 +49,7 @@ SELF_SERVICE = (
         "patch",
         everywhere=True,
     ),
-    *_each("foresail.dev", "selfservicepolicies schedulepolicies", "list watch", everywhere=True),
+    *_each("foresail.dev", "selfservicepolicies schedulepolicies protectionclasses", "list watch", everywhere=True),
     *_each("", "namespaces", "list watch patch", everywhere=True),
     *_each("", "persistentvolumeclaims", "list watch", everywhere=True),
     *_each("", "pods", "list", everywhere=True),
@@ -78,8 +78,43 @@ PROTECTION = (
     *_each("foresail.dev", "protectionclasses/status", "patch", everywhere=True),
     *_each("foresail.dev", "protections", "get list watch create patch", everywhere=True),
     *_each("events.k8s.io", "events", "create", everywhere=True),
+    *_each("", "persistentvolumeclaims", "list watch", everywhere=True),
+    *_each("apps", "deployments", "list watch"),
     *_each("velero.io", "schedules", "get list watch create patch delete"),
     *_each("velero.io", "backups backupstoragelocations", "list watch"),
+)
+ROLLBACK = (
+    *_each("foresail.dev", "rollbacks", "get list watch patch", everywhere=True),
+    *_each("foresail.dev", "rollbacks/status", "patch", everywhere=True),
+    *_each("foresail.dev", "selfservicepolicies", "list watch", everywhere=True),
+    *_each("", "namespaces", "list watch patch", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminbackups", "get create", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminrestores nonadmindownloadrequests", "get create delete", everywhere=True),
+    *_each("", "configmaps services serviceaccounts", "list delete", everywhere=True),
+    *_each("apps", "deployments statefulsets daemonsets", "list delete", everywhere=True),
+    *_each("batch", "cronjobs", "list delete", everywhere=True),
+    *_each("networking.k8s.io", "networkpolicies ingresses", "list delete", everywhere=True),
+    *_each("autoscaling", "horizontalpodautoscalers", "list delete", everywhere=True),
+    *_each("policy", "poddisruptionbudgets", "list delete", everywhere=True),
+    *_each("", "serviceaccounts", "patch", everywhere=True),
+    *_each("", "secrets", "deletecollection", everywhere=True),
+    *_each("kustomize.toolkit.fluxcd.io", "kustomizations", "get list patch", everywhere=True),
+    *_each("helm.toolkit.fluxcd.io", "helmreleases", "get list patch", everywhere=True),
+    *_each("keda.sh", "scaledobjects", "list patch", everywhere=True),
+    *_each("argoproj.io", "applications", "list", everywhere=True),
+    *_each("", "persistentvolumeclaims", "list", everywhere=True),
+    *_each("authorization.k8s.io", "subjectaccessreviews", "create", everywhere=True),
+    *_each("events.k8s.io", "events", "create", everywhere=True),
+    *_each("velero.io", "backupstoragelocations", "get"),
+)
+ROLLBACK_VOLUMES = (
+    *_each("", "persistentvolumes", "get list watch patch", everywhere=True),
+    *_each("", "persistentvolumeclaims", "create delete", everywhere=True),
+    *_each("", "pods", "list", everywhere=True),
+    *_each("apps", "deployments statefulsets", "patch", everywhere=True),
+    *_each("apps", "replicasets", "list", everywhere=True),
+    *_each("batch", "cronjobs", "patch", everywhere=True),
+    *_each("storage.k8s.io", "storageclasses", "get", everywhere=True),
 )
 FORECAST = (
     *_each("velero.io", "schedules", "list watch"),
@@ -141,6 +176,8 @@ def needed(  # noqa: PLR0913 - a switch for each capability and part of one
     tenant_checks: bool = False,
     check_data: bool = False,
     protection: bool = False,
+    rollback: bool = False,
+    rollback_volumes: bool = False,
     records_namespaces: bool = False,
 ) -> list[Permission]:
     """Return what an operator with these capabilities needs; with or without tenants' own locations and depth Data."""
@@ -154,6 +191,8 @@ def needed(  # noqa: PLR0913 - a switch for each capability and part of one
         (TENANT_CHECKS if tenant_checks else ADMINISTRATORS_CHECKS, restore_checks),
         (CHECK_DATA, restore_checks and check_data),
         (PROTECTION, protection),
+        (ROLLBACK, rollback),
+        (ROLLBACK_VOLUMES, rollback and rollback_volumes),
         (NAMESPACE_RECORDS, schedules and records_namespaces),
     )
     return sorted({permission for permissions, wanted in sets if wanted for permission in permissions})

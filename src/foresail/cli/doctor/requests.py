@@ -7,7 +7,7 @@ import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
 from foresail.api.metadata import Metadata, Named
-from foresail.api.requests import (
+from foresail.api.nonadmin import (
     NON_ADMIN_BACKUP,
     NON_ADMIN_DOWNLOAD_REQUEST,
     NON_ADMIN_LOCATION,
@@ -18,8 +18,7 @@ from foresail.api.requests import (
 from foresail.cli.access.cluster import Cluster, refusal
 from foresail.cli.access.together import all_of
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.pages import read_pages
-from foresail.kube.reflector import ListMetadata
+from foresail.kube.pages import ListMetadata, read_pages
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, FAMILIES, RESTORES
 from foresail.selfservice.garbage.decide import (
@@ -124,8 +123,8 @@ async def read_ownerless(cluster: Cluster, namespace: str, requests: Requests) -
     restores = [velero_row(decode(raw), RESTORES) for raw in await cluster.listed_if_known(velero.RESTORE, namespace)]
     asked = await cluster.listed_if_known(velero.DELETE_REQUEST, namespace)
     deletions = [deletion_row(msgspec.json.decode(raw, type=mirrored.MirroredDeletion)) for raw in asked]
-    found = ownerless(restores, deletions, uids)
-    return msgspec.structs.replace(found, ours=(*found.ours, *await _of_locations(cluster, namespace)))
+    garbage = ownerless(restores, deletions, uids)
+    return msgspec.structs.replace(garbage, ours=(*garbage.ours, *await _of_locations(cluster, namespace)))
 
 
 async def _of_locations(cluster: Cluster, namespace: str) -> Iterable[GarbageView]:
@@ -148,13 +147,13 @@ def ownerless_locations(
 ) -> tuple[GarbageView, ...]:
     """Return the locations without a Backup, and the requests for approval of no other, whose owner does not exist."""
     kept = {place.name for place in places if place.name in used}
-    found: list[tuple[LocationRow | ApprovalRow, GarbageView | None]] = [
+    views: list[tuple[LocationRow | ApprovalRow, GarbageView | None]] = [
         (place, location_view(place, namespace)) for place in places if place.name not in kept
     ]
-    found += [(approval, approval_view(approval)) for approval in asked if approval.key.name not in kept]
+    views += [(approval, approval_view(approval)) for approval in asked if approval.key.name not in kept]
     return tuple(
         view
-        for row, view in found
+        for row, view in views
         if view is not None and row.owner is not None and uids.get(row.owner) != row.request_uid
     )
 
@@ -169,11 +168,11 @@ def ownerless(restores: Iterable[VeleroRow], deletions: Iterable[DeletionRow], u
     """Return the objects whose request does not exist, by the UID in their record or, without one, by name."""
     ours: list[GarbageView] = []
     others: list[str] = []
-    found: list[tuple[VeleroRow | DeletionRow, GarbageView | None]] = [
+    views: list[tuple[VeleroRow | DeletionRow, GarbageView | None]] = [
         (restore, restore_view(restore)) for restore in restores
     ]
-    found += [(deletion, deletion_view(deletion)) for deletion in deletions]
-    for row, view in found:
+    views += [(deletion, deletion_view(deletion)) for deletion in deletions]
+    for row, view in views:
         known = uids[RESTORES.word if isinstance(row, VeleroRow) else BACKUPS.word]
         if view is not None and row.owner is not None and known.get(row.owner) != row.request_uid:
             ours.append(view)

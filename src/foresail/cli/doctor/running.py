@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from foresail.api.marks import PRIMERS_LEASE, SELF_SERVICE_LEASE
 from foresail.api.pod_problems import ObservedPod
 from foresail.cli.access.operators import OPERATOR_LABEL, Operator
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, warning
 from foresail.cli.doctor.workloads import Trouble, Workload, trouble
 from foresail.plan import Key
-from foresail.proof.velero_pods import (
+from foresail.safety.velero_pods import (
     RUNS,
     ServerPods,
     VeleroState,
@@ -92,7 +93,7 @@ def pods(seen: Evidence) -> Iterator[Finding]:
         elif not any(_is_stale(pod, now) for pod in work.pods):  # finding stores
             yield _pods_finding(seen, work, cause)
     if ready and len(ready) == len(seen.workloads):
-        yield good("pods", f"all are ready: {', '.join(f'{each.ready} of {each.key.name}' for each in ready)}")
+        yield good("pods", f"all are ready: {', '.join(f'{work.ready} of {work.key.name}' for work in ready)}")
 
 
 def _pods_finding(seen: Evidence, work: Workload, cause: Trouble) -> Finding:
@@ -154,3 +155,32 @@ def _workload(seen: Evidence, key: Key) -> Workload | None:
     return next(
         (workload for workload in seen.workloads if workload.key == key and workload.kind == "Deployment"), None
     )
+
+
+def served(seen: Evidence) -> Iterator[Finding]:
+    """Report whether the operator of self-service runs, if it should."""
+    does, lacks = "serves the requests of teams", "no request of a team is served"
+    yield from _led(seen, SELF_SERVICE_LEASE, seen.holder(seen.self_service_lease), "self-service", does, lacks)
+
+
+def primed(seen: Evidence) -> Iterator[Finding]:
+    """Report whether the operator of primers runs, if it should."""
+    does, lacks = "holds capacity for them", "no capacity is held for CronJobs"
+    yield from _led(seen, PRIMERS_LEASE, seen.holder(seen.primers_lease), "primers", does, lacks)
+
+
+def _led(seen: Evidence, lease: str, holder: str, about: str, does: str, lacks: str) -> Iterator[Finding]:
+    """Report what the leader of an operator does, or what is missing without one; nothing if it is not installed."""
+    apart = next((operator for operator in seen.operators if operator.lease == lease), None)
+    if apart is not None:
+        yield good(about, f"{holder} {does}") if holder else without_leader(seen, apart, about, lacks)
+
+
+def log_command(seen: Evidence) -> str:
+    """Return the command that shows the log of Velero's server."""
+    return f"kubectl logs deployment/{server_name(seen)} -n {seen.namespace}"
+
+
+def server_name(seen: Evidence) -> str:
+    """Return the name of the Deployment with Velero's server."""
+    return seen.servers[0].key.name if seen.servers else "velero"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster, may, on_cluster, settle_namespace
 from foresail.cli.access.self_service import enabling_command, is_enabled
 from foresail.cli.access.together import all_of, together
@@ -24,6 +24,7 @@ from foresail.cli.output.messages import GREEN, RED, YELLOW, hint, painted
 from foresail.cli.tenant.explain import advised, reason_of
 from foresail.cli.tenant.schedule.explain import advised as advised_schedule
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
+from foresail.cli.tenant.stalled import NOTHING_STALLED, Stalled, read_stalled
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.clock import now
 from foresail.selfservice.families import FAMILIES, Family
@@ -32,8 +33,8 @@ from foresail.selfservice.reasons import Reason
 T = TypeVar("T")
 _STARTS_WITHIN = timedelta(minutes=10)
 _IN_ORDER = frozenset(
-    each.value
-    for each in (Reason.WAITING, Reason.RUNNING, Reason.WAITING_FOR_TURN, Reason.CHECKING_ACCESS, Reason.BUSY)
+    reason.value
+    for reason in (Reason.WAITING, Reason.RUNNING, Reason.WAITING_FOR_TURN, Reason.CHECKING_ACCESS, Reason.BUSY)
 )
 _ASK = "ask a cluster administrator to run foresail doctor"
 
@@ -48,6 +49,9 @@ class TeamEvidence:
     schedules: tuple[TenantSchedule, ...] = ()
     is_labelled: bool | None = None  # the operator has enabled self-service; None if the namespace may not be read
     unread: tuple[CommandError, ...] = ()
+    stalled: Stalled = NOTHING_STALLED
+    """What keeps everything from starting, as the operator publishes it."""
+
     is_read: bool = True  # at least some of it
 
 
@@ -79,13 +83,16 @@ async def read_team(cluster: Cluster, namespace: str) -> TeamEvidence:
         labelled = tasks.begin(is_enabled(cluster, namespace))
         requests = [tasks.begin(tried(_requests(cluster, family, namespace))) for family in FAMILIES]
         schedules = tasks.begin(tried(cluster.listed(NON_ADMIN_SCHEDULE, namespace)))
+    read = tuple(request for several in requests for request in several.result() or ())
+    velero_namespace = next((request.made.namespace for request in read if request.made.namespace), "")
     return TeamEvidence(
         namespace,
         now() - (cluster.client.skew or timedelta()),
-        tuple(request for several in requests for request in several.result() or ()),
+        read,
         tuple(decode_each(schedules.result() or ())),
         labelled.result(),
         tuple(sorted(unread, key=str)),
+        await read_stalled(cluster, velero_namespace, now()),
         is_read=len(unread) <= len(FAMILIES),
     )
 
@@ -100,7 +107,18 @@ def team_findings(seen: TeamEvidence) -> list[Finding]:
         says = f"namespace {seen.namespace} is not checked: {seen.unread[0].problem}"
         return [problem("access", says, "name your own namespace with -n, or ask a cluster administrator")]
     unread = (warning("access", f"not checked: {error.problem}", error.hint or "") for error in seen.unread)
-    return [*unread, _service(seen), *_waiting(seen), *_idle(seen)]
+    velero = seen.stalled.velero
+    down = [problem("velero", velero, _ASK)] if velero else []
+    return [*unread, _service(seen), *down, *_locations(seen), *_waiting(seen), *_idle(seen)]
+
+
+def _locations(seen: TeamEvidence) -> Iterator[Finding]:
+    """Report the storage locations of administrators that the schedules use, or by default would, and that fail."""
+    if seen.stalled.problem:  # that comes first, whatever a location is like
+        return
+    used = {schedule.location for schedule in seen.schedules} or {""}
+    for text in dict.fromkeys(filter(None, (seen.stalled.locations.get(name) for name in sorted(used)))):
+        yield problem("locations", f"{text}, so no backup starts there", _ASK)
 
 
 def _service(seen: TeamEvidence) -> Finding:
@@ -115,6 +133,10 @@ def _service(seen: TeamEvidence) -> Finding:
         says = f"self-service is not enabled in namespace {seen.namespace}"
         ask = f"ask a cluster administrator to enable it: {enabling_command(seen.namespace)}"
         return problem("self-service", says, ask)
+    new = [request for request in seen.requests if not request.phase]
+    if new:
+        says = f"{_names(new)} {'is' if len(new) == 1 else 'are'} new, and no operator has processed {_them(new)} yet"
+        return warning("self-service", says, f"run this again in {minutes(PROCESSED_WITHIN)}")
     count = len(seen.requests) + len(seen.schedules)
     if count:
         says = f"the operator has processed every request of namespace {seen.namespace}: {count}"
@@ -127,6 +149,8 @@ def _service(seen: TeamEvidence) -> Finding:
 
 def _unserved(seen: TeamEvidence) -> str:
     """Return which requests or runs no operator serves, although they are due; empty if there are none."""
+    if seen.stalled.nobody_runs:
+        return f"{seen.stalled.nobody_runs}, so no request of namespace {seen.namespace} is served"
     new = [request for request in seen.requests if not request.phase]
     late = [request for request in new if _age(request, seen.instant) > PROCESSED_WITHIN]
     if late:
@@ -144,20 +168,25 @@ def _waiting(seen: TeamEvidence) -> Iterator[Finding]:
             by_reason.setdefault(reason_of(request), []).append(request)
     waiting = 0
     for reason, several in sorted(by_reason.items()):
-        first = several[0]
-        is_late = reason == Reason.WAITING and any(
-            _age(tenant_request, seen.instant) > _STARTS_WITHIN for tenant_request in several
-        )
-        if is_late:
-            age = minutes(max(_age(tenant_request, seen.instant) for tenant_request in several))
-            yield warning("requests", f"Velero has not started {_names(several)} for up to {age}", _ASK)
+        age = max(_age(request, seen.instant) for request in several)
+        if reason == Reason.WAITING and age > _STARTS_WITHIN:
+            yield warning("requests", f"Velero has not started {_names(several)} for up to {minutes(age)}", _ASK)
         elif reason in _IN_ORDER:
             waiting += len(several)
         elif reason != Reason.NO_POLICY:  # finding self-service
+            first = several[0]
             because = first.blocking.message if first.blocking is not None else reason
             yield warning("requests", f"{_names(several)} waits: {because}", advised(first))
     if waiting:
-        yield good("requests", f"{waiting} {'is' if waiting == 1 else 'are'} running or waiting for a turn")
+        yield _in_order(waiting, seen.stalled)
+
+
+def _in_order(waiting: int, stalled: Stalled) -> Finding:
+    if stalled.problem:
+        stopped = "Velero" if stalled.velero else "the operator"
+        says = f"{waiting} {'waits' if waiting == 1 else 'wait'} or ran when {stopped} stopped"
+        return warning("requests", says, _ASK)
+    return good("requests", f"{waiting} {'is' if waiting == 1 else 'are'} running or waiting for a turn")
 
 
 def _idle(seen: TeamEvidence) -> Iterator[Finding]:
@@ -174,7 +203,7 @@ def _idle(seen: TeamEvidence) -> Iterator[Finding]:
         first = several[0]
         because = first.blocking.message if first.blocking is not None else ""
         names = some([tenant_schedule.key.name for tenant_schedule in several])
-        yield warning("schedules", f"schedule {names} does not run: {because}", advised_schedule(first))
+        yield warning("schedules", f"schedule {names} does not run: {because}", advised_schedule(first, seen.instant))
 
 
 def _is_overdue(schedule: TenantSchedule, at: datetime) -> bool:
@@ -183,6 +212,10 @@ def _is_overdue(schedule: TenantSchedule, at: datetime) -> bool:
 
 def _names(several: Sequence[TenantRequest]) -> str:
     return some([f"{request.family.word} {request.key.name}" for request in several])
+
+
+def _them(several: Sequence[TenantRequest]) -> str:
+    return "it" if len(several) == 1 else "them"
 
 
 def _age(request: TenantRequest, at: datetime) -> timedelta:
@@ -194,15 +227,15 @@ _COLOURS = {Grade.GOOD: GREEN, Grade.WARNING: YELLOW, Grade.PROBLEM: RED}
 
 def run_doctor(args: argparse.Namespace) -> int:
     """Run the command: for the cluster, or for the namespace of a team that may read no more."""
-    found, scope = on_cluster(args, lambda cluster: _examined(cluster, args))
+    findings, scope = on_cluster(args, lambda cluster: _examined(cluster, args))
     if args.output == "json":
-        print(json.dumps([_data(finding) for finding in found], indent=2))
+        print(json.dumps([_data(finding) for finding in findings], indent=2))
     else:
-        print(shown(found))
-        print(summary(found), file=sys.stderr)
+        print(shown(findings))
+        print(summary(findings), file=sys.stderr)
     if scope:
         hint(f"this is about namespace {scope}; to check the cluster, you must be allowed to list Velero's Backups")
-    return 1 if any(finding.grade is Grade.PROBLEM for finding in found) else 0
+    return 1 if any(finding.grade is Grade.PROBLEM for finding in findings) else 0
 
 
 async def _examined(cluster: Cluster, args: argparse.Namespace) -> tuple[list[Finding], str]:
@@ -214,11 +247,11 @@ async def _examined(cluster: Cluster, args: argparse.Namespace) -> tuple[list[Fi
     return team_findings(await read_team(cluster, args.namespace)), str(args.namespace)
 
 
-def shown(found: Sequence[Finding]) -> str:
+def shown(findings: Sequence[Finding]) -> str:
     """Return the findings, each with what to do about it."""
-    width = max((len(finding.about) for finding in found), default=0)
+    width = max((len(finding.about) for finding in findings), default=0)
     lines = []
-    for finding in found:
+    for finding in findings:
         grade = painted(finding.grade.value.upper().ljust(7), _COLOURS[finding.grade], sys.stdout)
         lines.append(f"{grade}   {finding.about.ljust(width)}   {finding.says}")
         if finding.fix:
@@ -226,9 +259,9 @@ def shown(found: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-def summary(found: Sequence[Finding]) -> str:
+def summary(findings: Sequence[Finding]) -> str:
     """Return how many are how bad."""
-    bad, doubtful = (sum(finding.grade is grade for finding in found) for grade in (Grade.PROBLEM, Grade.WARNING))
+    bad, doubtful = (sum(finding.grade is grade for finding in findings) for grade in (Grade.PROBLEM, Grade.WARNING))
     if not bad and not doubtful:
         return "No problems found."
     return f"Problems: {bad}. Warnings: {doubtful}."

@@ -16,8 +16,9 @@ from foresail.cli.access.together import all_of
 from foresail.cli.doctor.finding import Finding, problem, some, warning
 from foresail.cli.options.selectors import shown_selector
 from foresail.plan import Key
+from foresail.scope.node_agent import config_name, ignores_delayed_binding
 from foresail.scope.resource_policies import PolicyError, policies_of
-from foresail.scope.server import flag_value, server_flags
+from foresail.scope.server import server_flags
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 _MOST_PODS = 100  # that are read of one Deployment or DaemonSet
@@ -175,7 +176,6 @@ def _age(pod: ObservedPod, now: datetime) -> timedelta:
 
 
 SNAPSHOTS = "volumesnapshots.snapshot.storage.k8s.io"
-_CONFIG = "--node-agent-configmap"
 _WAITS = "WaitForFirstConsumer"
 
 
@@ -206,11 +206,15 @@ async def read_volume_data(
     flags = [server_flags(_words(server)) for server in servers if is_server(server)]
     agents = [words for one in sets for container in _containers(one) if NODE_AGENT in (words := _words(container))]
     classes: tuple[str, ...] = ()
-    if agents and not await _is_delay_ignored(cluster, Key(namespace, flag_value(agents[0], _CONFIG))):
-        found = [msgspec.json.decode(raw, type=_StorageClass) for raw in await cluster.listed(STORAGE_CLASS, "")]
+    if agents and not await _is_delay_ignored(cluster, Key(namespace, config_name(agents))):
+        storage_classes = [
+            msgspec.json.decode(raw, type=_StorageClass) for raw in await cluster.listed(STORAGE_CLASS, "")
+        ]
         classes = tuple(
             sorted(
-                storage_class.metadata["name"] for storage_class in found if storage_class.volume_binding_mode == _WAITS
+                storage_class.metadata["name"]
+                for storage_class in storage_classes
+                if storage_class.volume_binding_mode == _WAITS
             )
         )
     return VolumeData(all(flag.has_csi for flag in flags), classes)
@@ -242,15 +246,7 @@ def changed_policies(names: Sequence[str], namespace: str) -> Iterator[Finding]:
 async def _is_delay_ignored(cluster: Cluster, key: Key) -> bool:
     """Whether the node agent's configuration says that a restored claim needs no pod."""
     config = await cluster.if_there(CONFIG_MAP, key, _ConfigMap) if key.name else None
-    for text in (config.data or {}).values() if config is not None else ():
-        try:
-            settings = msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            continue
-        restored = settings.get("restorePVC") if isinstance(settings, dict) else None
-        if isinstance(restored, dict) and restored.get("ignoreDelayBinding") is True:
-            return True
-    return False
+    return config is not None and ignores_delayed_binding(config.data)
 
 
 def _containers(of: Deployment | DaemonSet) -> list[Container]:

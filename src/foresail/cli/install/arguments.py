@@ -73,9 +73,16 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
             "false",
             "let policies allow teams restores into other namespaces of theirs; part of self-service",
         ),
+        (
+            "--self-service-from-protection",
+            "false",
+            "let ProtectionClasses allow teams restores from their backups; part of self-service",
+        ),
         ("--primers", "false", "hold capacity for CronJobs before they fire"),
         ("--restore-checks", "false", "restore backups into fenced sandbox namespaces, and compare"),
         ("--protection", "false", "back up namespaces by the class that their label names; needs --schedules"),
+        ("--rollback", "false", "let teams roll their namespaces back to a backup, in place; needs --self-service"),
+        ("--rollback-volumes", "false", "let policies allow rollbacks that replace volumes; part of rollback"),
         ("--schedule-skip-immediately", "false", "default of spec.skipImmediately for new and unpaused Schedules"),
         ("--monitoring", "false", "install alert rules and a ServiceMonitor for the Prometheus operator"),
     ):

@@ -6,7 +6,7 @@ In this order the two never run the Schedules both, and the gap between them is 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,13 +17,13 @@ from foresail.api.apps import DEPLOYMENT, Deployment, DeploymentMetadata
 from foresail.api.marks import REQUESTER
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
+from foresail.api.nonadmin import NON_ADMIN_BACKUP
 from foresail.api.pods import PAUSE_IMAGE
-from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.api.velero import SCHEDULE
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import REVIEW, Evidence, gather, is_other
 from foresail.cli.doctor.finding import some
-from foresail.cli.doctor.velero import runnable
+from foresail.cli.doctor.schedules import runnable
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.hand_over import Server, hand_over, velero_server
 from foresail.cli.install.installed import Installed, find_installed
@@ -195,7 +195,7 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
         await _leave_to_velero(cluster, server, patience, is_ours="schedules" in released, dry_run=dry_run)
     for piece in (piece for piece in wanted if not piece.is_operator):
         if dry_run and await _lacks_its_kind(cluster, piece, ours):
-            report("created", piece, "not validated: its kind does not exist yet")
+            report("created", piece, "not validated: its kind does not exist yet", dry_run=True)
         else:
             await applied(cluster, piece, dry_run=dry_run)
     if _SELF_SERVICE in options.capabilities:
@@ -252,7 +252,11 @@ def what_is_off(options: InstallOptions) -> str:
         off += [] if options.hooks else ["hooks of teams (--self-service-hooks)"]
         elsewhere = "restores into other namespaces (--self-service-other-namespaces)"
         off += [] if options.other_namespaces else [elsewhere]
+        of_classes = "restores from backups of classes (--self-service-from-protection)"
+        off += [] if options.from_protection or "protection" not in options.capabilities else [of_classes]
         off += [] if options.download_contents else ["downloads of contents (--download-contents)"]
+    if "rollback" in options.capabilities and not options.rollback_volumes:
+        off.append("volumes of rollbacks (--rollback-volumes)")
     off += [] if options.monitoring else ["alerts and metrics for Prometheus (--monitoring)"]
     if not off:
         return "Everything is on."
@@ -270,6 +274,8 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
             "no image is published yet: build one with make image, push it, and pass it with --image",
         )
     on = tuple(name for name, is_on in _switches(args).items() if _given(is_on, name in current.capabilities))
+    if args.rollback is None:
+        on = _without_orphans(on)
     kept = current if _SELF_SERVICE in on else Installed(on, "")  # its extras go with self-service
     return InstallOptions(
         capabilities=on,
@@ -285,7 +291,15 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
         download_contents=_given(args.download_contents, kept.download_contents),
         hooks=_given(args.self_service_hooks, kept.hooks),
         other_namespaces=_given(args.self_service_other_namespaces, kept.other_namespaces),
+        from_protection=_given(args.self_service_from_protection, kept.from_protection),
+        rollback_volumes=_given(args.rollback_volumes, current.rollback_volumes and "rollback" in on),
     )
+
+
+def _without_orphans(capabilities: Iterable[str]) -> tuple[str, ...]:
+    """Return the capabilities without rollback where there is no self-service, which carries it out."""
+    on = tuple(capabilities)
+    return on if _SELF_SERVICE in on else tuple(capability for capability in on if capability != "rollback")
 
 
 def _switches(args: argparse.Namespace) -> dict[str, bool | None]:
@@ -296,6 +310,7 @@ def _switches(args: argparse.Namespace) -> dict[str, bool | None]:
         "primers": args.primers,
         "restore-checks": args.restore_checks,
         "protection": args.protection,
+        "rollback": args.rollback,
     }
 
 
@@ -364,7 +379,7 @@ async def _without_rival(cluster: Cluster, options: InstallOptions, before: Inst
         print(f"warning: {seems}; self-service stays on. If that is so, stop it: {remedy}", file=sys.stderr)
         return options
     print(f"self-service stays off: {seems}. Delete it, then run the same command again: {remedy}", file=sys.stderr)
-    others = tuple(capability for capability in options.capabilities if capability != _SELF_SERVICE)
+    others = _without_orphans(capability for capability in options.capabilities if capability != _SELF_SERVICE)
     return replace(
         options,
         capabilities=others,
@@ -372,6 +387,8 @@ async def _without_rival(cluster: Cluster, options: InstallOptions, before: Inst
         download_contents=False,
         hooks=False,
         other_namespaces=False,
+        from_protection=False,
+        rollback_volumes=False,
     )
 
 

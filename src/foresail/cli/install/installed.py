@@ -81,6 +81,8 @@ class Installed:
     download_contents: bool = False
     hooks: bool = False  # of tenants
     other_namespaces: bool = False  # for their restores
+    from_protection: bool = False  # the same
+    rollback_volumes: bool = False
 
 
 async def find_installed(cluster: Cluster, namespace: str) -> Installed | None:
@@ -95,7 +97,7 @@ async def find_installed(cluster: Cluster, namespace: str) -> Installed | None:
         await cluster.if_there(ADMISSION_POLICY, Key("", name), _Fence) for name in (SELF_SERVICE_FENCE, _RETIRED_FENCE)
     ]
     options = installed(
-        [word for each in containers for word in each.args],
+        [word for container in containers for word in container.args],
         containers[0].image,
         rule.metadata.labels if rule else None,
         frozenset(name for fence in fences if fence is not None for name in _switched_on(fence)),
@@ -120,6 +122,8 @@ def installed(
         download_contents="--self-service=true" in words and "allowsContents" in fence,
         hooks="--self-service=true" in words and "allowsHooks" in fence,
         other_namespaces="--self-service=true" in words and "allowsOtherNamespaces" in fence,
+        from_protection="--self-service=true" in words and "allowsFromProtection" in fence,
+        rollback_volumes="--rollback-volumes=true" in words,
     )
 
 
@@ -132,6 +136,6 @@ def _switched_on(fence: _Fence) -> Iterator[str]:
 
 async def hook_bindings(cluster: Cluster) -> tuple[str, ...]:
     """Return the Schedules with hooks that an installation knows of."""
-    found = [msgspec.json.decode(raw, type=Named) for raw in await cluster.listed_if_known(ADMISSION_BINDING)]
-    names = [each.metadata.name for each in found]
+    bindings = [msgspec.json.decode(raw, type=Named) for raw in await cluster.listed_if_known(ADMISSION_BINDING)]
+    names = [binding.metadata.name for binding in bindings]
     return tuple(name.removeprefix(HOOKS_BINDING) for name in names if name.startswith(HOOKS_BINDING))

@@ -21,11 +21,11 @@ from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.cli.errors import UsageError
 from foresail.plan import Key, Kind
 
-CAPABILITIES = ("schedules", "self-service", "primers", "restore-checks", "protection")
+CAPABILITIES = ("schedules", "self-service", "primers", "restore-checks", "protection", "rollback")
 TENANT_LOCATIONS = "tenant-locations"
 """The part of self-service that is switched on its own, and holds objects of tenants."""
 
-_MONITORING, _WITH_HOOKS = "monitoring", "schedules-with-hooks"
+_MONITORING, _WITH_HOOKS, _ROLLBACK_VOLUMES = "monitoring", "schedules-with-hooks", "rollback-volumes"
 _HOOKED_SCHEDULE = "schedule.with.hooks"
 """The name of the one Schedule with hooks for which the chart was rendered."""
 
@@ -37,6 +37,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _PAGE = re.compile(r"(https?://[^#\s]+)?")
 _CORE, _RBAC, _ADMISSION = "", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+_FLOW = "flowcontrol.apiserver.k8s.io"
 ADMISSION_POLICY = Kind(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)
 ADMISSION_BINDING = Kind(
     _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
@@ -55,6 +56,8 @@ _KINDS = (
     Kind(_RBAC, "v1", "roles", "Role"),
     Kind(_RBAC, "v1", "rolebindings", "RoleBinding"),
     PRIORITY_CLASS,
+    Kind(_FLOW, "v1", "prioritylevelconfigurations", "PriorityLevelConfiguration", namespaced=False),
+    Kind(_FLOW, "v1", "flowschemas", "FlowSchema", namespaced=False),
     Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
     Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
     DEPLOYMENT,
@@ -66,7 +69,7 @@ _KINDS = (
     PROMETHEUS_RULE,
     SERVICE_MONITOR,
 )
-_BY_NAME: Mapping[tuple[str, str], Kind] = {(each.api_version, each.name): each for each in _KINDS}
+_BY_NAME: Mapping[tuple[str, str], Kind] = {(kind.api_version, kind.name): kind for kind in _KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ class InstallOptions:
     download_contents: bool = False
     hooks: bool = False  # of tenants
     other_namespaces: bool = False  # for their restores
+    from_protection: bool = False  # the same
+    rollback_volumes: bool = False
     schedules_with_hooks: tuple[str, ...] = ()
 
 
@@ -120,18 +125,23 @@ def checked(options: InstallOptions) -> InstallOptions:
         hint = "pass the page of the alerts, such as https://docs.example.com/runbooks.html"
         raise UsageError(f"--runbook-url: {options.runbook_url!r} is no address of a page", hint)
     if not options.capabilities:
-        hint = "leave out --schedules=false, or add --self-service, --primers, --restore-checks or --protection"
-        raise UsageError("no capability is enabled", hint)
+        others = "--self-service, --primers, --restore-checks, --protection or --rollback"
+        raise UsageError("no capability is enabled", f"leave out --schedules=false, or add {others}")
     for option, is_on in (
         ("--tenant-locations", options.tenant_locations),
         ("--download-contents", options.download_contents),
         ("--self-service-hooks", options.hooks),
         ("--self-service-other-namespaces", options.other_namespaces),
+        ("--self-service-from-protection", options.from_protection),
+        ("--rollback", "rollback" in options.capabilities),
     ):
         if is_on and "self-service" not in options.capabilities:
             raise UsageError(
                 f"{option} is part of self-service, which is off", f"add --self-service, or {option}=false"
             )
+    if options.rollback_volumes and "rollback" not in options.capabilities:
+        hint = "add --rollback, or --rollback-volumes=false"
+        raise UsageError("--rollback-volumes is part of rollback, which is off", hint)
     return options
 
 
@@ -216,6 +226,7 @@ def _switches(options: InstallOptions) -> frozenset[str]:
     parts = {
         _MONITORING: options.monitoring,
         TENANT_LOCATIONS: options.tenant_locations,
+        _ROLLBACK_VOLUMES: options.rollback_volumes,
         _WITH_HOOKS: bool(options.schedules_with_hooks),
     }
     return frozenset((*options.capabilities, *(name for name, is_on in parts.items() if is_on)))
@@ -270,6 +281,8 @@ def _arguments(options: InstallOptions) -> dict[str, str]:
         "--tenant-locations": _text(options.tenant_locations),
         "--self-service-hooks": _text(options.hooks),
         "--self-service-other-namespaces": _text(options.other_namespaces),
+        "--self-service-from-protection": _text(options.from_protection),
+        "--rollback-volumes": _text(options.rollback_volumes),
     }
 
 
@@ -285,6 +298,8 @@ def _variables(options: InstallOptions) -> dict[str, str]:
         "allowsContents": _text(options.download_contents),
         "allowsHooks": _text(options.hooks),
         "allowsOtherNamespaces": _text(options.other_namespaces),
+        "allowsFromProtection": _text(options.from_protection),
+        "allowsVolumes": _text(options.rollback_volumes),
         "withHooks": _text(options.schedules_with_hooks),
     }
 

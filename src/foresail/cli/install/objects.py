@@ -72,15 +72,15 @@ class _Definition(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
-def report(what: str, piece: Piece, why: str = "") -> None:
-    """Report what was done with an object."""
-    print(f"{what.ljust(11)} {piece}{f': {why}' if why else ''}", flush=True)
+def report(what: str, thing: object, why: str = "", *, dry_run: bool = False) -> None:
+    """Report what was done with an object, or what would be."""
+    print(f"{what.ljust(11)} {thing}{f': {why}' if why else ''}{' (dry run)' if dry_run else ''}", flush=True)
 
 
 async def all_free(cluster: Cluster, pieces: Iterable[Piece]) -> None:
     """Check before any write that no other tool has created one of these."""
     wanted = list(pieces)
-    raws = await asyncio.gather(*(cluster.if_there(each.kind, each.key, msgspec.Raw) for each in wanted))
+    raws = await asyncio.gather(*(cluster.if_there(piece.kind, piece.key, msgspec.Raw) for piece in wanted))
     for piece, raw in zip(wanted, raws, strict=True):
         if raw is not None and not is_ours(metadata := _metadata(raw)):
             raise _taken(piece, metadata)
@@ -89,17 +89,17 @@ async def all_free(cluster: Cluster, pieces: Iterable[Piece]) -> None:
 async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
     """Have an object as the manifest says; what another tool has made is left alone, or is an error."""
     before = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
-    if before is not None and not is_ours(found := _metadata(before)):
+    if before is not None and not is_ours(metadata := _metadata(before)):
         if piece.kind is not DEFINITION:
-            raise _taken(piece, found)
-        report("left alone", piece, f"created by {_maker(found)}; `foresail doctor` checks its fields")
+            raise _taken(piece, metadata)
+        report("left alone", piece, f"created by {_maker(metadata)}; `foresail doctor` checks its fields")
         return
     after = await cluster.apply(piece.kind, piece.key, piece.body, dry_run=dry_run)
     if before is None:
-        report("created", piece)
+        report("created", piece, dry_run=dry_run)
     else:
         fields = changed_fields(before, after)
-        report("changed" if fields else "unchanged", piece, fields)
+        report("changed" if fields else "unchanged", piece, fields, dry_run=dry_run and bool(fields))
 
 
 async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, any_owner: bool = False) -> list[Piece]:
@@ -109,13 +109,13 @@ async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, a
         raw = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
         if raw is None:
             continue
-        found = _metadata(raw)
-        if not (any_owner or is_ours(found)):
-            report("left alone", piece, f"created by {_maker(found)}")
+        metadata = _metadata(raw)
+        if not (any_owner or is_ours(metadata)):
+            report("left alone", piece, f"created by {_maker(metadata)}")
             left.append(piece)
             continue
-        await cluster.delete(piece.kind, piece.key, found.uid, dry_run=dry_run)
-        report("deleted", piece)
+        await cluster.delete(piece.kind, piece.key, metadata.uid, dry_run=dry_run)
+        report("deleted", piece, dry_run=dry_run)
     return left
 
 
@@ -159,7 +159,7 @@ def _content(raw: msgspec.Raw) -> dict[str, Any]:
     document.pop("status", None)
     return {
         **document,
-        "metadata": {key: each for key, each in document["metadata"].items() if key not in _BOOKKEEPING},
+        "metadata": {key: field for key, field in document["metadata"].items() if key not in _BOOKKEEPING},
     }
 
 

@@ -12,16 +12,26 @@ from foresail.api import velero
 from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
 from foresail.api.capacity_buffers import POD_TEMPLATE, capacity_buffer, served_kind
 from foresail.api.core import CONFIG_MAP, NAMESPACE
-from foresail.api.marks import CHECK_LABEL, LEASES, OBSERVED, PRIMER_LABEL, RETIRED_LEASE, WARM_UP_STATUS
+from foresail.api.marks import (
+    CHECK_LABEL,
+    LEASES,
+    OBSERVED,
+    PRIMER_LABEL,
+    RETIRED_LEASE,
+    ROLLBACK_FINALIZER,
+    ROLLBACK_IN_PROGRESS,
+    WARM_UP_STATUS,
+)
 from foresail.api.metadata import Metadata
+from foresail.api.nonadmin import NON_ADMIN_LOCATION
 from foresail.api.pods import POD
-from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.api.restore_check import SANDBOX_NAME
+from foresail.api.rollback import ROLLBACK
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.installed import hook_bindings
 from foresail.cli.install.manifests import CAPABILITIES, TENANT_LOCATIONS, InstallOptions, Piece, operators, retired
-from foresail.cli.install.objects import Patience, deleted, leading
+from foresail.cli.install.objects import Patience, deleted, leading, report
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
@@ -91,6 +101,8 @@ class Releases:
             await self._release_capacity()
         elif capability == "restore-checks":
             await self._remove_sandboxes()
+        elif capability == "rollback":
+            await self._release_rollbacks()
         # The Schedules of protection run on: nobody loses backups by a switch.
 
     async def delete_lease(self, key: Key) -> None:
@@ -107,6 +119,17 @@ class Releases:
         await self._release_locations()
         await self._remove_labels()
 
+    async def _release_rollbacks(self) -> None:
+        """Remove the label of their namespaces first: only where a Rollback has its own may it be changed."""
+        for namespace in await self._listed(NAMESPACE):
+            if ROLLBACK_IN_PROGRESS in (namespace.metadata.labels or {}):
+                if not self._dry_run:
+                    body = {"metadata": {"labels": {ROLLBACK_IN_PROGRESS: None}}}
+                    await self._cluster.merged_if_same(NAMESPACE, namespace.key, body)
+                self._report("released", NAMESPACE, namespace)
+        for item in await self._listed(ROLLBACK):
+            await self._release(ROLLBACK, item, ROLLBACK_FINALIZER)
+
     async def _remove_labels(self) -> None:
         """Remove the labels by which admission policies select namespaces with self-service."""
         for namespace in await self._listed(NAMESPACE):
@@ -115,7 +138,7 @@ class Releases:
                 if not self._dry_run:
                     body = {"metadata": {"labels": dict.fromkeys(labels)}}
                     await self._cluster.merged_if_same(NAMESPACE, namespace.key, body)
-                _report("released", NAMESPACE, namespace)
+                self._report("released", NAMESPACE, namespace)
 
     async def _release_locations(self) -> None:
         for location in await self._listed(NON_ADMIN_LOCATION):
@@ -172,7 +195,7 @@ class Releases:
                 if not self._dry_run:  # without a version: its controller may write to it at any time, to other fields
                     body = {"metadata": {"annotations": {annotation: None}}}
                     await self._cluster.merged_if_same(kind, item.key, body)
-                _report("released", kind, item)
+                self._report("released", kind, item)
 
     async def _listed(self, kind: Kind, namespace: str = "", labels: str = "") -> list[_Named]:
         raw = (
@@ -190,17 +213,16 @@ class Releases:
             version = {"resourceVersion": current.metadata.resource_version}
             body = {"metadata": {"finalizers": others or None, **version}}
             if self._dry_run or await self._cluster.merged_if_same(kind, current.key, body):
-                _report("released", kind, item)
+                self._report("released", kind, item)
                 return
             current = await self._cluster.if_there(kind, item.key, _Named)
 
     async def _delete(self, kind: Kind, item: _Named) -> None:
         await self._cluster.delete(kind, item.key, item.metadata.uid, dry_run=self._dry_run)
-        _report("deleted", kind, item)
+        self._report("deleted", kind, item)
 
-
-def _report(what: str, kind: Kind, item: _Named) -> None:
-    print(f"{what:<11} {kind.name} {item.key}", flush=True)
+    def _report(self, what: str, kind: Kind, item: _Named) -> None:
+        report(what, f"{kind.name} {item.key}", dry_run=self._dry_run)
 
 
 async def remove(
@@ -228,7 +250,12 @@ async def remove(
 def _no_longer(options: InstallOptions, wanted: Sequence[Piece], hooked: tuple[str, ...]) -> list[Piece]:
     """Return what an installation with everything switched on has and this one has not."""
     everything = replace(
-        options, capabilities=CAPABILITIES, monitoring=True, tenant_locations=True, schedules_with_hooks=hooked
+        options,
+        capabilities=CAPABILITIES,
+        monitoring=True,
+        tenant_locations=True,
+        rollback_volumes=True,
+        schedules_with_hooks=hooked,
     )
     there = {(piece.kind, piece.key) for piece in wanted}
     return [operator for operator in operators(everything) if (operator.kind, operator.key) not in there]

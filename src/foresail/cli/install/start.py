@@ -88,12 +88,12 @@ async def _wait_for_leader(cluster: Cluster, options: InstallOptions, key: Key, 
     except CommandError as error:
         if error is not late:
             raise
-        found = await pods_of(cluster, key)
+        operator_pods = await pods_of(cluster, key)
         if await is_rolled_out(cluster, key):
             problem = "is rolled out, and no replica of the operator holds the Lease"
         else:
-            problem = f"is not rolled out: {first_problem(found) or 'its new pods are not ready'}"
-        back = way_back(options.namespace, previous_image(found, options.image))
+            problem = f"is not rolled out: {first_problem(operator_pods) or 'its new pods are not ready'}"
+        back = way_back(options.namespace, previous_image(operator_pods, options.image))
         raise CommandError(f"{error.problem} {problem}", f"{error.hint}{back}") from error
     print(f"{await leading(cluster, key)} holds the Lease {key}", file=sys.stderr)
 

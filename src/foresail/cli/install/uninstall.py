@@ -33,7 +33,7 @@ from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.selfservice.records import SECRET, secret_key
+from foresail.selfservice.signatures import SECRET, secret_key
 
 
 def run_uninstall(args: argparse.Namespace) -> int:
@@ -54,7 +54,14 @@ class _Uninstall:
         self._and_kinds: bool = args.crds
         self._is_confirmed = bool(args.confirm or args.dry_run)
         options = InstallOptions(
-            CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True, tenant_locations=True
+            CAPABILITIES,
+            self._namespace,
+            "velero",
+            "foresail",
+            "pause",
+            monitoring=True,
+            tenant_locations=True,
+            rollback_volumes=True,
         )
         self._options = checked(options)
         self._pieces = list[Piece]()
@@ -100,7 +107,8 @@ class _Uninstall:
     async def _end_kinds(self) -> None:
         if self._and_kinds:
             left = await deleted(self._cluster, definitions(), dry_run=self._dry_run)
-            text = f"These kinds stay, with their objects: {', '.join(each.key.name for each in left)}." if left else ""
+            names_left = ", ".join(piece.key.name for piece in left)
+            text = f"These kinds stay, with their objects: {names_left}." if left else ""
         else:
             there = await existing(self._cluster, definitions())
             text = "Foresail's kinds and their objects stay; --crds deletes both." if there else ""
@@ -120,8 +128,8 @@ class _Uninstall:
     def _beside_the_operator(self) -> tuple[list[Piece], list[Piece]]:
         """Return the alert that no controller runs the Schedules, and everything else."""
         pieces = [piece for piece in self._pieces if not piece.is_operator]
-        alert = [each for each in pieces if each.key.name == UNATTENDED]
-        return alert, [each for each in pieces if each not in alert]
+        alert = [piece for piece in pieces if piece.key.name == UNATTENDED]
+        return alert, [piece for piece in pieces if piece not in alert]
 
     async def _hand_back(self) -> None:
         server = await velero_server(self._cluster, self._namespace)

@@ -6,8 +6,7 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
-from foresail.api.nonadmin import Location
-from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.api.nonadmin import NON_ADMIN_LOCATION, Location
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.location.get import location_spec
@@ -15,7 +14,7 @@ from foresail.cli.options.parser import CLIENT
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import Request, shown
 from foresail.cli.tenant.new_request import stamped
-from foresail.cli.verbs import confirm, is_printed, print_name, print_object
+from foresail.cli.verbs import confirm, create_object, is_printed, print_object
 from foresail.plan import Key, Kind
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -72,11 +71,9 @@ def create(args: argparse.Namespace) -> int:
 async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, Any]) -> int:
     key = Key(args.namespace, args.name)
     body = {**body, "metadata": {**body["metadata"], "namespace": args.namespace}}
-    made = await cluster.create(NON_ADMIN_LOCATION, key, await stamped(cluster, body), dry_run=bool(args.dry_run))
+    await create_object(cluster, args, NON_ADMIN_LOCATION, await stamped(cluster, body))
     if args.dry_run:
-        print(f"{NON_ADMIN_LOCATION.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0
-    print_name(args, made)
     print(f"{NON_ADMIN_LOCATION.name} {key} created.", file=sys.stderr)
     secret = body["spec"]["backupStorageLocationSpec"]["credential"]["name"]
     try:

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.nonadmin import Condition, Location
-from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.api.nonadmin import NON_ADMIN_LOCATION, Condition, Location
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.options.shared import is_table
 from foresail.cli.output.objects import as_text
@@ -34,14 +33,14 @@ def get(args: argparse.Namespace) -> int:
     """Print the locations."""
     locations = _found(args)
     if not is_table(args.output):
-        print(as_text([each.content for each in locations], args.output))
+        print(as_text([shown_location.content for shown_location in locations], args.output))
     elif locations:
         header = ("NAME", "APPROVED", "PHASE", "VELERO", "BUCKET", "AGE", "WHY")
-        rows = [_cells(each.location, now()) for each in locations]
+        rows = [_cells(shown_location.location, now()) for shown_location in locations]
         first = ("NAMESPACE",) if args.all_namespaces else ()
         shown = [
-            (each.location.metadata.namespace, *row) if first else row
-            for each, row in zip(locations, rows, strict=True)
+            (shown_location.location.metadata.namespace, *row) if first else row
+            for shown_location, row in zip(locations, rows, strict=True)
         ]
         print(table((*first, *header), shown))
     else:
@@ -64,7 +63,11 @@ def location_spec(location: Location) -> dict[str, Any]:
 def problem(location: Location) -> Condition | None:
     """Return the first condition that is False, in the order in which the operator decides."""
     wrong = (condition for condition in location.status.conditions or () if condition.status == "False")
-    return min(wrong, key=lambda each: _ORDER.index(each.type) if each.type in _ORDER else len(_ORDER), default=None)
+    return min(
+        wrong,
+        key=lambda condition: _ORDER.index(condition.type) if condition.type in _ORDER else len(_ORDER),
+        default=None,
+    )
 
 
 def _found(args: argparse.Namespace) -> Sequence[Shown]:

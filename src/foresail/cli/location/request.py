@@ -7,13 +7,13 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from foresail.api.marks import REQUEST_UID
-from foresail.api.nonadmin import Approval, Location, RequestedLocation
-from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
+from foresail.api.nonadmin import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST, Approval, Location, RequestedLocation
 from foresail.cli.access.cluster import Cluster, may, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.location.get import location_spec, problem
@@ -111,10 +111,28 @@ async def _decide(cluster: Cluster, args: argparse.Namespace, decision: str) -> 
     return 0
 
 
-async def decide(
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The write that approves or rejects what was read, and what that is in words."""
+
+    at: Key  # of the request
+    body: dict[str, Any]
+    about: str
+
+
+async def decide(cluster: Cluster, velero_namespace: str, key: Key, decision: str, *, reason: str = "") -> str:
+    """Approve or reject a request, and return what was done."""
+    made = await decision_on(cluster, velero_namespace, key, decision, reason=reason)
+    if not await cluster.merged_if_same(NON_ADMIN_LOCATION_REQUEST, made.at, made.body):
+        raise _changed(made.at)
+    word = "approved" if decision == APPROVE else "rejected"
+    return f"{NON_ADMIN_LOCATION.name} {key} {word}: {made.about}."
+
+
+async def decision_on(
     cluster: Cluster, velero_namespace: str, key: Key, decision: str, *, reason: str = "", seen: str | None = None
-) -> str:
-    """Approve or reject a request, and return what was done; `seen` is the request that the decision is about."""
+) -> Decision:
+    """Return what approves or rejects a request; `seen` is the request that the decision is about."""
     location = await cluster.read(NON_ADMIN_LOCATION, key, Location)
     made = location.status.velero_backup_storage_location
     if made is None or not made.name:
@@ -134,11 +152,8 @@ async def decide(
     metadata: dict[str, Any] = {"resourceVersion": approval.metadata.resource_version}
     if reason:
         metadata["annotations"] = {_REASONS[decision]: reason}
-    if not await cluster.merged_if_same(NON_ADMIN_LOCATION_REQUEST, at, {"metadata": metadata, "spec": spec}):
-        raise _changed(at)
-    word = "approved" if decision == APPROVE else "rejected"
     bucket = msgspec.json.decode(asked.requested_spec, type=dict[str, Any]).get("objectStorage", {}).get("bucket")
-    return f"{NON_ADMIN_LOCATION.name} {key} {word}: bucket {bucket}, request {asked.request_hash[:12]}."
+    return Decision(at, {"metadata": metadata, "spec": spec}, f"bucket {bucket}, request {asked.request_hash[:12]}")
 
 
 def _changed(at: Key) -> CommandError:

@@ -102,6 +102,7 @@ def with_values(arguments: Iterable[str], actions: Iterable[argparse.Action]) ->
 
 
 _REQUIRED = re.compile(r"the following arguments are required: (.*)")
+_ONE_REQUIRED = re.compile(r"one of the arguments (.+) is required")
 _NUMBER = re.compile(r"invalid int value: ('.*')")
 _OF_OPTION = re.compile(r"argument ([^:]+): ")
 _SHORT_INDENT = "\n    "
@@ -209,6 +210,10 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong in one line, and the usage of this command in another."""
+        one_of = _ONE_REQUIRED.fullmatch(message)
+        if one_of:
+            names = (word.partition("/")[0] for word in one_of[1].split())
+            self._end(f"missing {' or '.join(names)}")
         missing = _REQUIRED.fullmatch(message)
         if missing:
             verbs = ", ".join(self.verbs())
@@ -231,14 +236,14 @@ class CommandParser(argparse.ArgumentParser):
             self._end(f"unexpected argument {word!r}", "quote a value that contains spaces")
         name = word.partition("=")[0]
         known = [text for action in self._actions for text in action.option_strings if action.help != argparse.SUPPRESS]
-        near = _nearest(name, [each for each in known if each.startswith("--")])
+        near = _nearest(name, [text for text in known if text.startswith("--")])
         after = "write options after the command" if self.verbs() else ""
         self._end(f"unknown option {name!r}", near or after)
 
     def verbs(self) -> list[str]:
         """Return the commands of this parser that its help lists."""
-        groups = (each for each in self._actions if isinstance(each, _Verbs))
-        return [each.dest for action in groups for each in action._choices_actions]  # noqa: SLF001 - the only place that has them
+        groups = (action for action in self._actions if isinstance(action, _Verbs))
+        return [verb.dest for action in groups for verb in action._choices_actions]  # noqa: SLF001 - the only place that has them
 
     def _end(self, problem: str, hint: str = "") -> NoReturn:
         lines = [f"error: {problem}", *([f"hint: {hint}"] if hint else []), f"usage: {self._short_usage()}"]
@@ -247,7 +252,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def _short_usage(self) -> str:
         """Return the usage in one line: without the options that may be left out."""
+        groups = [group._group_actions for group in self._mutually_exclusive_groups if group.required]  # noqa: SLF001 - as above
         required = [_option(action) for action in self._actions if action.option_strings and action.required]
+        required += [f"({' | '.join(map(_option, actions))})" for actions in groups]
         places = [_place(action) for action in self._actions if not action.option_strings]
         return " ".join([self.prog, *required, *places, "[OPTIONS]", "  (see --help)"])
 
@@ -268,6 +275,6 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - only who misspells pays for it
 
     words = list(known)
-    begun = [each for each in words if each.startswith(word)]
-    near = begun if len(begun) == 1 else get_close_matches(word, words, n=1, cutoff=0.6)
+    longer = [other for other in words if other.startswith(word)]
+    near = longer if len(longer) == 1 else get_close_matches(word, words, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else ""

@@ -26,7 +26,7 @@ def read_selector(text: str) -> dict[str, Any]:
             else:
                 labels[key] = value
         elif match := _SET.fullmatch(part):
-            values = sorted({each.strip() for each in match[3].split(",")})
+            values = sorted({value.strip() for value in match[3].split(",")})
             expressions.append({"key": match[1], "operator": "In" if match[2] == "in" else "NotIn", "values": values})
         elif match := _PRESENT.fullmatch(part):
             expressions.append({"key": match[2], "operator": "DoesNotExist" if match[1] else "Exists"})

@@ -13,6 +13,15 @@ def add_cluster(to: argparse._ActionsContainer) -> None:
     to.add_argument("--context", "--kubecontext", metavar="NAME", help="the context of the kubeconfig")
 
 
+def add_own_namespace(one: argparse.ArgumentParser) -> None:
+    """Add where a team's command works: its namespace and the cluster."""
+    where = one.add_argument_group("where")
+    where.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="your namespace (default: that of the kube context)"
+    )
+    add_cluster(where)
+
+
 def add_velero_namespace(to: argparse._ActionsContainer) -> None:
     """Add Velero's namespace to a command whose `-n` is another one."""
     to.add_argument(
@@ -56,6 +65,12 @@ def add_selection(one: argparse.ArgumentParser, which: str, every: str = "") -> 
         one.add_argument("--all", action="store_true", help=every)
 
 
+def add_bucket(to: argparse._ActionsContainer) -> None:
+    """Add whom to trust in front of the bucket."""
+    to.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
+    to.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
+
+
 JSONPATH = "jsonpath="
 _TABLES = ("table", "wide")
 _OF_OBJECTS = (*_TABLES, "json", "yaml", "name")
@@ -83,7 +98,7 @@ def add_object_output(to: argparse.ArgumentParser, more: str = "") -> None:
 def add_output(to: argparse.ArgumentParser, *forms: str, default: str = "table", more: str = "") -> None:
     """Add -o; a verb that prints JSON takes JSONPath templates too."""
     known = Forms([*forms, *([JSONPATH] if "json" in forms else [])])
-    shown = "|".join(f"{each}TEMPLATE" if each == JSONPATH else each for each in known)
+    shown = "|".join(f"{form}TEMPLATE" if form == JSONPATH else form for form in known)
     text = f"{more} (default: {default})".strip()
     to.add_argument("-o", "--output", choices=known, default=default, metavar=shown, help=text)
 

@@ -18,7 +18,7 @@ def spelled(option: str) -> str:
 
 def read_list(given: Sequence[str] | None) -> list[str]:
     """Return the values of an option that takes several, separated by commas or given again."""
-    return [each for text in given or () for each in text.split(",") if each]
+    return [name for text in given or () for name in text.split(",") if name]
 
 
 def metadata_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -36,10 +36,10 @@ def metadata_of(args: argparse.Namespace) -> dict[str, Any]:
 def read_pairs(given: Sequence[str], option: str) -> dict[str, str]:
     """Return the names and values of an option such as `--labels a=b,c=d`."""
     pairs: dict[str, str] = {}
-    for each in read_list(given):
-        name, equals, value = each.partition("=")
+    for pair in read_list(given):
+        name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise UsageError(f"{option}: {each!r} has no name and value", f"write {option} name=value,other=value")
+            raise UsageError(f"{option}: {pair!r} has no name and value", f"write {option} name=value,other=value")
         pairs[name.strip()] = value.strip()
     return pairs
 
@@ -119,15 +119,15 @@ def decoded(file: str, text: str) -> list[Any]:
         ) from None
 
 
-def objects(found: list[Any], *kinds: str) -> Iterator[dict[str, Any]]:
+def objects(parsed: list[Any], *kinds: str) -> Iterator[dict[str, Any]]:
     """Yield every object of some kinds among decoded documents, lists of them included."""
-    pending = found[::-1]  # not by recursion: lists in lists may be nested deeply
+    pending = parsed[::-1]  # not by recursion: lists in lists may be nested deeply
     while pending:
-        each = pending.pop()
-        if not isinstance(each, dict):
+        document = pending.pop()
+        if not isinstance(document, dict):
             continue
-        items = each.get("items")
+        items = document.get("items")
         if isinstance(items, list):
             pending += reversed(items)
-        elif each.get("kind") in kinds:
-            yield each
+        elif document.get("kind") in kinds:
+            yield document

@@ -31,12 +31,12 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
     """Return the replacement for characters that a stream cannot encode."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(_ASCII.get(each, "?") for each in error.object[error.start : error.end]), error.end
+    return "".join(_ASCII.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
 
 
 def visible(text: str) -> str:
     """Return the text with `?` for each character that would move the cursor, change the terminal or turn the line."""
-    return _DRIVES.sub(lambda found: found[1] or "?", text)
+    return _DRIVES.sub(lambda drive: drive[1] or "?", text)
 
 
 class Screen(io.TextIOBase):

@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from foresail.cli.errors import UsageError
 from foresail.cli.options.shared import JSONPATH
@@ -152,8 +153,7 @@ def _without_managers(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "metadata": metadata}
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One write."""
 
     method: str

@@ -75,28 +75,53 @@ def _share(done: int, total: int, width: int) -> str:
     return f"{'█' * filled}{'░' * (width - filled)} {100 * done // total:3} %"
 
 
-class Bar:
-    """Shows one status after another; the same one is not shown twice."""
+class Line:
+    """A line that is written over on a terminal, and followed by the next one elsewhere."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._last = ""
-        self._throughput = Throughput()
 
-    def show(self, status: Status, transfer: Transfer | None = None) -> None:
-        """Show a status: over the one before on a terminal, below it elsewhere."""
-        text = bar(status, transfer, self._throughput.observe(transfer, now()))
+    @property
+    def is_overwritten(self) -> bool:
+        """Whether each text replaces the one before it."""
+        return self._stream.isatty()
+
+    def show(self, text: str) -> None:
+        """Show a text; the same one is not shown twice."""
         width = terminal_width(self._stream)
         text = text if width is None else text[: max(width - 1, 0)]  # a line that turns could not be overwritten
         if text == self._last:
             return
-        if self._stream.isatty():
+        if self.is_overwritten:
             print(f"\r{text:<{len(self._last)}}", end="", file=self._stream, flush=True)
         else:
             print(text, file=self._stream, flush=True)
         self._last = text
 
+    def settle(self, text: str) -> None:
+        """Let a text stay, in place of what is shown on a terminal."""
+        over = self._last if self.is_overwritten else ""
+        print(f"\r{text:<{len(over)}}" if over else text, file=self._stream, flush=True)
+        self._last = ""
+
     def close(self) -> None:
         """Leave the line."""
-        if self._last and self._stream.isatty():
+        if self._last and self.is_overwritten:
             print(file=self._stream)
+
+
+class Bar:
+    """Shows one status after another; the same one is not shown twice."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._line = Line(stream)
+        self._throughput = Throughput()
+
+    def show(self, status: Status, transfer: Transfer | None = None) -> None:
+        """Show a status: over the one before on a terminal, below it elsewhere."""
+        self._line.show(bar(status, transfer, self._throughput.observe(transfer, now())))
+
+    def close(self) -> None:
+        """Leave the line."""
+        self._line.close()

@@ -26,9 +26,9 @@ class Step:
 def lines(steps: Sequence[Step]) -> list[str]:
     """Return the chain as lines, with an arrow before each rule that blocks."""
     widest = max(len(step.rule) for step in steps)
-    found = []
+    texts = []
     for step in steps:
         arrow = "→" if step.answer in STOPS else " "
         answer = painted(f"{step.answer:<11}", _COLOURS[step.answer], sys.stdout)
-        found.append(f"{arrow} {answer}  {step.rule:<{widest}}  {step.because}".rstrip())
-    return found
+        texts.append(f"{arrow} {answer}  {step.rule:<{widest}}  {step.because}".rstrip())
+    return texts

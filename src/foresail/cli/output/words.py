@@ -130,12 +130,12 @@ class Transfer(msgspec.Struct, frozen=True):
 
 def transfer_of(*counts: Mapping[str, int] | None) -> Transfer | None:
     """Return how far the volumes in the counts of a status are; None without any bytes."""
-    known = [each for each in counts if each]
-    bytes_done = sum(each.get("bytesDone", 0) for each in known)
-    total_bytes = sum(each.get("totalBytes", 0) for each in known)
+    known = [progress for progress in counts if progress]
+    bytes_done = sum(progress.get("bytesDone", 0) for progress in known)
+    total_bytes = sum(progress.get("totalBytes", 0) for progress in known)
     if total_bytes <= 0 or bytes_done < 0:
         return None
-    waiting = sum(each.get(name, 0) for each in known for name in _UNKNOWN_SIZE)
+    waiting = sum(progress.get(name, 0) for progress in known for name in _UNKNOWN_SIZE)
     return Transfer(min(bytes_done, total_bytes), total_bytes, waiting)
 
 

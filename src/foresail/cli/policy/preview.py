@@ -10,9 +10,10 @@ from time import monotonic
 from typing import Any
 
 from foresail.api.instants import stamp
+from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.cron.load import Load
 from foresail.cli.errors import CommandError
-from foresail.cli.options.values import decoded
+from foresail.cli.options.values import decoded, objects
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
@@ -70,12 +71,12 @@ def preview_schedules(args: argparse.Namespace, read: list[Any]) -> int:
         fates.extend((fate, pair[1]) for fate in both[1])
         return both
 
-    found = reach_of(pairs, given, simulate)
+    reach = reach_of(pairs, given, simulate)
     if args.output != "table":
-        print(document(found.changes, args.output))
-    elif found.changes:
-        print(table(HEADER, [change_cells(change) for change in found.changes]))
-    print(f"the file's policies {found.summary}", file=sys.stderr)
+        print(document(reach.changes, args.output))
+    elif reach.changes:
+        print(table(HEADER, [change_cells(change) for change in reach.changes]))
+    print(f"the file's policies {reach.summary}", file=sys.stderr)
     for promise in broken_promises(fates, "UTC"):
         hint(promise)
     return 0
@@ -165,7 +166,7 @@ class Preview:
     def columns(self) -> list[str]:
         """The header of what changes for each Schedule."""
         shown = {1: "a day", _DAYS: "a week"}.get(self.days, f"{self.days} days")
-        return [each.lower().replace("a week", shown) for each in HEADER]
+        return [title.lower().replace("a week", shown) for title in HEADER]
 
     @property
     def assumptions(self) -> str:
@@ -180,8 +181,7 @@ def preview(
     text: str, evaluated: Sequence[EvaluatedSchedule], zone: str, instant: datetime, longest: timedelta = _LONGEST
 ) -> Preview:
     """Return what the policies of a text would change in the next days."""
-    if "&" in text and "*" in text:  # few bytes of YAML aliases become a document of any size
-        raise CommandError("the text has & and *, as YAML aliases do", "write the policy without aliases")
+    _refuse_aliases(text)
     if len(evaluated) > MOST_SCHEDULES:
         problem = f"{len(evaluated)} Schedules are more than {MOST_SCHEDULES}, and are not simulated here"
         raise CommandError(problem, _INSTEAD)
@@ -197,10 +197,32 @@ def preview(
     sides = [
         [(fate, pair[side]) for pair, both in zip(pairs, fates, strict=True) for fate in both[side]] for side in (0, 1)
     ]
-    without, with_them = (load_in(each, span, zone, instant) for each in sides)
+    without, with_them = (load_in(side, span, zone, instant) for side in sides)
     by_key = {now.schedule.key: both for (now, _), both in zip(pairs, fates, strict=True)}
     reach = reach_of(pairs, given, lambda pair: by_key[pair[0].schedule.key])
     return Preview(reach, without, with_them, days)
+
+
+def _refuse_aliases(text: str) -> None:
+    if "&" in text and "*" in text:  # few bytes of YAML aliases become a document of any size
+        raise CommandError("the text has & and *, as YAML aliases do", "write the policy without aliases")
+
+
+def policy_objects(text: str) -> list[dict[str, Any]]:
+    """Return the SchedulePolicies of a text as they are written: name and spec, and nothing else."""
+    _refuse_aliases(text)
+    read = decoded("the form", text)
+    policies_of("the form", read)
+    kind = SCHEDULE_POLICY
+    return [
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "metadata": {"name": item["metadata"]["name"]},
+            "spec": item["spec"],
+        }
+        for item in objects(read, kind.name)
+    ]
 
 
 class _Deadline:

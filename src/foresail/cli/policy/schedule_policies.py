@@ -84,13 +84,13 @@ async def _schedules_by_policy(
         hint(f"to which Schedules they apply is unknown: {error.problem}")
         return None
     rows = [row for row in (_decoded(_any.decode(policy))[0] for policy in policies) if row is not None]
-    found: dict[str, list[str]] = {}
+    by_policy: dict[str, list[str]] = {}
     for schedule in schedules:
         metadata = _any.decode(schedule)["metadata"]
         applies = policy_for(metadata["name"], metadata.get("labels") or {}, rows)
         if applies is not None:
-            found.setdefault(applies.name, []).append(metadata["name"])
-    return found
+            by_policy.setdefault(applies.name, []).append(metadata["name"])
+    return by_policy
 
 
 def _by_priority(

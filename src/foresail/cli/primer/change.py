@@ -119,7 +119,7 @@ async def problems_of(cluster: Cluster, body: dict[str, Any], args: argparse.Nam
     verdicts = [await _verdict(cluster, view, target) for target in view.targets]
     problems = [problem for verdict in verdicts if (problem := problem_of(verdict)) is not None]
     if len(problems) < len(verdicts):
-        problems = [Problem(each.message, each.hint, is_final=False) for each in problems]
+        problems = [Problem(problem.message, problem.hint, is_final=False) for problem in problems]
     return problems
 
 

@@ -61,10 +61,10 @@ _node = msgspec.json.Decoder(_Node)
 async def image_sizes(cluster: Cluster) -> Sizes:
     """Read the sizes of images; empty if the user may not read nodes."""
     try:
-        found = map(_node.decode, await cluster.listed(pods.NODE, ""))
+        nodes = map(_node.decode, await cluster.listed(pods.NODE, ""))
     except CommandError:
         return {}
-    return sizes_of(image for node in found for image in node.status.images or ())
+    return sizes_of(image for node in nodes for image in node.status.images or ())
 
 
 def sizes_of(images: Iterable[Image]) -> Sizes:
@@ -85,7 +85,7 @@ def _size(image: str, sizes: Sizes) -> int | None:
     name = image if "@" in image or ":" in image.rpartition("/")[2] else f"{image}:latest"
     if name in sizes:
         return sizes[name]
-    return next((size for each, size in sizes.items() if each.endswith(f"/{name}")), None)
+    return next((size for image_name, size in sizes.items() if image_name.endswith(f"/{name}")), None)
 
 
 def _shown(size: int | None) -> str:
@@ -161,7 +161,7 @@ async def _explained(cluster: Cluster, args: argparse.Namespace) -> list[Explana
         refused |= await refused_writes(cluster, CRON_JOB, args.namespace, at)
     explanations = []
     for whole in found_ones:
-        each = in_primers_form(whole, at)
+        primer = in_primers_form(whole, at)
         key = queue_key_of(whole)
         view = known.observe(key, at)
         if view is None:
@@ -170,9 +170,9 @@ async def _explained(cluster: Cluster, args: argparse.Namespace) -> list[Explana
             explanations.append(
                 Explanation(f"Primer {key}", "", f"{Reason.NO_CRON_JOB}: it selects no CronJob that exists")
             )
-        event = refused.get(each["metadata"]["uid"])
+        event = refused.get(primer["metadata"]["uid"])
         for target in view.targets:
-            words = refusal_of(each, target.cron.key.name) or (str(event) if event else "")
+            words = refusal_of(primer, target.cron.key.name) or (str(event) if event else "")
             explanation = explanation_of(view, target, at, words or _unrecorded(whole))
             explanations.append(replace(explanation, images=_images(view, target, sizes, at)))
     return explanations

@@ -51,13 +51,13 @@ def primer_table(
 
 def median(status: dict[str, Any], *, warm: bool) -> str:
     """Return the median of the last start delays, cold or warm."""
-    found = sorted(
+    delays = sorted(
         item["seconds"]
         for cron in status.get("cronJobs", ())
         for item in cron.get("startDelays", ())
         if item["warm"] is warm
     )
-    return f"{found[len(found) // 2]}s" if found else "-"
+    return f"{delays[len(delays) // 2]}s" if delays else "-"
 
 
 def condition(primer: Document, kind: str) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def _distance(fire: datetime | None, at: datetime) -> str:
 
 
 def _moment(text: str | None, at: datetime) -> str:
-    found = instant(text) if text else None
-    return moment(found, at) if found else "-"
+    when = instant(text) if text else None
+    return moment(when, at) if when else "-"
 
 
 _WIDTH = 40

@@ -152,11 +152,11 @@ async def _named(cluster: Cluster, key: Key) -> Document:
 async def read_annotated(cluster: Cluster, namespace: str, labels: str = "") -> list[Document]:
     """Read the CronJobs that are primed by annotations; none, with a message, if CronJobs cannot be listed."""
     try:
-        found = map(_as_document, await cluster.listed(CRON_JOB, namespace, labels))
+        cron_jobs = map(_as_document, await cluster.listed(CRON_JOB, namespace, labels))
     except CommandError as error:
         print(f"cannot list annotated CronJobs: {error.problem}", file=sys.stderr)
         return []
-    return sorted((item for item in found if WARM_UP in (item["metadata"].get("annotations") or {})), key=key_of)
+    return sorted((item for item in cron_jobs if WARM_UP in (item["metadata"].get("annotations") or {})), key=key_of)
 
 
 def _as_document(raw: msgspec.Raw) -> Document:

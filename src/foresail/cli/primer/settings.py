@@ -96,8 +96,8 @@ def _true_false_or_auto(text: str) -> bool | None:
 
 
 def _pairs(flag: str, texts: list[str]) -> tuple[tuple[str, str], ...]:
-    found = [text.partition("=") for text in texts]
-    for name, sign, _ in found:
+    pairs = [text.partition("=") for text in texts]
+    for name, sign, _ in pairs:
         if not (name and sign):
             raise CommandError(f"{flag}: {name!r} has no value", hint="write NAME=VALUE")
-    return tuple((name, value) for name, _, value in found)
+    return tuple((name, value) for name, _, value in pairs)

@@ -41,11 +41,11 @@ async def _wait(cluster: Cluster, args: argparse.Namespace) -> int:
     while True:
         for key in tuple(waiting):
             primer = await _read(cluster, key)
-            found = outcome(primer, args.event, since, now())
-            if isinstance(found, CommandError):
-                raise found
-            if found is not None:
-                print(f"Primer {key}: {found}", file=sys.stderr)
+            ended = outcome(primer, args.event, since, now())
+            if isinstance(ended, CommandError):
+                raise ended
+            if ended is not None:
+                print(f"Primer {key}: {ended}", file=sys.stderr)
                 waiting.remove(key)
                 continue
             news = remark(primer, now() - since)

@@ -43,8 +43,8 @@ def get(args: argparse.Namespace) -> int:
 
 
 async def _listed(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
-    found = [_any.decode(raw) for raw in await cluster.listed(PROTECTION, namespace)]
-    return sorted(found, key=lambda item: str(item["metadata"]["namespace"]))
+    protections = [_any.decode(raw) for raw in await cluster.listed(PROTECTION, namespace)]
+    return sorted(protections, key=lambda item: str(item["metadata"]["namespace"]))
 
 
 def is_wanted(item: Row, *, gaps: bool, of_class: str | None) -> bool:
@@ -56,11 +56,12 @@ def is_wanted(item: Row, *, gaps: bool, of_class: str | None) -> bool:
 def protection_table(items: Sequence[Row], at: datetime, *, wide: bool, width: int | None) -> str:
     """Return a row for each namespace."""
     header = (*_HEADER, *(("SCHEDULE", "MESSAGE") if wide else ()))
-    rows = [(*_cells(item, at), *(_wide_cells(item) if wide else ())) for item in items]
+    rows = [(*short_cells(item, at), *(wide_cells(item) if wide else ())) for item in items]
     return table(header, rows) if wide else fitted(header, rows, width, ("NAMESPACE", "REASON"))
 
 
-def _cells(item: Row, at: datetime) -> tuple[str, ...]:
+def short_cells(item: Row, at: datetime) -> tuple[str, ...]:
+    """Return the cells of a Protection."""
     status = item.get("status") or {}
     good = status.get("newestGood") or {}
     next_run = instant(status.get("nextRun", ""))
@@ -75,25 +76,26 @@ def _cells(item: Row, at: datetime) -> tuple[str, ...]:
     )
 
 
-def _wide_cells(item: Row) -> tuple[str, str]:
+def wide_cells(item: Row) -> tuple[str, str]:
+    """Return its Schedules, and the message of its condition."""
     status = item.get("status") or {}
     return ",".join(status.get("schedules") or ()) or "-", str(_condition(status).get("message", "-"))
 
 
 def _condition(status: Row) -> Row:
-    return next((each for each in status.get("conditions") or () if each["type"] == "Protected"), {})
+    return next((condition for condition in status.get("conditions") or () if condition["type"] == "Protected"), {})
 
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything that is known about the protection of a namespace."""
     settle_namespace(args)
     key = Key(args.namespace, PROTECTION_NAME)
-    found = on_cluster(args, lambda cluster: cluster.if_there(PROTECTION, key, dict[str, Any]))
-    if found is None:
+    protection = on_cluster(args, lambda cluster: cluster.if_there(PROTECTION, key, dict[str, Any]))
+    if protection is None:
         print(f"Namespace {args.namespace} is in no ProtectionClass, and no class is the default.")
         print("To protect it: foresail protection set CLASS -n " + args.namespace)
         return 0
-    print(aligned(list(described(found, now()))))
+    print(aligned(list(described(protection, now()))))
     return 0
 
 
@@ -114,5 +116,8 @@ def described(item: Row, at: datetime) -> Iterator[str]:
     yield f"Points in time:\t{len(points)}"
     for point in points:
         yield f"  {point['started']}\t{point['backup']}{'' if point.get('good', True) else ' (not good)'}"
+    if points:
+        where = f"-n {item['metadata']['namespace']}"
+        yield f"To restore one:\tforesail restore create --from-protection {points[0]['backup']} {where}"
     for gap in status.get("notCovered") or ():
         yield f"Gap:\t{gap['reason']}: {gap['message']}"

@@ -13,7 +13,7 @@ from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.values import documents, objects
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
-from foresail.selfservice.records import (
+from foresail.selfservice.signatures import (
     KEY_BYTES,
     NO_KEYS,
     SECRET,

@@ -3,7 +3,7 @@
 import argparse
 
 from foresail.cli.options.parser import BooleanOption, CommandParser, add_dry_run, examples
-from foresail.cli.options.shared import add_output, add_velero_and_cluster
+from foresail.cli.options.shared import add_bucket, add_output, add_velero_and_cluster
 
 PATIENCE = "10m"
 """How long a plan waits, unless --timeout is given."""
@@ -57,8 +57,7 @@ def _fill(one: argparse.ArgumentParser) -> None:
     add_plan_report(one)
     meaning = f"maximum time to wait for the plan, such as 30m (default: {PATIENCE})"
     one.add_argument("--timeout", metavar="DURATION", default=PATIENCE, help=meaning)
-    one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
-    one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
+    add_bucket(one)
     one.set_defaults(run=_run)
 
 

@@ -13,8 +13,7 @@ from foresail.api.core import STORAGE_CLASS
 from foresail.cli.access.cluster import Cluster, may
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.pages import read_pages
-from foresail.kube.reflector import Page
+from foresail.kube.pages import Page, read_pages
 from foresail.plan import Key, Kind
 from foresail.proof.restore_plan.decide import Observed, Question, World, question, question_again, written_as
 from foresail.proof.restore_plan.items import Document, ItemKey, Served, ServedKind, at, metadata
@@ -148,9 +147,11 @@ class DryRuns:
         return await self._persist(lambda: self._client.create_dry_run(kind, key, body, msgspec.Raw))
 
     async def _dry_run_patch(self, kind: Kind, key: Key, body: Document) -> Answer:
-        return await self._persist(lambda: self._client.merge(kind, key, body, msgspec.Raw, dry_run=True))
+        return await self._persist(
+            lambda: self._client.merge(kind, key, body, msgspec.Raw, dry_run=True), is_patch=True
+        )
 
-    async def _persist(self, send: Callable[[], Awaitable[msgspec.Raw | Failure]]) -> Answer:
+    async def _persist(self, send: Callable[[], Awaitable[msgspec.Raw | Failure]], *, is_patch: bool = False) -> Answer:
         async with self._limit:
             made = await send()
             for attempt in range(_ATTEMPTS):
@@ -158,7 +159,7 @@ class DryRuns:
                     break
                 await asyncio.sleep(_PAUSE * 2**attempt)
                 made = await send()
-            return _answer(made)
+            return _answer(made, is_patch=is_patch)
 
     async def live(self, steps: Iterable[Step]) -> dict[ItemKey, Document]:
         """Return the existing objects of the steps, as far as the caller may read them."""
@@ -237,8 +238,10 @@ def _is_there(step: Step, world: World) -> bool:
     return not step.target.namespace or step.target.namespace in world.namespaces
 
 
-def _answer(made: msgspec.Raw | Failure) -> Answer:
-    return Answer(made.code, made.reason, made.message or made.cause.value) if isinstance(made, Failure) else Answer()
+def _answer(made: msgspec.Raw | Failure, *, is_patch: bool) -> Answer:
+    if isinstance(made, Failure):
+        return Answer(made.code, made.reason, made.message or made.cause.value)
+    return Answer(result=msgspec.json.decode(made)) if is_patch else Answer()
 
 
 def _renamed(answer: Answer, scratch: str, namespace: str) -> Answer:

@@ -335,7 +335,7 @@ def spec_fields(args: argparse.Namespace, backed_up: list[str]) -> dict[str, Any
         fields["labelSelector"] = read_selector(args.selector)
     if args.resource_modifier_configmap:
         fields["resourceModifier"] = {"kind": "configmap", "name": args.resource_modifier_configmap}
-    mappings = dict(_pair(each) for each in read_list(args.namespace_mappings))
+    mappings = dict(_pair(text) for text in read_list(args.namespace_mappings))
     if args.to:
         source = fields["includedNamespaces"] or backed_up
         if len(source) != 1 or "*" in source[0]:
@@ -369,8 +369,8 @@ async def _plugin_configs(cluster: Cluster, namespace: str, action: str) -> list
 
 def settings_of(spec: RestoreSpec, configs: Mapping[str, list[dict[str, str]]]) -> Settings:
     """Return the settings of the actions from the data of the ConfigMaps that configure each of them."""
-    data = {name: found[0] if len(found) == 1 else {} for name, found in configs.items()}
-    ambiguous = frozenset(name for name, found in configs.items() if len(found) > 1)
+    data = {name: maps[0] if len(maps) == 1 else {} for name, maps in configs.items()}
+    ambiguous = frozenset(name for name, maps in configs.items() if len(maps) > 1)
     return Settings(spec, data[CHANGE_STORAGE_CLASS], tuple(data[CHANGE_IMAGE_NAME].values()), ambiguous)
 
 

@@ -8,10 +8,16 @@ from foresail.cli.output.table import table
 from foresail.cli.output.words import counted
 from foresail.proof.restore_plan.decide import SAME_FIELDS, Outcome, Verdict
 from foresail.proof.restore_plan.items import ItemKey
+from foresail.proof.restore_plan.refusals import By
 
 _FIRST = 10
 _EXPLAINED = (Outcome.REFUSED, Outcome.UPDATE, Outcome.EXISTS, Outcome.UNPREDICTABLE, Outcome.NOT_RESTORED)
 _FIELDS = 3
+KEPT_POD = "Kubernetes lets nobody change these fields of a pod, so it stays as it is. Delete it to have it restored"
+
+
+Judged = Verdict
+"""An item of a plan with what becomes of it, for who shows plans."""
 
 
 def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
@@ -81,13 +87,21 @@ def as_text(
 def _section(outcome: Outcome, verdicts: Sequence[Verdict]) -> list[str]:
     if not verdicts:
         return []
-    rows = _short(
-        [(str(verdict.target), reason_text(verdict)) for verdict in verdicts if verdict.reason != SAME_FIELDS]
-    )
+    told = [verdict for verdict in verdicts if verdict.reason != SAME_FIELDS and not _is_kept_pod(verdict)]
+    rows = _short([(str(verdict.target), reason_text(verdict)) for verdict in told])
     same = sum(verdict.reason == SAME_FIELDS for verdict in verdicts)
     if same:
         rows.append((counted(same, "item"), SAME_FIELDS))
+    pods = sum(map(_is_kept_pod, verdicts))
+    if pods:
+        rows.append((f"{counted(pods, 'pod')} that {'exists' if pods == 1 else 'exist'}", KEPT_POD))
     return [table((outcome.value.upper(), "REASON"), rows)]
+
+
+def _is_kept_pod(verdict: Verdict) -> bool:
+    """Whether it is a pod whose fields cannot be changed: the one in the backup has not been scheduled, for example."""
+    is_fixed = verdict.outcome is Outcome.REFUSED and verdict.by is By.SCHEMA
+    return is_fixed and verdict.target.resource == "pods" and bool(verdict.changes)
 
 
 def _short(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -104,5 +118,6 @@ def reason_text(verdict: Verdict) -> str:
     ]
     if len(verdict.changes) > _FIELDS:
         fields.append("…")
-    parts = [*([by + verdict.reason] if verdict.reason else []), *fields]
+    reason = verdict.reason.partition("\n")[0]  # below it the API server has the difference of the whole object
+    parts = [*([by + reason] if reason else []), *fields]
     return "; ".join(parts)

@@ -17,7 +17,7 @@ from foresail.cron.zones import load_zoneinfo
 from foresail.reporting import Because
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.slots import timing_of
-from foresail.slots.timing import starts_between
+from foresail.slots.starts import starts_between
 
 
 def calendar(args: argparse.Namespace) -> int:

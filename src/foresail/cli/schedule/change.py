@@ -49,7 +49,7 @@ async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: boo
         if schedule.paused is paused:
             kept = "" if args.skip_immediately is None else "; spec.skipImmediately is unchanged"
             print(f"Schedule {schedule.key.name} is already {word}, skip{kept}", file=sys.stderr)
-    requests = [_request(row, paused=paused, skip=args.skip_immediately) for row in changed]
+    requests = [pause_request(row, paused=paused, skip=args.skip_immediately) for row in changed]
     hint_who_manages(changed)
     if are_shown(args, requests):
         return 0
@@ -62,7 +62,8 @@ async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: boo
     return 0
 
 
-def _request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Request:
+def pause_request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Request:
+    """Return the write that pauses or unpauses a Schedule."""
     body = pause_body(paused=paused, skip=skip)
     noted = {} if paused else pause_annotation(schedule, now())
     if noted:

@@ -14,14 +14,17 @@ from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import LATER, NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
 from foresail.cli.output.words import in_words, moment, runs
 from foresail.cli.schedule.get import dialect_of
+from foresail.cli.schedule.hints import velero_down, waits_because
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.failures import WRITE_REFUSED
+from foresail.proof.reasons import Reason as Gap
 from foresail.reporting import Because
 from foresail.schedules.observe import Turn
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retries import Attempts
-from foresail.schedules.rules import BLOCKERS, concurrency_limit, skip_not_applied
+from foresail.schedules.rules import BLOCKERS, concurrency_limit, skip_not_applied, velero_schedules
 
+_BLOCKED: dict[str, str] = {Gap.VELERO_NOT_READY: "Velero does not run", Gap.NOBODY_RUNS: "nothing runs it"}
 _QUESTIONS = {
     "velero_schedules": "Velero's own schedule controller is off",
     "hooks_not_allowed": "the chart allows its hooks, or it has none",
@@ -64,12 +67,14 @@ def explained(schedule: EvaluatedSchedule, instant: datetime) -> str:
 
 def summary(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return in a sentence what becomes of it."""
-    because = schedule.blocked_by
+    because = waits_because(schedule, instant)
     verdict = schedule.verdict
-    if because is not None:
-        return f"blocked: {in_words(because.reason)}"
-    if schedule.refused is not None:
+    if schedule.refused is not None and schedule.blocked_by is None:
         return f"blocked: {in_words(WRITE_REFUSED)}"
+    if because is not None and because[0] == Gap.RUNNER_UNKNOWN:
+        return f"unknown whether it runs: {because[1]}"
+    if because is not None:
+        return f"blocked: {_BLOCKED.get(because[0]) or in_words(because[0])}"
     if verdict.due is not None:
         idle = "" if schedule.operator else ", and Foresail's operator does not run"
         return f"the run of {stamp(verdict.due)} is due now{idle}"
@@ -97,17 +102,30 @@ def _steps(evaluated: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
     yield _due(evaluated, instant)
     if verdict.attempts is not None:
         yield _attempts(verdict.attempts, instant)
+    down = velero_down(evaluated)
+    yield Step("a pod of Velero runs", NO if down else YES, down)
+    is_veleros = not evaluated.operator and evaluated.blocked_by is None  # whose controller fires it then, if it is on
     for blocker in BLOCKERS:
+        if blocker is velero_schedules and is_veleros:
+            continue
         yield _step(_QUESTIONS[blocker.__name__], blocker(evaluated.view, instant))
     group = evaluated.view.group
     if group is not None:
         full = concurrency_limit(evaluated.view, verdict.turn or Turn(verdict.starts or instant, instant))
         running = f"{len(group.unfinished)} of {group.most} in {group.name}"
         yield _step("its group has room for a Backup", full, running)
-    operator = evaluated.operator
-    yield Step("Foresail's operator runs", YES if operator else NO, operator or "no replica holds its Lease")
+    yield _runner(evaluated)
     if evaluated.refused is not None:
         yield Step("the API server accepts its writes", NO, str(evaluated.refused))
+
+
+def _runner(evaluated: EvaluatedSchedule) -> Step:
+    """Return whether the operator fires it, or Velero's own controller in its place."""
+    if evaluated.operator:
+        return Step("Foresail's operator runs", YES, evaluated.operator)
+    if evaluated.view.server.is_recognised and evaluated.view.server.runs_schedules:
+        return Step("Velero's schedule controller runs it", YES, "no replica of Foresail's operator holds its Lease")
+    return Step("Foresail's operator runs", NO, "no replica holds its Lease")
 
 
 def _step(rule: str, problem: Because | None, detail: str = "") -> Step:

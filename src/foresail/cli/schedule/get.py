@@ -12,14 +12,14 @@ from foresail.cli.output.messages import BOLD, GREEN, RED, painted
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import aligned, fitted, table, terminal_width
 from foresail.cli.output.words import ago, go_time, moment, runs, short, shown_duration
-from foresail.cli.schedule.hints import hint_who_fires, manager_of, runner_problem
+from foresail.cli.schedule.hints import hint_who_fires, manager_of, runner_problem, waits_because
 from foresail.cli.schedule.snapshot import NOTED, EvaluatedSchedule, read_contents, read_selected
 from foresail.proof.reasons import Reason
 from foresail.schedules.decide import not_run
 from foresail.schedules.observe import BackupRow
-from foresail.schedules.policies import rpo_of
 from foresail.schedules.results import good_since, last_ended
 from foresail.schedules.rules import skip_not_applied
+from foresail.slots.policy_timing import rpo_of
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
 _WIDE = (
@@ -142,12 +142,12 @@ def last_result(schedule: EvaluatedSchedule) -> str:
 
 def attempts(schedule: EvaluatedSchedule, instant: datetime) -> str:
     """Return how many attempts the last slot took, and when another one follows."""
-    found = schedule.verdict.attempts
-    if found is None:
+    attempts = schedule.verdict.attempts
+    if attempts is None:
         return "n/a"
-    if found.next_at is None:
-        return found.shown
-    return f"{found.shown}, next {moment(found.next_at, instant)}"
+    if attempts.next_at is None:
+        return attempts.shown
+    return f"{attempts.shown}, next {moment(attempts.next_at, instant)}"
 
 
 def objective(schedule: EvaluatedSchedule, instant: datetime) -> str:
@@ -161,18 +161,10 @@ def objective(schedule: EvaluatedSchedule, instant: datetime) -> str:
 
 def why(schedule: EvaluatedSchedule, instant: datetime, *, in_full: bool) -> str:
     """Return why it waits, why nothing runs it, or what would block its next run: a word, or that and a sentence."""
-    if schedule.blocked_by is not None:
-        reason = schedule.blocked_by.reason.value
-        message = schedule.blocked_by.message
-    elif (problem := runner_problem(schedule, instant)) is not None:
-        reason = problem[0].value
-        message = problem[1]
-    elif schedule.blocks_next_run is not None:
-        reason = schedule.blocks_next_run.reason.value
-        message = schedule.blocks_next_run.message
-    else:
+    because = waits_because(schedule, instant)
+    if because is None:
         return ""
-    return f"{reason}: {message}" if in_full else reason
+    return ": ".join(because) if in_full else because[0]
 
 
 _NONE = "<none>"

@@ -9,6 +9,7 @@ from foresail.cli.output.messages import hint
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.proof.reasons import OVERDUE, Reason
 from foresail.schedules.observe import ScheduleRow
+from foresail.schedules.reasons import Reason as Blocked
 
 _MANAGED = "app.kubernetes.io/managed-by"
 
@@ -32,9 +33,9 @@ def hint_who_manages(schedules: Iterable[ScheduleRow]) -> None:
 def hint_who_fires(evaluated: Iterable[EvaluatedSchedule]) -> None:
     """Print a hint for each namespace in which Foresail's operator is not the only one to fire Schedules."""
     spaces = {schedule.schedule.key.namespace: schedule for schedule in evaluated}
-    for namespace, each in sorted(spaces.items()):
+    for namespace, schedule in sorted(spaces.items()):
         text = who_fires(
-            namespace, has_schedule_controller=each.view.server.has_schedule_controller, operator=each.operator
+            namespace, has_schedule_controller=schedule.view.server.has_schedule_controller, operator=schedule.operator
         )
         if text:
             hint(text)
@@ -68,6 +69,19 @@ def runner_problem(schedule: EvaluatedSchedule, now: datetime) -> tuple[Reason, 
         (Reason.RUNNER_UNKNOWN, runner_unknown(schedule)),
     )
     return next(((reason, text) for reason, text in causes if text), None)
+
+
+def waits_because(schedule: EvaluatedSchedule, now: datetime) -> tuple[str, str] | None:
+    """Return why it waits, why nothing runs it, or what would block its next run: a word and a sentence."""
+    problem = runner_problem(schedule, now)
+    because = schedule.blocked_by
+    is_busy = because is not None and because.reason == Blocked.BUSY
+    if because is not None and not (is_busy and velero_down(schedule)):  # no Backup ends without Velero
+        return because.reason.value, because.message
+    if problem is not None:
+        return problem[0].value, problem[1]
+    later = schedule.blocks_next_run
+    return (later.reason.value, later.message) if later is not None else None
 
 
 def velero_down(schedule: EvaluatedSchedule) -> str:

@@ -158,23 +158,36 @@ async def _extend(cluster: Cluster, args: argparse.Namespace, evaluated: list[Ev
     return 0
 
 
+def waiting_of(schedule: EvaluatedSchedule) -> list[str]:
+    """Return the names of the Backups whose deletion waits for an approval."""
+    retained = schedule.verdict.retained
+    return [] if retained is None else [backup.name for backup in asked_for(schedule.view.backups, retained)]
+
+
+def approving(schedule: EvaluatedSchedule, digest: str) -> dict[str, Any]:
+    """Return the change that approves the list with that digest; raise that it is not the one that waits."""
+    retained = schedule.verdict.retained
+    key = schedule.schedule.key
+    if retained is None or retained.list_digest != digest:
+        problem = f"Schedule {key.name}: the list {digest} is not the one that waits for approval now"
+        raise CommandError(problem, f"look at the new one: foresail schedule retention {key.name}")
+    listed = asked_for(schedule.view.backups, retained)
+    return {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, retained.digest)}}}
+
+
 async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
     for schedule in evaluated:
-        retained = schedule.verdict.retained
         key = schedule.schedule.key
-        if retained is None or not retained.decision.asks:
+        if not waiting_of(schedule):
             print(f"Schedule {key.name}: nothing to approve", file=sys.stderr)
             continue
-        if retained.list_digest != args.approve:
-            problem = f"Schedule {key.name}: the list {args.approve} is not the one that waits for approval now"
-            raise CommandError(problem, f"look at the new one: foresail schedule retention {key.name}")
-        listed = asked_for(schedule.view.backups, retained)
-        body = {"metadata": {"annotations": {RETENTION_APPROVED: approval(listed, retained.digest)}}}
+        body = approving(schedule, args.approve)
         if are_shown(args, [Request("PATCH", velero.SCHEDULE, key, body)]):
             continue
         await cluster.merge(velero.SCHEDULE, key, body, dry_run=bool(args.dry_run))
         done = outcome(args, "approved")
-        print(f"Schedule {key.name}: deletion of {min(len(listed), MOST_APPROVED)} Backups {done}", file=sys.stderr)
+        count = min(len(waiting_of(schedule)), MOST_APPROVED)
+        print(f"Schedule {key.name}: deletion of {count} Backups {done}", file=sys.stderr)
         if not schedule.operator and not args.dry_run:
             hint("Foresail's operator does not run, so nothing is deleted")
     return 0
@@ -197,14 +210,14 @@ def undoing(evaluated: list[EvaluatedSchedule]) -> list[Request]:
     """Return the removal of approvals, and the pins of marked Backups: without them, rules would mark them again."""
     approved = {"metadata": {"annotations": {RETENTION_APPROVED: None}}}
     requests = [
-        Request("PATCH", velero.SCHEDULE, each.schedule.key, approved)
-        for each in evaluated
-        if RETENTION_APPROVED in each.schedule.annotations
+        Request("PATCH", velero.SCHEDULE, schedule.schedule.key, approved)
+        for schedule in evaluated
+        if RETENTION_APPROVED in schedule.schedule.annotations
     ]
     requests += [
         Request("PATCH", velero.BACKUP, row.key, {"metadata": {"annotations": KEPT}})
-        for each in evaluated
-        for row in each.view.backups
+        for schedule in evaluated
+        for row in schedule.view.backups
         if row.delete_after is not None and row.phase != velero.DELETING
     ]
     return requests

@@ -56,11 +56,11 @@ class VolumeData:
         label = velero.BACKUP_NAME_LABEL
         name = velero.label_of(self._backup.name)
         try:
-            found = await self._cluster.listed(kind, self._backup.namespace, f"{label}={name}")
+            raws = await self._cluster.listed(kind, self._backup.namespace, f"{label}={name}")
         except CommandError:  # the wait goes on without bytes; what is wrong with the cluster, the next read says
             self._kinds.remove(kind)
             return {}
-        rows = [movement_row(msgspec.json.decode(raw, type=mirrored.Movement), label) for raw in found]
+        rows = [movement_row(msgspec.json.decode(raw, type=mirrored.Movement), label) for raw in raws]
         return dict(movements(rows, with_bytes=True))
 
 
@@ -99,7 +99,7 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
     key = Key(args.namespace, args.name)
     schedule = row_of(await cluster.read(velero.SCHEDULE, key, msgspec.Raw))
     instant = now()
-    body = backup_object(schedule, args, instant, await _namespaces_of(cluster, schedule))
+    body = backup_object(schedule, args, instant, await namespaces_of(cluster, schedule))
     backup = Key(args.namespace, body["metadata"]["name"])
     if are_shown(args, [Request("POST", velero.BACKUP, backup, body)]):
         return 0
@@ -128,13 +128,13 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
     return report_result(backup, status)
 
 
-async def _namespaces_of(cluster: Cluster, schedule: ScheduleRow) -> dict[str, str] | None:
+async def namespaces_of(cluster: Cluster, schedule: ScheduleRow) -> dict[str, str] | None:
     """Return the UIDs of the namespaces of a ProtectionClass, without which its Backup does not count for them."""
     if not schedule.protection_class:
         return None
     keys = [Key("", name) for name in schedule.included]
-    found = [(key.name, await cluster.if_there(NAMESPACE, key, Named)) for key in keys]
-    return {name: row.metadata.uid for name, row in found if row is not None}
+    namespaces = [(key.name, await cluster.if_there(NAMESPACE, key, Named)) for key in keys]
+    return {name: row.metadata.uid for name, row in namespaces if row is not None}
 
 
 def report_result(backup: Key, status: Status) -> int:

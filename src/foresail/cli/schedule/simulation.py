@@ -34,12 +34,12 @@ from foresail.reporting import Because
 from foresail.schedules.decide import not_run
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, ScheduleView, Turn, is_unfinished
-from foresail.schedules.policies import problem_with, rpo_of
+from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.slots import backup_name, base_of
 from foresail.schedules.status import patch_body
-from foresail.slots.policy_timing import PolicyRow, policy_row
+from foresail.slots.policy_timing import PolicyRow, policy_row, rpo_of
 
 _RUNNING = "InProgress"
 _PASSES = (Reason.BUSY, Reason.OUTSIDE_WINDOW, Reason.CONCURRENCY_LIMIT)  # what time alone ends

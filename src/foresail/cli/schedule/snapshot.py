@@ -25,7 +25,8 @@ from foresail.cron.zone_names import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind, Level
-from foresail.proof.velero_pods import (
+from foresail.reporting import Because
+from foresail.safety.velero_pods import (
     RUNS,
     VeleroState,
     last_validation,
@@ -33,7 +34,6 @@ from foresail.proof.velero_pods import (
     validates_every,
     velero_state,
 )
-from foresail.reporting import Because
 from foresail.schedules.groups import unfinished_of_groups, view_of
 from foresail.schedules.observe import (
     BackupRow,

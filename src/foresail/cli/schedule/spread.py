@@ -83,12 +83,12 @@ def minute_of(text: str) -> int | None:
 
 def with_minute(text: str, minute: int) -> str:
     """Return the expression with another minute; a time zone in front of it stays."""
-    zone = [each for each in text.split() if _is_zone(each)]
+    zone = [field for field in text.split() if _is_zone(field)]
     return " ".join([*zone, str(minute), *_fields(text)[1:]])
 
 
 def _fields(text: str) -> list[str]:
-    fields = [each for each in text.split() if not _is_zone(each)]
+    fields = [field for field in text.split() if not _is_zone(field)]
     if len(fields) == 1:
         fields = _DESCRIPTORS.get(fields[0].lower(), "").split()
     return fields if len(fields) == _FIELDS else []

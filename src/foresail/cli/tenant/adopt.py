@@ -127,13 +127,6 @@ class SeenAdoption:
     record: str
 
 
-async def approve_one(cluster: Cluster, scope: Scope, name: str, seen: SeenAdoption, at: datetime) -> Adoptable:
-    """Approve the adoption of the Velero Backup with that name, if it is still what was seen."""
-    chosen = select_one(await read_adoptable(cluster, scope, at), name, seen)
-    await _approve(cluster, [chosen], dry_run=False)
-    return chosen
-
-
 def select_one(adoptables: Sequence[Adoptable], name: str, seen: SeenAdoption) -> Adoptable:
     """Return the one of this very Velero Backup, in this very namespace and with this record."""
     for adoptable in adoptables:

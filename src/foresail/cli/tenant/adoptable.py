@@ -19,10 +19,10 @@ from foresail.plan import Key
 from foresail.selfservice.adoption.rules import Offer, offer
 from foresail.selfservice.adoption.view import AdoptionView
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.records import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.rows.locations import location_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
 from foresail.selfservice.rows.velero import Claim, VeleroRow, glimpse, location_of, velero_row
+from foresail.selfservice.signatures import NO_KEYS, Keyring, secret_key
 from foresail.tenancy.namespaces import NamespaceRow, namespace_row
 from foresail.tenancy.policies import PolicyRow, policy_for, policy_row
 
@@ -100,9 +100,9 @@ def _offered(views: Iterable[AdoptionView | None], now: datetime) -> Iterable[Ad
     for view in views:
         if view is None or view.namespace is None:
             continue
-        found = offer(view, now)
-        if found is not None:
-            yield Adoptable(view, view.namespace, found)
+        offered = offer(view, now)
+        if offered is not None:
+            yield Adoptable(view, view.namespace, offered)
 
 
 def _view(

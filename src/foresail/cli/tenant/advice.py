@@ -3,10 +3,12 @@
 The messages in conditions name the field, the number or the time; the advice names the next step.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 
-from foresail.cli.output.words import in_words
+import msgspec
+
+from foresail.cli.errors import CommandError
+from foresail.cli.output.words import compact, in_words
 from foresail.kube.failures import WRITE_REFUSED
 from foresail.plan import Key
 from foresail.selfservice.families import RESTORES, Family
@@ -14,8 +16,7 @@ from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """The cause and the next step; where a restore's differs from a backup's, it has its own."""
 
     cause: str
@@ -46,7 +47,10 @@ ADVICE = {
         "delete its data too, and wait for that, with foresail backup delete {name} -n {namespace} --wait",
         "wait until it is deleted with foresail restore delete {name} -n {namespace} --wait",
     ),
-    Reason.INVALID_RESTORE_SPEC: Advice("the restore spec is not allowed", _CORRECT),
+    Reason.INVALID_RESTORE_SPEC: Advice(
+        "the restore is not allowed as it was asked for",
+        f"{_CORRECT}. Or let what it names be allowed, then run {_RETRY}",
+    ),
     Reason.RESTORE_ACCEPTED: Advice("the restore is valid and within its policy", _WAIT),
     Reason.RESTORE_SCHEDULED: Advice("the operator has created the Velero Restore", _WAIT),
     Reason.VELERO_RESTORE_NOT_FOUND: Advice(
@@ -249,7 +253,7 @@ ADVICE = {
     Reason.COMPLETED: Advice(
         "the {word} is complete",
         "restore it with foresail restore create NAME --from-backup {name} -n {namespace}",
-        "check the restored objects with kubectl get all -n {namespace}",
+        "check the restored objects with kubectl get all -n {target}",
     ),
     Reason.PARTIALLY_FAILED: Advice("the {word} partially failed", _LOG),
     Reason.FAILED: Advice("the {word} failed in Velero", _LOG),
@@ -335,16 +339,26 @@ UNSEEN = Advice(
 PATIENCE = timedelta(seconds=15)
 """How long to wait for the operator before a hint names whom to ask."""
 
+UNSERVED = timedelta(minutes=1)
+"""How long to wait for the operator before a command gives up: what nobody serves may wait for ever."""
 
-def next_step(advice: Advice, family: Family, key: Key) -> str:
-    """Return what a tenant can do next about a request."""
+
+def unserved(name: str, withdrawal: str = "") -> CommandError:
+    """Return that no operator has seen a request; `withdrawal` is the command with which its owner takes it back."""
+    ask = "ask a cluster administrator whether Foresail's operator runs with --self-service"
+    back = f". It starts with the operator, unless you withdraw it: {withdrawal}" if withdrawal else ""
+    return CommandError(f"{name}: no operator has seen it for {compact(UNSERVED)}", f"{ask}{back}")
+
+
+def next_step(advice: Advice, family: Family, key: Key, target: str = "") -> str:
+    """Return what a tenant can do next about a request; `target` is the namespace of what it restores, if another."""
     text = advice.of_restore if family is RESTORES and advice.of_restore else advice.next_step
-    return _filled(text, family, key)
+    return _filled(text, family, key, target)
 
 
-def sentence(advice: Advice, family: Family, key: Key) -> str:
+def sentence(advice: Advice, family: Family, key: Key, target: str = "") -> str:
     """Return the cause and the next step, each as a sentence."""
-    return f"{capital(_filled(advice.cause, family, key))}. {capital(next_step(advice, family, key))}"
+    return f"{capital(_filled(advice.cause, family, key))}. {capital(next_step(advice, family, key, target))}"
 
 
 def warnings_step(family: Family, key: Key) -> str:
@@ -357,6 +371,21 @@ REFUSED = Advice(
     "ask a cluster administrator to correct what the message names; the {word} then continues automatically",
 )
 
+STALLED = Advice(
+    "Velero starts nothing now",
+    "ask a cluster administrator to run foresail doctor; the backup then starts automatically",
+    "ask a cluster administrator to run foresail doctor; the restore then starts, if its time has not passed",
+)
+
+NOBODY_RUNS = Advice(
+    "no operator runs for namespace {namespace} now",
+    "ask a cluster administrator to run foresail doctor; the {word} then continues automatically",
+)
+
+LOCATION_DOWN = Advice(
+    "the storage location of the {word} is not available",
+    "ask a cluster administrator to run foresail doctor; the {word} then continues automatically",
+)
 
 RESTARTED = Advice("Velero was restarted while it worked on the {word}", "create another {word}")
 """For what failed because of that; Velero has no log about it."""
@@ -380,6 +409,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _filled(text: str, family: Family, key: Key) -> str:
+def _filled(text: str, family: Family, key: Key, target: str = "") -> str:
     kind = family.kind.name.lower()
-    return text.format(word=family.word, kind=kind, name=key.name, namespace=key.namespace)
+    where = target or key.namespace
+    return text.format(word=family.word, kind=kind, name=key.name, namespace=key.namespace, target=where)

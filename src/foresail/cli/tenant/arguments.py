@@ -7,10 +7,11 @@ from typing import Any
 
 from foresail.cli.options.parser import CommandParser, add_dry_run, examples
 from foresail.cli.options.shared import (
-    add_cluster,
+    add_bucket,
     add_object_output,
     add_operator_namespace,
     add_output,
+    add_own_namespace,
     add_selection,
     add_velero_and_cluster,
     add_velero_namespace,
@@ -64,6 +65,7 @@ _EXAMPLES = {
             "foresail restore create --from-backup db --existing-resource-policy update",
             "foresail restore create --from-backup db --only configmap/settings",
             "foresail restore create --from-backup db --to staging --wait",
+            "foresail restore create --from-protection gold-1-20261119010000-0a1b2c3d",
         ),
         "plan": (
             "foresail restore plan --from-backup before-upgrade",
@@ -128,12 +130,14 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
     generated = "" if word == "backup" else " (default: from the backup and the time)"
     one.add_argument("name", nargs="?", metavar="NAME", help=f"name of the NonAdmin{word.capitalize()}{generated}")
     if word == "restore":
-        one.add_argument(
-            "--from-backup",
-            "--backup-name",
-            metavar="NAME",
-            required=True,
-            help="name of the NonAdminBackup to restore from",
+        source = one.add_mutually_exclusive_group(required=True)
+        source.add_argument(
+            "--from-backup", "--backup-name", metavar="NAME", help="name of the NonAdminBackup to restore from"
+        )
+        source.add_argument(
+            "--from-protection",
+            metavar="BACKUP",
+            help="a point in time that foresail protection describe lists; without pods",
         )
     add_object_output(one, "json, yaml, jsonpath: print the object and send nothing; needs no cluster")
     add_dry_run(one)
@@ -159,7 +163,7 @@ def _add_only(one: argparse.ArgumentParser) -> None:
         "options about one, such as --labels and --wait, have no effect then",
     )
     only.add_argument("--confirm", action="store_true", help="with --only: do not ask for confirmation")
-    _add_bucket(one)
+    add_bucket(one)
 
 
 def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401
@@ -171,7 +175,7 @@ def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401
     one.add_argument("--from-backup", "--backup-name", metavar="NAME", help="name of the NonAdminBackup")
     add_plan_report(one)
     _add_timeout(one, PATIENCE)
-    _add_bucket(one)
+    add_bucket(one)
     add_restore_spec(one)
 
 
@@ -196,7 +200,7 @@ def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
     add_selection(one, f"{word}s")
     one.add_argument("--details", action="store_true", help="also list the volumes by claim, read from the bucket")
     _add_timeout(one)
-    _add_bucket(one)
+    add_bucket(one)
     one = _word(words, word, "explain", "show completed steps, what is blocking, and the next step")
     add_selection(one, f"{word}s")
     add_output(one, "table", "json", "yaml")
@@ -212,7 +216,7 @@ def _add_contents(words: Any, word: str) -> None:  # noqa: ANN401
     )
     add_output(one, "table", "json", "yaml")
     _add_timeout(one)
-    _add_bucket(one)
+    add_bucket(one)
 
 
 def _add_diff(words: Any, word: str) -> None:  # noqa: ANN401
@@ -221,7 +225,7 @@ def _add_diff(words: Any, word: str) -> None:  # noqa: ANN401
     one.add_argument("name", metavar="NAME", help="name of the backup")
     add_output(one, "table", "json", "yaml")
     _add_timeout(one)
-    _add_bucket(one)
+    add_bucket(one)
 
 
 def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
@@ -261,12 +265,7 @@ def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401
     one.add_argument("--results", action="store_true", help="print errors and warnings instead of the log")
     one.add_argument("-f", "--follow", action="store_true", help=f"wait until the {word} has finished")
     _add_timeout(one)
-    _add_bucket(one)
-
-
-def _add_bucket(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
-    one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
+    add_bucket(one)
 
 
 def _add_adopt(words: Any, word: str) -> None:  # noqa: ANN401
@@ -323,17 +322,13 @@ def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentPa
     one: argparse.ArgumentParser = words.add_parser(
         verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES[word][verb])
     )
-    where = one.add_argument_group("where")
-    where.add_argument(
-        "-n", "--namespace", metavar="NAMESPACE", help="your namespace (default: that of the kube context)"
-    )
-    add_cluster(where)
+    add_own_namespace(one)
     one.set_defaults(run=partial(_run, verb), word=word)
     return one
 
 
 def _add_timeout(one: argparse.ArgumentParser, default: str | None = None) -> None:
-    meaning = f"maximum time to wait, such as 30m (default: {default or 'no limit'})"
+    meaning = f"maximum time to wait, such as 30m (default: {default or 'no limit, once an operator has seen it'})"
     one.add_argument("--timeout", metavar="DURATION", default=default, help=meaning)
 
 

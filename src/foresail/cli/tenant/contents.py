@@ -22,8 +22,7 @@ from foresail.cli.tenant.files import Access, File, access_of, check_has_files, 
 from foresail.cli.tenant.held import Change, HeldKind, LiveObject, changes, held_kinds, is_compared
 from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.pages import read_pages
-from foresail.kube.reflector import ListMetadata
+from foresail.kube.pages import ListMetadata, read_pages
 from foresail.plan import Key, Kind
 from foresail.selfservice.access.discovery import CORE, ApiResource, api_resources
 from foresail.selfservice.families import BACKUPS, Family
@@ -57,7 +56,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 
 def listable(discovery: Discovery) -> dict[ApiResource, Kind]:
     """Return the namespaced resources that can be listed, each with its address in the first version that has it."""
-    found = {
+    kinds = {
         api_resource: Kind("", "v1", api_resource.plural, api_resource.kind)
         for api_resource in CORE
         if api_resource.is_namespaced and api_resource.plural != "bindings"
@@ -66,8 +65,8 @@ def listable(discovery: Discovery) -> dict[ApiResource, Kind]:
     for resource in api_resources(discovery):
         address = addresses.get((resource.group, resource.plural))
         if resource.is_namespaced and address is not None:
-            found[resource] = address
-    return found
+            kinds[resource] = address
+    return kinds
 
 
 def _addresses(discovery: Discovery) -> dict[tuple[str, str], Kind]:
@@ -185,8 +184,8 @@ async def _contents(cluster: Cluster, family: Family, args: argparse.Namespace, 
 async def read_contents(cluster: Cluster, about: Key, access: Access, most: int = MOST_BYTES) -> list[HeldKind]:
     """Return what is in a backup, by Velero's list."""
     file = File(BACKUPS, about, "BackupResourceList", "list of contents")
-    found = await read_file(cluster, file, access, most)
-    held = await in_thread(lambda: held_kinds(about.namespace, found))
+    content = await read_file(cluster, file, access, most)
+    held = await in_thread(lambda: held_kinds(about.namespace, content))
     if held is None:
         problem = f"the list of contents of {BACKUPS.kind.name} {about} is not in Velero's format"
         raise CommandError(problem, "create a new backup, or ask a cluster administrator")

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from foresail.api.instants import stamp
+from foresail.api.protection import PROTECTION, PROTECTION_NAME
 from foresail.cli.access.cluster import Cluster, settle_namespace
 from foresail.cli.access.self_service import require
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import Request
@@ -19,7 +20,7 @@ from foresail.cli.tenant.selection import family_of, in_namespace, read_request
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.cli.tenant.wait import wait_for
-from foresail.cli.verbs import are_shown, is_printed, outcome, print_name, print_object, report
+from foresail.cli.verbs import are_shown, create_object, is_printed, outcome, print_object, report
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
@@ -30,12 +31,21 @@ _any = msgspec.json.Decoder(dict[str, Any])
 
 
 async def check_backup(cluster: Cluster, family: Family, body: dict[str, Any], namespace: str) -> None:
-    """Refuse a restore from a backup that does not exist, and name those that do."""
+    """Refuse a restore from a backup that does not exist."""
     if family is not RESTORES:
         return
-    name = body["spec"]["restoreSpec"]["backupName"]
+    if "fromProtection" in body["spec"]:
+        await _check_point(cluster, body["spec"]["fromProtection"]["backup"], namespace)
+        return
+    await check_exists(cluster, Key(namespace, body["spec"]["restoreSpec"]["backupName"]))
+
+
+async def check_exists(cluster: Cluster, backup: Key) -> None:
+    """Refuse a backup that does not exist, and name those that do."""
+    namespace = backup.namespace
+    name = backup.name
     try:
-        if await cluster.if_there(BACKUPS.kind, Key(namespace, name), msgspec.Raw) is not None:
+        if await cluster.if_there(BACKUPS.kind, backup, msgspec.Raw) is not None:
             return
         listed = await cluster.listed(BACKUPS.kind, namespace)
     except CommandError:  # without the right to read backups, the operator alone checks it
@@ -44,6 +54,20 @@ async def check_backup(cluster: Cluster, family: Family, body: dict[str, Any], n
     newest = sorted(metadata, key=lambda item: str(item.get("creationTimestamp") or ""), reverse=True)
     problem = f"{BACKUPS.kind.name} {name} does not exist in namespace {namespace}"
     raise CommandError(problem, _what_exists([str(item["name"]) for item in newest], namespace))
+
+
+async def _check_point(cluster: Cluster, backup: str, namespace: str) -> None:
+    """Refuse a restore from what is no point in time of the namespace, and name those that are."""
+    try:
+        raw = await cluster.if_there(PROTECTION, Key(namespace, PROTECTION_NAME), msgspec.Raw)
+    except CommandError:  # without the right to read Protections, the operator alone checks it
+        return
+    status = (_any.decode(raw).get("status") or {}) if raw is not None else {}
+    points = [str(point["backup"]) for point in status.get("points") or ()]
+    if backup in points:
+        return
+    hint = f"restore from one of {', '.join(points)}" if points else f"see foresail protection describe -n {namespace}"
+    raise CommandError(f"{backup} is no point in time that the Protection of namespace {namespace} lists", hint)
 
 
 def _what_exists(names: list[str], namespace: str) -> str:
@@ -58,6 +82,10 @@ def _what_exists(names: list[str], namespace: str) -> str:
 def create(args: argparse.Namespace) -> int:
     """Create a request, or print the manifest, which needs no cluster."""
     family = family_of(args)
+    for option in ("only", "to"):
+        if getattr(args, "from_protection", None) and getattr(args, option):
+            problem = f"--{option} cannot be combined with --from-protection, which restores the whole namespace"
+            raise UsageError(problem, f"leave --{option} out")
     if getattr(args, "only", None):
         from foresail.cli.tenant.only import check_options  # noqa: PLC0415 - only for --only
 
@@ -65,14 +93,14 @@ def create(args: argparse.Namespace) -> int:
     settle_name(family, args, now())
     until = deadline(args.timeout)
     if is_printed(args):
-        _settle_namespace_if_known(args)
+        settle_namespace_if_known(args)
         body = request_object(family, args)
         print_object(args, body)
         return 0
     return interruptible(lambda: in_namespace(args, lambda cluster, family: _create(cluster, family, args, until)))
 
 
-def _settle_namespace_if_known(args: argparse.Namespace) -> None:
+def settle_namespace_if_known(args: argparse.Namespace) -> None:
     """Use the namespace of the kube context; a manifest without one goes where it is applied."""
     try:
         settle_namespace(args)
@@ -93,12 +121,10 @@ async def _create(cluster: Cluster, family: Family, args: argparse.Namespace, un
             return 0
         body["spec"]["restoreSpec"]["includedResources"] = list(kinds)
     key = Key(args.namespace, args.name)
-    made = await cluster.create(family.kind, key, await stamped(cluster, body), dry_run=bool(args.dry_run))
+    made = await create_object(cluster, args, family.kind, await stamped(cluster, body))
     if args.dry_run:
         print_object(args, made)
-        print(f"{family.kind.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0
-    print_name(args, made)
     print(f"{family.kind.name} {key} created.", file=sys.stderr)
     if args.wait:
         return await wait_for(cluster, family, key, until, args.fail_on)
@@ -143,8 +169,8 @@ def check_retry(restore: TenantRequest) -> None:
     if restore.is_terminating:
         raise CommandError(f"{name} is being deleted", "create another restore")
     if restore.phase == CREATED:
-        source = restore.spec.get("backupName", "BACKUP")
-        again = f"foresail restore create --from-backup {source} -n {key.namespace}"
+        option = "--from-protection" if restore.point else "--from-backup"
+        again = f"foresail restore create {option} {restore.source or 'BACKUP'} -n {key.namespace}"
         raise CommandError(f"{name} has been handed to Velero, which runs a restore once", f"create another: {again}")
     if not restore.is_refused:
         hint = f"see what it waits for with foresail restore explain {key.name} -n {key.namespace}"

@@ -36,7 +36,7 @@ async def _describe(cluster: Cluster, family: Family, args: argparse.Namespace) 
     else:
         volumes = [""] * len(requests)
     if requests:
-        print("\n\n\n".join(described(each, now(), text) for each, text in zip(requests, volumes, strict=True)))
+        print("\n\n\n".join(described(request, now(), text) for request, text in zip(requests, volumes, strict=True)))
     return 0
 
 
@@ -103,6 +103,9 @@ def _restored(request: TenantRequest) -> str:
         return ""
     from foresail.cli.tenant.restored import restored_text  # noqa: PLC0415 - for restores alone
 
+    # What is in the backup of a class is not shown to teams, and --diff compares with the namespace of the backup.
+    if request.point or request.target != request.key.namespace:
+        return f"Objects:\n{restored_text(request.restored)}"
     backup = request.spec.get("backupName")
     namespace = request.key.namespace
     new = f"  not in the backup: see foresail backup contents {backup} --diff -n {namespace}"

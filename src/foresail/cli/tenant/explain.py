@@ -2,9 +2,10 @@
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from foresail.api.instants import instant
 from foresail.api.nonadmin import Condition
@@ -13,8 +14,9 @@ from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import FAILED, NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
 from foresail.cli.output.words import in_words
-from foresail.cli.tenant.advice import advice_for, capital, sentence, warnings_step
+from foresail.cli.tenant.advice import STALLED, advice_for, capital, sentence, warnings_step
 from foresail.cli.tenant.selection import in_namespace, selected_requests
+from foresail.cli.tenant.stalled import why_nothing_starts
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.kube.failures import WRITE_REFUSED
@@ -51,7 +53,10 @@ def explain(args: argparse.Namespace) -> int:
 async def _read(cluster: Cluster, family: Family, args: argparse.Namespace) -> list[TenantRequest]:
     requests = await selected_requests(cluster, family, args)
     refused = await refused_writes(cluster, family.kind, args.namespace, now()) if requests else {}
-    return [with_refusal(request, refused.get(request.request.metadata.uid)) for request in requests]
+    told = [with_refusal(request, refused.get(request.request.metadata.uid)) for request in requests]
+    return [
+        msgspec.structs.replace(request, stalled=await why_nothing_starts(cluster, request, now())) for request in told
+    ]
 
 
 def with_refusal(request: TenantRequest, refused: RefusedWrite | None) -> TenantRequest:
@@ -62,7 +67,7 @@ def with_refusal(request: TenantRequest, refused: RefusedWrite | None) -> Tenant
         or any(_after(every, refused.at) for every in request.request.status.conditions or ())
     ):
         return request
-    return replace(request, refused=refused)
+    return msgspec.structs.replace(request, refused=refused)
 
 
 def _after(condition: Condition, at: datetime) -> bool:
@@ -79,7 +84,6 @@ def explained(request: TenantRequest) -> str:
 def summary(request: TenantRequest) -> str:
     """Return the outcome or what blocks the request, in a few words."""
     reason = reason_of(request)
-    succeeded = request.condition(SUCCEEDED)
     words = in_words(reason)
     if not reason:
         return "not processed by the operator yet"
@@ -87,8 +91,15 @@ def summary(request: TenantRequest) -> str:
         return f"is being deleted: {words}"
     if request.done:
         return "complete" if reason == Reason.COMPLETED else f"complete, but {words}"
+    return _what_it_waits_for(request, reason, words)
+
+
+def _what_it_waits_for(request: TenantRequest, reason: str, words: str) -> str:
     if request.refused is not None:
         return f"blocked: {words}"
+    if request.stalled:
+        return "blocked: Velero starts nothing now"
+    succeeded = request.condition(SUCCEEDED)
     if succeeded is not None and reason == succeeded.reason:
         return "waits for Velero" if reason == Reason.WAITING else words
     return f"refused: {words}" if request.is_refused else f"waits: {words}"
@@ -115,8 +126,11 @@ def has_expired(request: TenantRequest, at: datetime) -> bool:
 
 def advised(request: TenantRequest) -> str:
     """Return the cause and the next step."""
+    if request.stalled:
+        return sentence(STALLED, request.family, request.key)
     blocking = request.blocking
-    text = sentence(advice_for(reason_of(request), blocking.message if blocking else ""), request.family, request.key)
+    advice = advice_for(reason_of(request), blocking.message if blocking else "")
+    text = sentence(advice, request.family, request.key, request.target)
     if request.done is not None and request.restored is not None:
         from foresail.cli.tenant.restored import follow_up  # noqa: PLC0415 - for restores alone
 
@@ -161,6 +175,8 @@ def _created(word: str, queued: Condition | None) -> Step:
 
 
 def _started(request: TenantRequest, succeeded: Condition | None) -> Step:
+    if request.stalled:
+        return Step("Velero has started it", NO, request.stalled)
     waits = succeeded is None or (succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING)
     position = f"position {request.position} in the queue" if request.position else ""
     return Step("Velero has started it", WAITS if waits else YES, position)

@@ -15,15 +15,14 @@ from pathlib import Path
 
 import msgspec
 
-from foresail.api.nonadmin import Condition, Download
-from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
+from foresail.api.nonadmin import NON_ADMIN_DOWNLOAD_REQUEST, Condition, Download
 from foresail.bucket import DownloadError, download, trusting
 from foresail.bucket import TooLargeError as TooLargeDownloadError
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, NotAllowedError, TooLargeError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint
-from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence
+from foresail.cli.tenant.advice import PATIENCE, UNSEEN, UNSERVED, advice_for, next_step, sentence, unserved
 from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -188,15 +187,17 @@ def verdict(stands: Condition | None, family: Family, about: Key) -> CommandErro
 
 
 def remark(stands: Condition | None, waited: timedelta, family: Family, about: Key) -> str:
-    """Return a hint for someone who waits; empty if there is none."""
+    """Return a hint for someone who waits; empty if there is none. Raise that nobody serves the request."""
     if stands is not None:
         return stands.message
+    if waited >= UNSERVED:
+        raise unserved(f"the request for a file of {family.kind.name} {about}")
     return sentence(UNSEEN, family, about) if waited > PATIENCE else ""
 
 
 def what_to_do(cause: str, family: Family, about: Key) -> str:
     """Return what to do about a file that cannot be read."""
-    found = next(
+    advice = next(
         (text for word, text in WHAT_TO_DO.items() if word in cause), "try again, or ask a cluster administrator"
     )
-    return found.format(word=family.word, name=about.name, namespace=about.namespace)
+    return advice.format(word=family.word, name=about.name, namespace=about.namespace)

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -25,6 +26,8 @@ from foresail.selfservice.requests.status import DELETING
 
 _SHRINKS = ("NAMESPACE", "BACKUP", "NAME", "STATUS")
 _PAUSE = 2.0
+_FIELD = re.compile(r"spec\.(?:backup|restore)Spec\.([A-Za-z]+ is (?:restricted|invalid))")
+"""The field of a request that is refused, and how: its reason alone says that the spec is."""
 
 
 def get(args: argparse.Namespace) -> int:
@@ -50,10 +53,10 @@ async def _watch(cluster: Cluster, family: Family, args: argparse.Namespace) -> 
     before: dict[Key, TenantRequest] = {}
     widths: list[int] = []
     while True:
-        found = {
+        after = {
             request.key: request for request in await selected_requests(cluster, family, args, is_quiet=bool(widths))
         }
-        shown, deleted = changes(before, found)
+        shown, deleted = changes(before, after)
         if args.output == "name":
             for tenant_request in shown:
                 print(as_text([tenant_request.content], "name"), flush=True)
@@ -66,7 +69,7 @@ async def _watch(cluster: Cluster, family: Family, args: argparse.Namespace) -> 
             shown_lines = lines[1:] if widths else lines
             widths = widths or columns(lines)
             print("\n".join(_padded(line, widths) for line in shown_lines), flush=True)
-        before = found
+        before = after
         if until is not None and now() >= until:
             return 0
         await asyncio.sleep(_PAUSE)
@@ -76,8 +79,8 @@ def changes(
     before: Mapping[Key, TenantRequest], after: Mapping[Key, TenantRequest]
 ) -> tuple[list[TenantRequest], list[TenantRequest]]:
     """Return the requests that are new or have changed, and those that were deleted."""
-    changed = [each for key, each in after.items() if key not in before or before[key].content != each.content]
-    return changed, [each for key, each in before.items() if key not in after]
+    changed = [request for key, request in after.items() if key not in before or before[key].content != request.content]
+    return changed, [request for key, request in before.items() if key not in after]
 
 
 def request_table(
@@ -146,7 +149,7 @@ def _position(request: TenantRequest) -> str:
 
 
 def _backup_name(request: TenantRequest) -> str:
-    return str(request.spec.get("backupName") or "<none>")
+    return request.source or "<none>"
 
 
 def _age(request: TenantRequest, at: datetime) -> str:
@@ -181,10 +184,13 @@ def why(request: TenantRequest, *, in_full: bool) -> str:
     if request.transfer is not None and blocking.reason == Reason.RUNNING:
         text = transfer_text(request.transfer)
         return f"{blocking.reason}: {blocking.message}, {text}" if in_full else text
-    return f"{blocking.reason}: {blocking.message}" if in_full else in_words(blocking.reason.removeprefix("Velero"))
+    if in_full:
+        return f"{blocking.reason}: {blocking.message}"
+    field = _FIELD.search(blocking.message)
+    return field[1] if field is not None else in_words(blocking.reason.removeprefix("Velero"))
 
 
 def until(text: str | None, at: datetime) -> str:
     """Return an instant of a status, with how far away it is."""
-    found = instant(text) if text else None
-    return moment(found, at) if found else "n/a"
+    end = instant(text) if text else None
+    return moment(end, at) if end else "n/a"

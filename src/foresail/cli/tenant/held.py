@@ -100,16 +100,16 @@ def changes(
 ) -> list[Change]:
     """Return what is gone since the backup, and what is new; only kinds that could be listed are compared."""
     names = {(kind.group, kind.kind): (kind.title, set(kind.names)) for kind in held if kind.is_namespaced}
-    found: list[Change] = []
+    changes: list[Change] = []
     for resource, objects in live.items():
         rest = tuple(objects)
         title = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
         _, before = names.get((resource.group, resource.kind), (title, set()))
         now = {live_object.name for live_object in rest}
-        found += [Change(GONE, title, name) for name in before - now]
-        found += [
+        changes += [Change(GONE, title, name) for name in before - now]
+        changes += [
             Change(NEW, title, live_object.name)
             for live_object in rest
             if live_object.name not in before and is_selected(live_object.labels, spec)
         ]
-    return sorted(found)
+    return sorted(changes)

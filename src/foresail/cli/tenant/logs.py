@@ -20,10 +20,10 @@ from foresail.selfservice.results.file import Part, parts, tidy
 
 def as_lines(results: bytes) -> str:
     """Return the results in lines, errors first."""
-    found = parts(results)
-    if found is None:
+    lists = parts(results)
+    if lists is None:
         raise CommandError("the results are not in Velero's format", "read the log, without --results")
-    rows = [*_rows("error", found.errors), *_rows("warning", found.warnings)]
+    rows = [*_rows("error", lists.errors), *_rows("warning", lists.warnings)]
     return table(("LEVEL", "WHERE", "WHAT"), rows) if rows else "No errors and no warnings."
 
 
@@ -72,18 +72,18 @@ def log_file(family: Family, about: Key) -> File:
 
 async def read_log_end(cluster: Cluster, family: Family, about: Key, access: Access, most: int, largest: int) -> str:
     """Return the end of a log, from the start of a line on; a log that is larger is not read."""
-    found = b""
+    tail = b""
     async with pieces_of(cluster, log_file(family, about), access, largest) as pieces:
         async for piece in pieces:
-            found = (found + piece)[-most - 1 :]
-    return end_of_log(found, most)
+            tail = (tail + piece)[-most - 1 :]
+    return end_of_log(tail, most)
 
 
-def end_of_log(found: bytes, most: int) -> str:
+def end_of_log(tail: bytes, most: int) -> str:
     """Return the whole lines among the last bytes of a log."""
-    if len(found) > most:
-        found = found[-most:].partition(b"\n")[2]
-    return found.decode(errors="replace")
+    if len(tail) > most:
+        tail = tail[-most:].partition(b"\n")[2]
+    return tail.decode(errors="replace")
 
 
 def writer(stream: TextIO) -> Callable[[bytes], object]:

@@ -31,7 +31,7 @@ _STAMP = "-%Y%m%d%H%M%S"
 def settle_name(family: Family, args: argparse.Namespace, instant: datetime) -> None:
     """Check the name of a new request; name a restore after its backup and the time if none is given."""
     if args.name is None and family is not BACKUPS:
-        args.name = restore_name(args.from_backup, instant)
+        args.name = restore_name(args.from_backup or args.from_protection, instant)
     if args.name is None:
         raise UsageError("no NAME is given", f"foresail {family.word} create NAME")
     check_name(family.kind, args.name)

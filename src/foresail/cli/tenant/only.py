@@ -6,9 +6,12 @@ over the version that it showed.
 """
 
 import argparse
+import json
+import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 
 import msgspec
 
@@ -36,6 +39,7 @@ from foresail.selfservice.results.restored import CHANGE_BACK
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, NEED_TRUST
 
 _VOLUMES = {*NEED_TRUST, *COME_WITH_CLAIMS} - set(BRINGS)
+_BY_NAME = "volumes cannot be restored by name, because their data comes with other objects"
 _ALONE = ("include_resources", "exclude_resources", "selector", "or_selector", "to")
 _OF_REQUESTS = (
     *("labels", "annotations", "wait"),
@@ -43,6 +47,13 @@ _OF_REQUESTS = (
 )
 _WRITTEN = (Outcome.CREATE, Outcome.UPDATE)
 _LEFT = (Outcome.EXISTS, Outcome.UNCHANGED)
+
+Picked = frozenset[ItemKey]
+"""Objects that are restored by their names."""
+
+_RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._:]{0,251}[A-Za-z0-9])?")  # also of Roles
+_LONGEST = 300
 
 Named = Mapping[tuple[str, str], Collection[str]]
 """The named objects by the group and kind that they have."""
@@ -103,8 +114,10 @@ def _kind(word: str, name: str, served: Served) -> ServedKind:
     if kind is None:
         raise CommandError(f"the cluster does not serve {word}", "list the kinds with kubectl api-resources")
     if kind.resource in _VOLUMES:
-        text = f"{word}/{name}: volumes cannot be restored by name, because their data comes with other objects"
-        raise CommandError(text, "restore the kinds: --include-resources persistentvolumeclaims, with -l to select")
+        raise CommandError(
+            f"{word}/{name}: {_BY_NAME}",
+            "restore the kinds: --include-resources persistentvolumeclaims, with -l to select",
+        )
     if not kind.is_namespaced:
         raise CommandError(f"{word}/{name} has no namespace, so no restore of yours has it", "leave it out")
     return kind
@@ -147,14 +160,27 @@ async def _restore_as_caller(
         raise NotServedError(error.problem, f"{other}. {error.hint}") from error
     plan = await make_plan(cluster, cluster.client, replace(inputs, only=keys))
     print(as_text(plan.backup, plan.verdicts, (), plan.warnings), flush=True)
-    _check(plan)
-    planned = {verdict.target for verdict in plan.verdicts if verdict.outcome in _WRITTEN}
-    writes = [write for write in plan.writes if write.target in planned]
+    check_only(plan)
+    writes = writes_of(plan)
     if _is_agreed(args, plan, len(writes)):
-        await _write(cluster, writes)
+        await write_as_caller(cluster, writes, lambda text: print(text, file=sys.stderr))
 
 
-def _check(plan: RestorePlan) -> None:
+def writes_of(plan: RestorePlan) -> list[Write]:
+    """Return what has to be written to restore the objects of a plan as the caller."""
+    planned = {verdict.target for verdict in plan.verdicts if verdict.outcome in _WRITTEN}
+    return [write for write in plan.writes if write.target in planned]
+
+
+def writes_digest(writes: Iterable[Write]) -> str:
+    """Return the digest of writes, by which a person agrees to what was shown: these changes of these versions."""
+    lines = [
+        f"{write.target} {write.asked.is_patch} {json.dumps(write.asked.body, sort_keys=True)}" for write in writes
+    ]
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def check_only(plan: RestorePlan) -> None:
     """Refuse all if one cannot be restored: half of what was asked for is not what was asked for."""
     refused = [
         verdict for verdict in plan.verdicts if verdict.target.namespace and verdict.outcome not in (*_WRITTEN, *_LEFT)
@@ -162,6 +188,28 @@ def _check(plan: RestorePlan) -> None:
     if refused:
         first = refused[0]
         raise CommandError(f"{first.target}: {first.reason}; nothing was restored", "leave it out of --only")
+
+
+def is_pickable(key: ItemKey) -> bool:
+    """Whether an object can be restored by its name: the data of volumes comes with other objects."""
+    return bool(key.namespace) and key.resource not in _VOLUMES
+
+
+def picked_of(words: Iterable[str], namespace: str) -> Picked:
+    """Return the objects that RESOURCE/NAME words name; raise which of them is none."""
+    keys = set[ItemKey]()
+    for word in words:
+        resource, _, name = word.partition("/")
+        key = ItemKey(resource, namespace, name)
+        if not (_RESOURCE.fullmatch(resource) and _NAME.fullmatch(name) and is_pickable(key)):
+            raise UsageError(f"{word[:_LONGEST]!r} cannot be restored by its name", "plan the restore again")
+        keys.add(key)
+    return frozenset(keys)
+
+
+def word_of(key: ItemKey) -> str:
+    """Return RESOURCE/NAME."""
+    return f"{key.resource}/{key.name}"
 
 
 def _is_agreed(args: argparse.Namespace, plan: RestorePlan, number: int) -> bool:
@@ -185,7 +233,8 @@ def _is_agreed(args: argparse.Namespace, plan: RestorePlan, number: int) -> bool
     return True
 
 
-async def _write(cluster: Cluster, writes: Sequence[Write]) -> None:
+async def write_as_caller(cluster: Cluster, writes: Sequence[Write], tell: Callable[[str], None]) -> None:
+    """Write the objects with the caller's own rights, and only over the versions that the plan has read."""
     done: list[str] = []
     for write in writes:
         key = Key(write.target.namespace, write.target.name)
@@ -195,7 +244,7 @@ async def _write(cluster: Cluster, writes: Sequence[Write]) -> None:
         if isinstance(made, Failure):
             raise _stopped(write, key, made, done)
         done.append(str(write.target))
-        print(f"{write.target} {'changed back' if write.asked.is_patch else 'created'}.", file=sys.stderr)
+        tell(f"{write.target} {'changed back' if write.asked.is_patch else 'created'}.")
 
 
 def _stopped(write: Write, key: Key, failure: Failure, done: Sequence[str]) -> CommandError:

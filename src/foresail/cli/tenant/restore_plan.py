@@ -70,15 +70,18 @@ def ignored_fields(spec: RestoreSpec) -> tuple[str, ...]:
     """Return a warning for each field that names a ConfigMap, which a tenant may not read."""
     fields = {"resourceModifier": spec.resource_modifier, "resourcePolicy": spec.resource_policy}
     return tuple(
-        f"the plan ignores {field}: you may not read ConfigMap {each.name} in Velero's namespace"
-        for field, each in fields.items()
-        if each is not None
+        f"the plan ignores {field}: you may not read ConfigMap {reference.name} in Velero's namespace"
+        for field, reference in fields.items()
+        if reference is not None
     )
 
 
 def restore_of(request: TenantRequest) -> dict[str, Any]:
     """Return the restoreSpec of a NonAdminRestore, which names a backup."""
     asked = request.spec
+    if request.point:
+        problem = f"NonAdminRestore {request.key} is from backup {request.point} of a ProtectionClass"
+        raise CommandError(f"{problem}, which holds other namespaces too", "ask a cluster administrator for the plan")
     if not asked.get("backupName"):
         raise CommandError(f"NonAdminRestore {request.key} names no backup", "set spec.restoreSpec.backupName")
     return asked
@@ -95,7 +98,7 @@ def tenant_fields(asked: Mapping[str, Any], namespace: str) -> dict[str, Any]:
         fields["namespaceMapping"] = mapping
     spec = restore_spec_of(fields)
     named = {resource.lower() for resource in spec.included_resources or ()}
-    refused = tuple(each for each in REFUSED_KINDS if each not in named)
+    refused = tuple(kind for kind in REFUSED_KINDS if kind not in named)
     try:
         included, excluded = kinds.restored(
             spec.included_resources,

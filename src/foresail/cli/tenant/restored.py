@@ -48,13 +48,13 @@ def restored_text(items: RestoredItems, new: RestoredGroup | None = None) -> str
 def follow_up(request: TenantRequest) -> str:
     """Return how to change back what a restore left as it is; empty if it left nothing."""
     items = request.restored
-    backup = str(request.spec.get("backupName") or "BACKUP")
+    source = f"--from-protection {request.point}" if request.point else f"--from-backup {request.source or 'BACKUP'}"
     namespace = request.key.namespace
     if items is None or not items.left.count or request.spec.get("existingResourcePolicy") == "update":
         return ""
-    target = into(request)
+    target = request.target
     where = "" if target == namespace else f" --to {target}"
-    command = f"foresail restore create NAME --from-backup {backup}{where} {CHANGE_BACK} -n {namespace}"
+    command = f"foresail restore create NAME {source}{where} {CHANGE_BACK} -n {namespace}"
     if request.spec.keys() - _IN_COMMAND:  # without its other options, the command would change more than was asked for
         command = f"another restore with the same options and {CHANGE_BACK}"
     return left_text(items.left.count, command, ", if the policy allows it")
@@ -68,7 +68,9 @@ def left_text(number: int, command: str, condition: str = "") -> str:
 
 async def new_objects(cluster: Cluster, request: TenantRequest) -> RestoredGroup | None:
     """Return what is not in the backup where it was restored to; None if that cannot be told within seconds."""
-    target = into(request)
+    if request.point:
+        return None
+    target = request.target
     about = Key(request.key.namespace, str(request.spec.get("backupName") or ""))
     try:
         async with asyncio.timeout(_PATIENCE.total_seconds()):
@@ -78,12 +80,6 @@ async def new_objects(cluster: Cluster, request: TenantRequest) -> RestoredGroup
     except (CommandError, TimeoutError):
         return None
     return new_among(difference.changes, held)
-
-
-def into(request: TenantRequest) -> str:
-    """Return the namespace that a restore restores into: its own, or the one that it maps its own to."""
-    own = request.key.namespace
-    return str((request.spec.get("namespaceMapping") or {}).get(own, own))
 
 
 def new_among(changes: Iterable[Change], held: Iterable[HeldKind]) -> RestoredGroup:

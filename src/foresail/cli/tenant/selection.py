@@ -12,7 +12,6 @@ from foresail.cli.access.cluster import Cluster, may, on_cluster, settle_namespa
 from foresail.cli.access.together import all_of
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
-from foresail.cli.tenant.advice import advice_for
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
@@ -22,6 +21,8 @@ from foresail.selfservice.reasons import Reason
 async def earlier_backups(cluster: Cluster, namespace: str) -> str:
     """Return what a team without backups does about those of an earlier namespace, which only an operator sees."""
     if await _is_announced(cluster, namespace):
+        from foresail.cli.tenant.advice import advice_for  # noqa: PLC0415 - few lists are empty
+
         advice = advice_for(Reason.BACKUPS_ADOPTABLE.value)
         return f"{advice.cause}: {advice.next_step}".format(namespace=namespace)
     command = f"foresail backup adopt -n {namespace}"

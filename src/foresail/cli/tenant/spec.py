@@ -17,6 +17,8 @@ _Table = Mapping[str, tuple[str, str]]
 def request_object(family: Family, args: argparse.Namespace) -> dict[str, Any]:
     """Return the request that the options describe."""
     spec = {"backupSpec": backup_spec(args)} if family is BACKUPS else {"restoreSpec": restore_spec(args)}
+    if family is not BACKUPS and args.from_protection:
+        spec["fromProtection"] = {"backup": args.from_protection}
     kind = {"apiVersion": family.kind.api_version, "kind": family.kind.name}
     return {**kind, "metadata": metadata_of(args), "spec": spec}
 
@@ -45,7 +47,7 @@ def restore_spec(args: argparse.Namespace) -> dict[str, Any]:
     }
     uploader = {field: value for field, value in uploader.items() if value is not None}
     return {
-        "backupName": args.from_backup,
+        **({"backupName": args.from_backup} if args.from_backup else {}),
         **_mapping(args),
         **_selectors(args),
         **_lists(args, options.RESTORE_LISTS),

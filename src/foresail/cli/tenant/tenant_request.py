@@ -1,14 +1,13 @@
 """A NonAdminBackup or NonAdminRestore as its tenant sees it: the spec, and the status that the operator reports."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from foresail.api.instants import instant
-from foresail.api.marks import DELETE_AFTER, DELETE_REASON, PINNED, SCHEDULE_UID, SLOT
+from foresail.api.marks import DELETE_AFTER, DELETE_REASON, PINNED, ROLLBACK_UID, SCHEDULE_UID, SLOT
 from foresail.api.nonadmin import Condition, Reference, Request, RestoredItems
 from foresail.api.velero import COMPLETED, RESTORABLE, TERMINAL, WAITING
 from foresail.cli.access.refused_writes import RefusedWrite
@@ -64,8 +63,7 @@ def decode_velero(raw: msgspec.Raw) -> VeleroStatus:
     return _velero.decode(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionMark:
+class DeletionMark(msgspec.Struct, frozen=True):
     """What the annotations of a backup say about its schedule and its deletion."""
 
     schedule_uid: str
@@ -80,8 +78,7 @@ class DeletionMark:
         return bool(self.why)
 
 
-@dataclass(frozen=True, slots=True)
-class TenantRequest:
+class TenantRequest(msgspec.Struct, frozen=True):
     """One request: the raw object, and its decoded parts."""
 
     family: Family
@@ -89,6 +86,7 @@ class TenantRequest:
     request: Request
     velero: VeleroStatus
     refused: RefusedWrite | None = None  # only `explain` reads it
+    stalled: str = ""  # why nothing starts it in Velero; only `explain` reads it
 
     @property
     def content(self) -> dict[str, Any]:
@@ -121,8 +119,8 @@ class TenantRequest:
     def made(self) -> Reference:
         """The Velero object that belongs to it."""
         status = self.request.status
-        found = status.velero_backup if self.family is BACKUPS else status.velero_restore
-        return found or Reference()
+        reference = status.velero_backup if self.family is BACKUPS else status.velero_restore
+        return reference or Reference()
 
     @property
     def started(self) -> datetime | None:
@@ -151,6 +149,28 @@ class TenantRequest:
         return spec
 
     @property
+    def point(self) -> str:
+        """The backup of a ProtectionClass that a restore names; empty if it names none."""
+        named = (self.content.get("spec") or {}).get("fromProtection") or {}
+        return str(named.get("backup") or "")
+
+    @property
+    def source(self) -> str:
+        """The backup that a restore is from, whoever made that; empty if it names none."""
+        return self.point or str(self.spec.get("backupName") or "")
+
+    @property
+    def target(self) -> str:
+        """The namespace that a restore restores into: its own, or the one that it maps its own to."""
+        own = self.key.namespace
+        return str((self.spec.get("namespaceMapping") or {}).get(own, own))
+
+    @property
+    def is_before_rollback(self) -> bool:
+        """Whether a Rollback took this backup before it changed anything: it has what the Rollback took back."""
+        return ROLLBACK_UID in (self.request.metadata.annotations or {})
+
+    @property
     def mark(self) -> DeletionMark:
         """What its annotations say about its schedule and its deletion."""
         annotations = self.request.metadata.annotations or {}
@@ -173,7 +193,7 @@ class TenantRequest:
 
     def condition(self, kind: str) -> Condition | None:
         """Return a condition; None if it is not set."""
-        return next((each for each in self.request.status.conditions or () if each.type == kind), None)
+        return next((condition for condition in self.request.status.conditions or () if condition.type == kind), None)
 
     @property
     def blocking(self) -> Condition | None:
@@ -198,8 +218,8 @@ class TenantRequest:
     @property
     def incomplete(self) -> Condition | None:
         """The condition that reports what a complete backup lacks; None if it lacks nothing, or is not complete."""
-        found = self.condition(DATA_INCOMPLETE)
-        return found if found is not None and found.status == TRUE and self.done is not None else None
+        condition = self.condition(DATA_INCOMPLETE)
+        return condition if condition is not None and condition.status == TRUE and self.done is not None else None
 
     @property
     def shown_phase(self) -> str:

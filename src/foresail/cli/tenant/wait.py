@@ -16,8 +16,18 @@ from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.progress import Bar, Progress, Status
 from foresail.cli.output.words import in_words
-from foresail.cli.tenant.advice import PATIENCE, UNSEEN, advice_for, next_step, sentence, warnings_step
+from foresail.cli.tenant.advice import (
+    PATIENCE,
+    UNSEEN,
+    UNSERVED,
+    advice_for,
+    next_step,
+    sentence,
+    unserved,
+    warnings_step,
+)
 from foresail.cli.tenant.selection import in_namespace, read_request
+from foresail.cli.tenant.stalled import why_nothing_starts
 from foresail.cli.tenant.tenant_request import TenantRequest, VeleroStatus, decode_request
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -63,35 +73,39 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     began = now()
     shown = ""
     over: datetime | None = None
+    asks = began + PATIENCE
     try:
         while True:
-            each = await read_request(cluster, family, key)
-            progress.show(progress_of(each), each.transfer)
-            ended = verdict(each, fail_on)
+            request = await read_request(cluster, family, key)
+            progress.show(progress_of(request), request.transfer)
+            ended = verdict(request, fail_on)
             if ended is not None:
                 over = over or min(now() + _FOR_THE_CAUSE, until or datetime.max.replace(tzinfo=UTC))
-                if is_explained(each) or now() >= over:
+                if is_explained(request) or now() >= over:
                     break
                 await asyncio.sleep(_PAUSE)
                 continue
-            news = remark(each, now() - began)
+            news = remark(request, now() - began, is_bounded=until is not None)
+            if not news and now() >= asks:
+                news = await why_nothing_starts(cluster, request, now())
+                asks = now() + PATIENCE
             if news and news != shown:
                 progress.close()
                 hint(news)
                 shown = news
-            await _pause(each, until)
+            await _pause(request, until)
     finally:
         progress.close()
     if isinstance(ended, CommandError):
         raise ended
-    if each.restored is not None:
-        await _tell_what_it_did(cluster, each, each.restored)
+    if request.restored is not None:
+        await _tell_what_it_did(cluster, request, request.restored)
         return 0
     print(f"{family.kind.name} {key}: {ended}", file=sys.stderr)
-    incomplete = each.incomplete
+    incomplete = request.incomplete
     if incomplete is not None:
         hint(sentence(advice_for(incomplete.reason), family, key))
-    if each.velero.warnings:
+    if request.velero.warnings:
         hint(warnings_step(family, key))
     return 0
 
@@ -106,7 +120,7 @@ async def _tell_what_it_did(cluster: Cluster, request: TenantRequest, items: Res
     further = follow_up(request)
     if further:
         hint(further)
-    if new is None:
+    if new is None and not request.point and request.target == request.key.namespace:  # --diff compares with that
         backup = request.spec.get("backupName")
         namespace = request.key.namespace
         hint(f"see what is not in the backup with foresail backup contents {backup} --diff -n {namespace}")
@@ -171,8 +185,15 @@ def _is_just_restored(request: TenantRequest) -> bool:
     return request.family is RESTORES and ended is not None and now() - ended < _JUST
 
 
-def remark(request: TenantRequest, waited: timedelta) -> str:
-    """Return a hint for someone who waits; empty if there is none."""
+def remark(request: TenantRequest, waited: timedelta, *, is_bounded: bool = False) -> str:
+    """Return a hint for someone who waits; empty if there is none. Raise that nobody serves the request.
+
+    Whoever has said how long to wait waits that long.
+    """
+    if not request.phase and not is_bounded and waited >= UNSERVED:
+        key = request.key
+        delete = f"foresail {request.family.word} delete {key.name} -n {key.namespace}"
+        raise unserved(f"{request.family.kind.name} {key}", delete)
     if not request.phase and waited > PATIENCE:
         return sentence(UNSEEN, request.family, request.key)
     blocking = request.blocking

@@ -1,22 +1,26 @@
 """What a report shows: figures of what coverage and the calendar found, without reading or judging anything."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from heapq import merge
-from itertools import islice, takewhile
+from itertools import islice
+from operator import itemgetter
 
 import msgspec
 
 from foresail.api.metadata import Named
 from foresail.api.restore_check import CheckResult, RestoreCheckSpec, RestoreCheckStatus
-from foresail.backups import FAILED_PHASES
+from foresail.backups import ENDED, FAILED_PHASES, Quality
+from foresail.backups import judge as judge_runs
 from foresail.cli.coverage.closing_commands import closing_command
 from foresail.cli.cron.load import Load, Timetable, load_of
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.reasons import Gap, is_late
-from foresail.proof.safety import WORST_FIRST, Safety, Verdict, count_safe, safety_of
+from foresail.proof.safety import count_safe, safety_of
 from foresail.proof.view import BackupRow
+from foresail.safety.verdict import WORST_FIRST, Safety, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,24 @@ class UpcomingRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """A backup as a time line shows it: what it is worth, and when it goes."""
+
+    name: str
+    started: datetime
+    quality: Quality
+    lacks_data: bool = False
+    failure: str = ""
+    schedule: str = ""
+    goes: datetime | None = None  # when retention or Velero deletes it
+    foreign: str = ""  # why it may be no backup of this cluster
+
+
+MOST_RUNS = 14
+"""Runs of a schedule in a strip."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenGaps:
     """Gaps of a namespace with the command that closes them, or shows the cause."""
 
@@ -103,6 +125,8 @@ class Figures:
     is_tenant: bool = False
     checks: tuple[LastCheck, ...] | None = None  # None if the reader may not list RestoreChecks
     velero: tuple[BackupRow, ...] = ()  # of one namespace: the newest Velero Backups of administrators that name it
+    runs: Mapping[str, tuple[Run, ...]] = field(default_factory=dict)  # by the title of their schedule, oldest first
+    planned: tuple[UpcomingRun, ...] = ()  # of one namespace
 
     @property
     def subject(self) -> str:
@@ -135,6 +159,17 @@ class Figures:
         others = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
         text = "all namespaces are safe" if worst is Verdict.SAFE else f"{name}: {first.message}{others}"
         return Safety(worst, text)
+
+    @property
+    def worst_first(self) -> list[tuple[NamespaceCoverage, Safety]]:
+        """The namespaces that a backup is wanted of with their verdicts, the worst first."""
+        verdicts = [(coverage, safety_of(coverage)) for coverage in self.counted]
+        return sorted(verdicts, key=lambda pair: (WORST_FIRST.index(pair[1].verdict), pair[0].name))
+
+    def strip(self, coverage: NamespaceCoverage) -> list[Run]:
+        """Return the last runs of the schedules that cover a namespace, oldest first."""
+        runs = [run for title in coverage.schedules for run in self.runs.get(title, ())]
+        return sorted(runs, key=lambda run: (run.started, run.name))[-MOST_RUNS:]
 
     @property
     def passed_checks(self) -> int:
@@ -191,8 +226,49 @@ def _runs(timetable: Timetable, now: datetime) -> Iterator[UpcomingRun]:
     return (UpcomingRun(at, str(timetable.key)) for at in timetable.fires(now, now + RECENT))
 
 
+_MOST_PLANNED = 60
+_PLANNED = timedelta(days=31)
+
+
+def planned_runs(timetables: Iterable[Timetable], now: datetime) -> tuple[UpcomingRun, ...]:
+    """Return the runs of the next month, as many as a time line shows."""
+    runs = merge(
+        *(
+            (UpcomingRun(at, str(timetable.key)) for at in islice(timetable.fires(now, now + _PLANNED), _MOST_PLANNED))
+            for timetable in timetables
+        ),
+        key=lambda run: (run.at, run.schedule),
+    )
+    return tuple(islice(runs, _MOST_PLANNED))
+
+
+def runs_of(backups: Iterable[BackupRow], goes: Mapping[str, datetime | None], most: int) -> dict[str, tuple[Run, ...]]:
+    """Return the last runs of each schedule, oldest first, judged as coverage judges them; '' has those by hand."""
+    grouped: dict[str, list[BackupRow]] = defaultdict(list)
+    for backup in backups:
+        grouped[backup.schedule].append(backup)
+    runs = dict[str, tuple[Run, ...]]()
+    for title, rows in grouped.items():
+        dated = sorted((at, row.name, row) for row in rows if row.phase in ENDED and (at := row.run_at) is not None)
+        qualities = judge_runs(row for _, _, row in dated)
+        runs[title] = tuple(
+            Run(
+                name,
+                at,
+                qualities[name],
+                row.left_out is None or bool(row.left_out),
+                row.failure,
+                title,
+                goes.get(name),
+                row.foreign,
+            )
+            for at, name, row in dated[-most:]
+        )
+    return runs
+
+
 def failed_runs(backups: Iterable[BackupRow], now: datetime) -> tuple[BackupRow, ...]:
     """Return the runs that failed recently, the newest first."""
-    failed = [backup for backup in backups if backup.phase in FAILED_PHASES and backup.started is not None]
-    newest_first = sorted(failed, key=lambda row: row.started or now, reverse=True)
-    return tuple(takewhile(lambda run: run.started is not None and now - run.started <= RECENT, newest_first))
+    dated = ((backup.run_at, backup) for backup in backups if backup.phase in FAILED_PHASES)
+    recent = [(at, backup) for at, backup in dated if at is not None and now - at <= RECENT]
+    return tuple(backup for _, backup in sorted(recent, key=itemgetter(0), reverse=True))

@@ -7,6 +7,7 @@ from datetime import timedelta
 from foresail import __version__
 from foresail.cli.output.words import ago, compact, short
 from foresail.console.report.figures import RECENT, Figures, LastCheck, UpcomingRun
+from foresail.console.report.worth import newest_note
 from foresail.console.web.assets import SHEET
 from foresail.console.web.markup import Child, Html, document, element, style
 from foresail.console.web.parts import (
@@ -22,7 +23,8 @@ from foresail.console.web.parts import (
     words,
 )
 from foresail.proof.coverage import NamespaceCoverage
-from foresail.proof.safety import Verdict, safety_of
+from foresail.proof.safety import safety_of
+from foresail.safety.verdict import Verdict
 
 MOST_ROWS = 5000
 """Rows of one table; a report with more of them names how many are left out."""
@@ -93,7 +95,7 @@ def summary_tiles(figures: Figures) -> Html:
         tile(
             "Safe namespaces",
             f"{figures.safe} of {counted}",
-            _cut(figures.safety.message),
+            short_text(figures.safety.message),
             mood_of(figures.safety.verdict),
         ),
         _oldest_tile(figures),
@@ -119,24 +121,6 @@ def _check_tile(figures: Figures) -> Html:
     return tile("Restore checks", f"{figures.passed_checks} of {len(ended)}", detail, mood)
 
 
-def namespace_tiles(figures: Figures) -> Html:
-    """Return the same for one namespace: its newest good copy, gaps, failures and the next run."""
-    gaps = sum(len(namespace.all_gaps()) for namespace in figures.namespaces)
-    failed = len(figures.failed)
-    newest = next(
-        (namespace.newest_good for namespace in figures.namespaces if namespace.newest_good is not None), None
-    )
-    following = figures.upcoming[0] if figures.upcoming else None
-    age, name = (ago(newest.started, figures.instant), newest.name) if newest else ("none", "no good backup")
-    return tiles(
-        tile("Verdict", _title(figures.safety.verdict), _cut(figures.safety.message), mood_of(figures.safety.verdict)),
-        tile("Newest good backup", age, name, _mood(newest is None or figures.is_late)),
-        tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
-        tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
-        _next_tile(figures, following),
-    )
-
-
 def _next_tile(figures: Figures, following: UpcomingRun | None) -> Html:
     return tile(
         "Next run",
@@ -155,7 +139,7 @@ def mood_of(verdict: Verdict) -> str:
     return _MOODS.get(verdict, "")
 
 
-def _cut(message: str) -> str:
+def short_text(message: str) -> str:
     """Return the beginning of a message: tenants choose how long their names and texts are."""
     return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
 
@@ -203,8 +187,8 @@ def coverage_cells(coverage: NamespaceCoverage, figures: Figures) -> tuple[Child
     verdict = safety_of(coverage).verdict
     return (
         badge(_title(verdict), mood_of(verdict)),
-        ", ".join(coverage.schedules) or "none",
-        backup.name if backup else "none",
+        ", ".join(coverage.covered_by) or "none",
+        f"{backup.name}{newest_note(coverage)}" if backup else "none",
         ago(backup.started, figures.instant) if backup else "n/a",
         shown_time(coverage.next_run, figures.instant),
         f"{coverage.claims_saved} of {coverage.claims_wanted}" if coverage.claims_wanted else "none",
@@ -232,7 +216,7 @@ def failed_section(figures: Figures) -> Html:
             backup.name,
             badge(backup.phase, "bad"),
             backup.schedule or "none",
-            shown_time(backup.started, figures.instant),
+            shown_time(backup.run_at, figures.instant),
             backup.failure or "see the log",
         )
         for backup in figures.failed

@@ -1,7 +1,9 @@
 """`foresail report`: read the cluster, and write one HTML file."""
 
 import argparse
+import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from foresail.cli.coverage.own_snapshot import is_administrator, not_all_namespa
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.shared import read_objective
 from foresail.console.report.figures import Figures
+from foresail.console.report.fleet import Fleet
+from foresail.console.report.fleet_page import fleet_report
 from foresail.console.report.page import report_page
 from foresail.console.report.snapshot import Wanted, read_cluster, read_own
 from foresail.cron import CronError
@@ -19,6 +23,8 @@ from foresail.kube.clock import now
 
 def run_report(args: argparse.Namespace) -> int:
     """Run the command."""
+    if args.fleet:
+        return _run_fleet(args)
     objective = read_objective(args)
     try:
         zone = validate_zone_name(args.zone)
@@ -32,6 +38,25 @@ def run_report(args: argparse.Namespace) -> int:
         safe = f"{figures.safe} of {len(figures.counted)} safe"
         print(f"{args.html}: {figures.subject}, {safe}{checks}", file=sys.stderr)
     return 0
+
+
+def _run_fleet(args: argparse.Namespace) -> int:
+    """Write the page of many clusters."""
+    from foresail.console.read_fleet import reader_of  # noqa: PLC0415 - the report of one cluster starts without it
+
+    if args.namespace or args.all_namespaces:
+        raise UsageError("--fleet: not with a namespace", "leave out -n and -A")
+    wanted = Wanted(args.velero_namespace, "", read_objective(args), args.zone)
+    fleet = asyncio.run(_fleet(reader_of(args, wanted)))
+    _write(args.html, fleet_report(fleet))
+    if args.html != "-":
+        told = ", ".join(f"{number} {word.lower()}" for word, number in fleet.counts.items())
+        print(f"{args.html}: {len(fleet.rows)} clusters: {told}", file=sys.stderr)
+    return 0
+
+
+async def _fleet(read: Callable[[], Awaitable[Fleet]]) -> Fleet:
+    return await read()
 
 
 async def _read(

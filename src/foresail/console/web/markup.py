@@ -20,7 +20,8 @@ Attribute = str | int | bool | None
 
 def text(content: str) -> Html:
     """Return text as markup: escaped, with `?` for characters that are unseen or turn the line."""
-    return Html(escape(_UNSEEN.sub("?", content), quote=True))
+    is_plain = content.isascii() and content.isprintable()  # most text: nothing to look for, and faster to tell
+    return Html(escape(content if is_plain else _UNSEEN.sub("?", content), quote=True))
 
 
 def joined(children: Iterable[Child]) -> Html:

@@ -16,7 +16,7 @@ def data_table(label: str, header: Sequence[str], rows: Iterable[Sequence[Child]
     lines = [element("tr", *(_cell(cell, is_name=number == 0) for number, cell in enumerate(row))) for row in rows]
     if not lines:
         return element("p", empty, class_="empty")
-    head = element("thead", element("tr", *(element("th", each, scope="col") for each in header)))
+    head = element("thead", element("tr", *(element("th", title, scope="col") for title in header)))
     html = element("table", element("caption", label, class_="unseen"), head, element("tbody", *lines))
     return element("div", html, class_="scroll", role="region", aria_label=label, tabindex=0)
 
@@ -35,14 +35,16 @@ def tile(label: str, value: str, detail: str, mood: str = "") -> Html:
     )
 
 
-def tiles(*found: Html) -> Html:
+def tiles(*shown: Html) -> Html:
     """Return tiles in a row."""
-    return element("dl", *found, class_="tiles")
+    return element("dl", *shown, class_="tiles")
 
 
 def command(line: str) -> Html | None:
-    """Return a command to copy; nothing for an empty one."""
-    return element("code", line, class_="command") if line else None
+    """Return a command with a button that copies it, which only the script shows; nothing for an empty one."""
+    if not line:
+        return None
+    return joined((element("code", line, class_="command"), element("button", "Copy", type="button", class_="copy")))
 
 
 def badge(word: str, mood: str = "") -> Html:

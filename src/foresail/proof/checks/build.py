@@ -13,8 +13,8 @@ from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import SANDBOX_PREFIX, CheckRun
 from foresail.plan import Claim, Create, Delete, Key, Kind
 from foresail.proof.checks import data_build
-from foresail.proof.checks.contents import included_resources, left_out
-from foresail.proof.checks.contents import restored as restored_kinds
+from foresail.proof.checks.kinds import included_resources, left_out
+from foresail.proof.checks.kinds import restored as restored_kinds
 from foresail.proof.checks.rows import EXCLUDED, CheckRow, OwnedObject, labels_in_sandbox, own_labels
 from foresail.proof.checks.view import DataSettings
 
@@ -155,16 +155,16 @@ def _rules(claims: Iterable[data_build.ClaimRule] | None) -> Iterable[dict[str, 
         yield from (_rule(*patch) for patch in data_build.patches())
         yield from (_rule("persistentvolumeclaims", claim.patch, on=claim.conditions) for claim in claims)
     else:
-        for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
-            yield _rule(each, {"spec": {"replicas": 0, "template": labelled}})
-    for each in ("cronjobs.batch", "jobs.batch"):
-        yield _rule(each, {"spec": {"suspend": True}})
+        for resource in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
+            yield _rule(resource, {"spec": {"replicas": 0, "template": labelled}})
+    for resource in ("cronjobs.batch", "jobs.batch"):
+        yield _rule(resource, {"spec": {"suspend": True}})
     nowhere = {"nodeSelector": {"foresail.dev/no-such-node": "true"}}
     yield _rule("daemonsets.apps", {"spec": {"template": {**labelled, "spec": nowhere}}})
     yield _rule("rolebindings.rbac.authorization.k8s.io", {"subjects": None})
     yield _rule("services", {"spec": {"externalIPs": None, "externalTrafficPolicy": None}})
-    for each in ("LoadBalancer", "NodePort"):
-        yield _rule("services", {"spec": _INTERNAL}, {"/spec/type": each})
+    for service_type in ("LoadBalancer", "NodePort"):
+        yield _rule("services", {"spec": _INTERNAL}, {"/spec/type": service_type})
 
 
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret
@@ -184,8 +184,8 @@ _INTERNAL = {
 def _rule(
     resource: str, patch: object, matches: Mapping[str, str] | None = None, on: Mapping[str, object] | None = None
 ) -> dict[str, object]:
-    found = [{"path": path, "value": value} for path, value in (matches or {}).items()]
-    conditions = {"groupResource": resource, **({"matches": found} if found else {}), **(on or {})}
+    equals = [{"path": path, "value": value} for path, value in (matches or {}).items()]
+    conditions = {"groupResource": resource, **({"matches": equals} if equals else {}), **(on or {})}
     return {"conditions": conditions, "mergePatches": [{"patchData": json.dumps(patch)}]}
 
 

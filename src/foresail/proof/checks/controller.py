@@ -8,9 +8,9 @@ from foresail.api import core, mirrored, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import CHECK_LABEL
 from foresail.api.metadata import Named
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.pods import RESOURCE_QUOTA, ResourceQuota
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK, RestoreCheck
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.controller import Informer
@@ -35,7 +35,7 @@ from foresail.proof.checks.rows import (
 )
 from foresail.proof.checks.state import CheckState, is_running
 from foresail.proof.checks.tenants import Turn
-from foresail.proof.checks.turns import Turns
+from foresail.proof.checks.turns import AT_ONCE, Turns
 from foresail.proof.checks.view import CheckView, DataSettings, Files, Found, Query
 from foresail.proof.checks.volumes import VolumeRow, decide_volume, volume_row
 from foresail.tenancy.namespaces import NamespaceRow, namespace_row
@@ -52,7 +52,8 @@ def _for_volume(change: Change[VolumeRow]) -> Iterator[Key]:
 class RestoreChecks:
     """Restores backups into fenced sandboxes and compares; those of tenants only if `never` is given.
 
-    `never` are the namespaces that no SelfServicePolicy reaches, besides Velero's.
+    `never` are the namespaces that no SelfServicePolicy reaches, besides Velero's; `at_once` says how many checks of
+    tenants run at a time.
     """
 
     name = "restore-checks"
@@ -64,9 +65,10 @@ class RestoreChecks:
         never: Iterable[str] | None = None,
         read_pods: ReadPods | None = None,
         data: DataSettings | None = None,
+        at_once: int = AT_ONCE,
     ) -> None:
         data = data if read_pods is not None else None
-        self.state = CheckState(velero_namespace, never, data)
+        self.state = CheckState(velero_namespace, never, data, at_once)
         self._read_files = read_files
         self._read_pods = read_pods
         self.background_reads = BackgroundReads[Query, Found](self._read)
@@ -128,15 +130,15 @@ class RestoreChecks:
         yield from ()
 
     def _for_check(self, change: Change[CheckRow]) -> Iterator[Key]:
-        """Return a check; with the end of a tenant's, the next whose turn it is, and those that get its place."""
+        """Return a check; with the end of a tenant's, those whose turn is next, and those that get its place."""
         yield change.key
         if change.key.namespace == self.state.velero_namespace:
             return
         if has_place(change.old) and not has_place(change.new):
             yield from self.state.served_keys(change.key.namespace)
         has_ended = is_running(change.old) and not is_running(change.new)
-        if has_ended and self.state.turns.first is not None:
-            yield self.state.turns.first
+        if has_ended:
+            yield from self.state.turns.next
 
     def _for_backup(self, change: Change[BackupRow]) -> Iterator[Key]:
         """Return the checks that select a Backup that was completed or is deleted."""
@@ -248,7 +250,7 @@ class RestoreChecks:
 
     def start_term(self) -> Iterable[Key]:
         """Forget who waits: everybody is reconciled."""
-        self.state.turns = Turns()
+        self.state.turns = Turns(self.state.at_once)
         return ()
 
     def _settle_turn(self, key: Key, plan: Plan, result: Result) -> Iterable[Key]:
@@ -260,14 +262,13 @@ class RestoreChecks:
             return ()
         if Turn.TAKES in plan.claims:
             return ()
-        if key == self.state.turns.first:
+        if key in self.state.turns.next:
             return self._give_way(key)
         self.state.turns.leave(key)
         return ()
 
     def _give_way(self, key: Key) -> Iterable[Key]:
-        """Let the next check have the turn."""
+        """Let the next checks have the turn."""
         self.state.turns.release(key)
         self.state.turns.leave(key)
-        first = self.state.turns.first
-        return () if first is None else (first,)
+        return self.state.turns.next

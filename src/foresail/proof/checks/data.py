@@ -6,7 +6,6 @@ Pods are read in the sandboxes only, every few seconds while such a check runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import msgspec
@@ -18,8 +17,9 @@ from foresail.api.restore_check import MOST_DATA_NAMESPACES, RESTORE_CHECK, Chec
 from foresail.api.velero import COMPLETED
 from foresail.plan import Create, Key, Level, Note, Plan, ReadResult
 from foresail.proof.checks import build, data_build, rules
-from foresail.proof.checks.contents import CLAIM, POD, Contents, Place, SavedClaims, kind_of
+from foresail.proof.checks.contents import Contents, Place, SavedClaims
 from foresail.proof.checks.judge import Verdict, failed
+from foresail.proof.checks.kinds import CLAIM, POD, kind_of
 from foresail.proof.checks.reasons import Reason
 from foresail.proof.checks.rows import CheckRow, PodRow, Pods, PodsFound, RestoreRow, labels_in_sandbox
 from foresail.proof.checks.view import CheckView, DataSettings, FilesFound
@@ -126,10 +126,10 @@ def prove_fence(
     check: CheckRow, run: CheckRun, settings: DataSettings, result: ReadResult[Pods, PodsFound], now: datetime
 ) -> Step:
     """Let a canary try to get out of each sandbox, and record what it found."""
-    if result.found.problem:
+    if result.answer.problem:
         return _again(result, now)
     name = data_build.canary_name(run.id)
-    rows = {row.key.namespace: row for row in result.found.pods if row.key.name == name}
+    rows = {row.key.namespace: row for row in result.answer.pods if row.key.name == name}
     missing = [sandbox for _, sandbox in result.query.sandboxes if sandbox not in rows]
     if missing:
         canaries = _canaries(check, run, settings, missing, result.query.outside)
@@ -173,7 +173,7 @@ def _reached(row: PodRow) -> list[str]:
     if row.exit_code != CANARY_REACHED:
         return []
     named = row.message.rpartition(_REACHED)[2] if _REACHED in row.message else ""
-    return [each.strip() for each in named.split(",") if each.strip()][:_MOST_REACHED] or ["something outside"]
+    return [address.strip() for address in named.split(",") if address.strip()][:_MOST_REACHED] or ["something outside"]
 
 
 # Pods and the assertion
@@ -191,19 +191,16 @@ def check_pods(
     """Wait until the pods are ready, run the assertion, and return the final verdict."""
     result = view.pods_result
     if result is None or result.query.run != run.id or result.query.verdict is None:
-        sandboxes = tuple(
-            sorted((sandbox.source, sandbox.key.name) for sandbox in view.sandboxes if sandbox.run == run.id)
-        )
         files = view.files_result
-        version = files.found.kubernetes if files is not None else ""
-        return Plan(reads=(Pods(run.id, sandboxes, verdict=verdict, kubernetes=version),))
-    if result.found.problem:
+        version = files.answer.kubernetes if files is not None else ""
+        return Plan(reads=(Pods(run.id, restore.sandboxes, verdict=verdict, kubernetes=version),))
+    if result.answer.problem:
         return _again(result, now)
     if view.taken_volumes:
         text = f"PersistentVolume {view.taken_volumes[0]} was not provisioned for the claim in the sandbox that has it"
         why = failed(Reason.VOLUME_NOT_PROVISIONED, f"{text}: it is left as it is; see whose it is")
         return msgspec.structs.replace(verdict, problems=why.problems, count=why.count)
-    pods = pods_of_backup(run, result.found)
+    pods = pods_of_backup(run, result.answer)
     if run.ready_seconds is None:
         if not pods or not all(pod.is_ready for pod in pods):
             return _again(result, now)
@@ -230,7 +227,7 @@ def _assert(
     if wanted is None or source not in sandboxes:
         return failed(Reason.ASSERTION_FAILED, f"there is no sandbox of namespace {source}")
     key = Key(sandboxes[source], data_build.assertion_name(run.id))
-    row = next((pod for pod in result.found.pods if pod.key == key), None)
+    row = next((pod for pod in result.answer.pods if pod.key == key), None)
     if row is None:
         left = rules.seconds_left(check, run, now)
         labels = labels_in_sandbox(check)
@@ -240,9 +237,9 @@ def _assert(
         return _again(result, now)
     if row.exit_code == 0:
         return msgspec.structs.replace(verdict, exit_code=0)
-    found = failed(Reason.ASSERTION_FAILED, f"the assertion {_how(row)}")
+    failure = failed(Reason.ASSERTION_FAILED, f"the assertion {_how(row)}")
     return msgspec.structs.replace(
-        verdict, problems=found.problems, count=found.count, exit_code=row.exit_code, digests=verdict.digests
+        verdict, problems=failure.problems, count=failure.count, exit_code=row.exit_code, digests=verdict.digests
     )
 
 
@@ -252,7 +249,7 @@ def overdue(view: CheckView, check: CheckRow, run: CheckRun) -> Verdict | None:
         return None
     within = f"within {check.spec.deadline}"
     result = view.pods_result
-    pods_found = result.found if result is not None and result.query.run == run.id else None
+    pods_found = result.answer if result is not None and result.query.run == run.id else None
     if run.fence is None and pods_found is not None:
         return _overdue_canary(pods_found, within)
     restore = rules.restore_of(view, run)
@@ -324,7 +321,7 @@ def _how(row: PodRow) -> str:
 def _created(pods: Sequence[Create], result: ReadResult[Pods, PodsFound], now: datetime) -> Plan:
     """Create pods of ours that a fresh read has not found."""
     again = _again(result, now)
-    return again if again.reads else replace(again, actions=tuple(pods))
+    return again if again.reads else msgspec.structs.replace(again, actions=tuple(pods))
 
 
 def _again(result: ReadResult[Pods, PodsFound], now: datetime) -> Plan:

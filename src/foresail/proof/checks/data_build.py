@@ -162,6 +162,6 @@ def patches() -> Iterable[tuple[str, object]]:
     plain = {"automountServiceAccountToken": False, "priorityClassName": None, "priority": None}
     template = {"metadata": {"annotations": None, "finalizers": None, "labels": EXCLUDED}, "spec": plain}
     yield "pods", {"spec": plain}
-    for each in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
-        yield each, {"spec": {"template": template}}
+    for resource in ("deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"):
+        yield resource, {"spec": {"template": template}}
     yield "serviceaccounts", {"automountServiceAccountToken": False}

@@ -7,7 +7,6 @@ check is removed at every reconcile, so no exit path needs a removal of its own.
 """
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import msgspec
@@ -26,8 +25,9 @@ from foresail.api.velero import DOWNLOAD_REQUEST
 from foresail.plan import Action, Level, Note, Patch, Plan, ReadResult, Subject
 from foresail.proof.checks import build, data, data_build, rules, tenants
 from foresail.proof.checks.build import CONTENTS, RESTORED, RESULTS, VOLUMES
-from foresail.proof.checks.contents import Contents, Wanted
+from foresail.proof.checks.contents import Contents
 from foresail.proof.checks.judge import Verdict, failed, verdict_without_restore
+from foresail.proof.checks.kinds import Wanted
 from foresail.proof.checks.reasons import Reason
 from foresail.proof.checks.rows import BackupRow, CheckRow, DownloadRow, RestoreRow
 from foresail.proof.checks.status import patch_body, with_conditions
@@ -58,7 +58,7 @@ def decide(view: CheckView, now: datetime) -> Plan:
     else:
         plan = start(view, check, now) if run is None else proceed(view, check, run, now)
     wake_at = _earliest(plan.wake_at, _kept_until(check, now), rules.starts_until(view, now))
-    return replace(plan, actions=(*removed, *plan.actions), wake_at=wake_at)
+    return msgspec.structs.replace(plan, actions=(*removed, *plan.actions), wake_at=wake_at)
 
 
 def refuse(check: CheckRow, refused: tuple[Reason, str], now: datetime) -> Plan:
@@ -107,13 +107,15 @@ def begin(view: CheckView, check: CheckRow, status: RestoreCheckStatus, backup: 
     if wait is not None:
         held = msgspec.structs.replace(status, next_run=None if wait.turn is not None else wait.until)
         plan = _report(check, held, (True, wait.reason, wait.message), now, wait.until)
-        return replace(plan, claims=() if wait.turn is None else (wait.turn,))
+        return msgspec.structs.replace(plan, claims=() if wait.turn is None else (wait.turn,))
     run = CheckRun(run_id, backup.key.name, backup.uid, whole(now), check.spec.depth)
     after = msgspec.structs.replace(status, run=run, handled_request=check.request)
     plan = _report(check, after, (True, Reason.RUNNING, f"Checking Backup {run.backup}"), now)
     if tenant is None:
         return plan
-    return replace(plan, actions=(build.start(check, run.id),), claims=(Turn.TAKES, build.Start(run.id)))
+    return msgspec.structs.replace(
+        plan, actions=(build.start(check, run.id),), claims=(Turn.TAKES, build.Start(run.id))
+    )
 
 
 # A check
@@ -138,7 +140,9 @@ def proceed(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> P
         return finish(view, check, run, failed(Reason.RESTORE_FAILED, text), now)
     else:
         plan = compare(view, check, run, restore, now)
-    return replace(plan, subject=_subject(check), wake_at=_earliest(plan.wake_at, rules.deadline(check, run)))
+    return msgspec.structs.replace(
+        plan, subject=_subject(check), wake_at=_earliest(plan.wake_at, rules.deadline(check, run))
+    )
 
 
 def prepare(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> Plan:
@@ -227,7 +231,7 @@ def follow(view: CheckView, check: CheckRow, run: CheckRun, step: data.Step, now
         return finish(view, check, run, step, now)
     after = msgspec.structs.replace(check.status, run=step.run)
     plan = _report(check, after, (True, Reason.RUNNING, f"Checking Backup {run.backup}"), now)
-    return replace(plan, notes=(step.note,) if step.note is not None else ())
+    return msgspec.structs.replace(plan, notes=(step.note,) if step.note is not None else ())
 
 
 def abandon(check: CheckRow, now: datetime) -> Plan:
@@ -241,7 +245,8 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
     has_passed = not verdict.problems
     restore = rules.restore_of(view, run)
     keeps = rules.length(check.spec.keep_failed)
-    sandboxes = {row.source: row.key.name for row in view.sandboxes if row.run == run.id}
+    seen = {row.source: row.key.name for row in view.sandboxes if row.run == run.id}
+    sandboxes = dict(restore.sandboxes) if restore is not None else seen
     result = CheckResult(
         id=run.id,
         backup=run.backup,
@@ -282,7 +287,7 @@ def finish(view: CheckView, check: CheckRow, run: CheckRun, verdict: Verdict, no
     level = Level.NORMAL if has_passed else Level.WARNING
     note = Note(RESTORE_CHECK, check.key, check.uid, result.reason, f"Backup {run.backup}: {result.message}", level)
     plan = _report(check, after, (True, Reason.WAITING, "Waiting for the next run"), now)
-    return replace(plan, actions=(build.evidence(check, run.id, record),), notes=(note,))
+    return msgspec.structs.replace(plan, actions=(build.evidence(check, run.id, record),), notes=(note,))
 
 
 def _evidence(
@@ -321,7 +326,7 @@ def _kubernetes(view: CheckView) -> str:
     files = view.files_result
     pods = view.pods_result
     if files is not None:
-        return files.found.kubernetes
+        return files.answer.kubernetes
     return pods.query.kubernetes if pods is not None else ""
 
 
@@ -351,8 +356,8 @@ def read(
 
 def _answer(result: ReadResult[Files, FilesFound], rows: Iterable[DownloadRow], now: datetime) -> Plan | FilesFound:
     """Return what the files say; after a failure, a pause and new requests."""
-    if result.found.is_final or not result.found.problem:
-        return result.found
+    if result.answer.is_final or not result.answer.problem:
+        return result.answer
     again = result.started + PAUSE
     return Plan(wake_at=again) if now < again else Plan(_replaced(rows))
 
@@ -385,7 +390,7 @@ def _files(
     if restore is None:
         volumes = rows[VOLUMES].url if VOLUMES in rows else ""
         return Files(run.id, rows[CONTENTS].url, wanted, view.authority, classes=view.classes, volumes=volumes)
-    sandboxes = tuple(sorted((sandbox.source, sandbox.key.name) for sandbox in view.sandboxes if sandbox.run == run.id))
+    # Those that the Restore names, not those that are seen: a namespace that its watch has not shown yet is no loss.
     return Files(
         run.id,
         rows[CONTENTS].url,
@@ -394,7 +399,7 @@ def _files(
         restore.phase,
         rows[RESTORED].url,
         rows[RESULTS].url,
-        sandboxes,
+        restore.sandboxes,
         view.classes,
     )
 

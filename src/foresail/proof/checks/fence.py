@@ -45,7 +45,7 @@ from foresail.api.restore_check import RESTORE_CHECK, SANDBOX_NAME
 from foresail.kube.events import EVENT
 from foresail.kube.lease import LEASE
 from foresail.proof.checks import build, data_build
-from foresail.proof.checks.contents import left_out
+from foresail.proof.checks.kinds import left_out
 from foresail.proof.checks.rows import EXCLUDED
 from foresail.proof.checks.volumes import FILLED, PROVISIONED_BY
 

@@ -9,7 +9,8 @@ import msgspec
 
 from foresail.api.restore_check import MOST_NAMESPACES, MOST_OBJECTS
 from foresail.api.velero import COMPLETED
-from foresail.proof.checks.contents import Contents, Item, Lists, kind_of, lists_of
+from foresail.proof.checks.contents import Contents, Item, Lists, lists_of
+from foresail.proof.checks.kinds import kind_of
 from foresail.proof.checks.reasons import Problem, Reason
 from foresail.proof.restore_plan.refusals import Answer, refused_by
 

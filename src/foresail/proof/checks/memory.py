@@ -63,7 +63,7 @@ class Starts:
 
     def add(self, start: OwnedObject, now: datetime, until: datetime) -> None:
         """Count a start, and forget those that count no more."""
-        self._started = {key: each for key, each in self._started.items() if each[1] > now}
+        self._started = {key: started for key, started in self._started.items() if started[1] > now}
         self._started[start.key] = start, until
 
     def remove(self, key: Key) -> None:

@@ -63,15 +63,15 @@ def _with_backups(
 
 def _tenant(state: CheckState, key: Key, check: CheckRow | None, now: datetime) -> Tenant:
     """Return what holds for a check in the namespace of a tenant."""
-    others = (row for row in state.checks.by("running for", "tenants") if row.key != key)
-    ends = [until for row in others if (until := tenants.busy_until(row)) is not None and until > now]
+    others = [row for row in state.checks.by("running for", "tenants") if row.key != key]
+    ends = {row.key: until for row in others if (until := tenants.busy_until(row)) is not None and until > now}
     return Tenant(
         namespace=state.namespaces.get(Key("", key.namespace)),
         policy=state.policy(key.namespace),
         rank=state.ages.rank(check) if check is not None else 0,
         starts=(*state.config_maps.by("starts", key.namespace), *state.starts.of(key.namespace)),
-        is_free=state.turns.is_free(key, is_busy=bool(ends)),
-        busy_until=max(ends, default=None),
+        is_free=state.turns.is_free(key, ends),
+        busy_until=min(ends.values(), default=None),
         sandboxes=tuple(state.sandboxes.by("tenant", key.namespace)),
     )
 

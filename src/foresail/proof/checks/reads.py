@@ -16,10 +16,10 @@ from foresail.api.pods import POD
 from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
 from foresail.kube.failures import Failure
-from foresail.kube.pages import PageReader, read_pages
-from foresail.kube.reflector import Page
-from foresail.proof.checks.contents import Served, contents_of, saved_claims, served_kinds
+from foresail.kube.pages import Page, PageReader, read_pages
+from foresail.proof.checks.contents import contents_of, saved_claims
 from foresail.proof.checks.judge import judge
+from foresail.proof.checks.kinds import Served, served_kinds
 from foresail.proof.checks.rows import PodRow, Pods, PodsFound, pod_row
 from foresail.proof.checks.view import Files, FilesFound
 
@@ -60,10 +60,10 @@ async def address(url: str) -> str:
     parts = urlsplit(url)
     port = parts.port or (80 if parts.scheme == "http" else 443)
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(parts.hostname or "", port, type=socket.SOCK_STREAM)
+        addresses = await asyncio.get_running_loop().getaddrinfo(parts.hostname or "", port, type=socket.SOCK_STREAM)
     except OSError:
         return ""
-    host = found[0][4][0] if found else ""
+    host = addresses[0][4][0] if addresses else ""
     return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
 
 
@@ -113,12 +113,12 @@ def compared(
     query: Files, served: Served, contents: bytes | None, restored: bytes | None, results: bytes | None
 ) -> FilesFound:
     """Return what the backup has and, once the restore has ended, the verdict."""
-    found = contents_of(contents or b"", query.wanted, served, query.classes)
-    if found is None:
+    saved = contents_of(contents or b"", query.wanted, served, query.classes)
+    if saved is None:
         return FilesFound(problem="not in Velero's format", is_final=True)
     if not query.phase:
-        return FilesFound(found)
-    verdict = judge(found, dict(query.sandboxes), query.phase, restored, results)
+        return FilesFound(saved)
+    verdict = judge(saved, dict(query.sandboxes), query.phase, restored, results)
     return FilesFound(verdict=verdict, problem="" if verdict else "not in Velero's format", is_final=verdict is None)
 
 

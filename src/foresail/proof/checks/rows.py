@@ -1,6 +1,9 @@
 """The rows of everything that a check depends on or makes: only what decisions need."""
 
+import sys
+from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -95,7 +98,7 @@ class PodsFound(msgspec.Struct, frozen=True):
 
 def _printable(text: str) -> str:
     """Return the end of a text in one line: a container may write anything."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return line[-_LONGEST_MESSAGE:]
 
 
@@ -108,14 +111,36 @@ A tenant chooses them, and they stay in memory.
 _LONGEST_UID = 64
 
 
-class RequestRow(Keyed, frozen=True, gc=False):
+Labels = Mapping[str, str | None]
+"""Labels that many objects have in common, in memory once; a value that is the object's own name is None."""
+
+
+def _shared(labels: Mapping[str, str] | None, name: str) -> Labels:
+    return _once(tuple((label, None if value == name else value) for label, value in (labels or {}).items()))
+
+
+@lru_cache(maxsize=256)
+def _once(labels: tuple[tuple[str, str | None], ...]) -> Labels:
+    return dict(labels)
+
+
+def _labels_of(row: "RequestRow | BackupRow") -> dict[str, str]:
+    return {label: row.key.name if value is None else value for label, value in row.shared_labels.items()}
+
+
+class RequestRow(Keyed, frozen=True):
     """A NonAdminBackup or a NonAdminSchedule."""
 
     uid: str
-    labels: dict[str, str]
+    shared_labels: Labels
     schedule_uid: str = ""
     adopted: str = ""  # the name of the Velero Backup that it was adopted from
     is_terminating: bool = False
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        return _labels_of(self)
 
 
 def request_row(wire: Named) -> RequestRow:
@@ -125,9 +150,9 @@ def request_row(wire: Named) -> RequestRow:
     adopted = labels.get(SYNCED_FROM, "")
     is_small = len(labels) <= _MOST_LABELS and sum(map(len, (*labels, *labels.values()))) <= _LONGEST_LABELS
     return RequestRow(
-        key=Key(meta.namespace, meta.name),
-        uid=meta.uid,
-        labels=labels if is_small else {},
+        key=Key(sys.intern(meta.namespace), meta.name),
+        uid=sys.intern(meta.uid),
+        shared_labels=_shared(labels if is_small else None, meta.name),
         schedule_uid=(meta.annotations or {}).get(SCHEDULE_UID, "")[:_LONGEST_UID],
         adopted=adopted,
         is_terminating=meta.deletion_timestamp is not None,
@@ -203,7 +228,7 @@ class BackupRow(Keyed, frozen=True):
 
     uid: str
     phase: str
-    labels: dict[str, str]
+    shared_labels: Labels
     location: str
     completed: datetime | None = None
     items: int | None = None
@@ -219,6 +244,11 @@ class BackupRow(Keyed, frozen=True):
         return self.key.name
 
     @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        return _labels_of(self)
+
+    @property
     def started(self) -> datetime | None:
         """When it ended: the order of backups that do not overlap."""
         return self.completed
@@ -230,18 +260,18 @@ def backup_row(wire: velero.Backup) -> BackupRow:
     status = wire.status
     annotations = wire.metadata.annotations or {}
     return BackupRow(
-        key=Key(meta.namespace, meta.name),
+        key=Key(sys.intern(meta.namespace), meta.name),
         uid=meta.uid,
-        phase="Deleting" if meta.deletion_timestamp is not None else status.phase,
-        labels=meta.labels or {},
-        location=wire.spec.storage_location,
+        phase=sys.intern("Deleting" if meta.deletion_timestamp is not None else status.phase),
+        shared_labels=_shared(meta.labels, meta.name),
+        location=sys.intern(wire.spec.storage_location),
         completed=status.completion_timestamp or status.start_timestamp,
         items=status.progress.items_backed_up if status.progress is not None else None,
         selection=wire.spec.selection,
-        kubernetes=annotations.get(_KUBERNETES, "")[:_LONGEST_VERSION],
+        kubernetes=sys.intern(annotations.get(_KUBERNETES, "")[:_LONGEST_VERSION]),
         owner=owner_of(annotations, _BACKUPS),
-        request_uid=annotations.get(REQUEST_UID, ""),
-        namespace_uid=annotations.get(NAMESPACE_UID, ""),
+        request_uid=sys.intern(annotations.get(REQUEST_UID, "")),
+        namespace_uid=sys.intern(annotations.get(NAMESPACE_UID, "")),
     )
 
 
@@ -279,12 +309,13 @@ def quota_row(wire: ResourceQuota) -> QuotaRow:
 
 
 class RestoreRow(OwnedObject, frozen=True):
-    """The Velero Restore of a run."""
+    """The Velero Restore of a run; its `sandboxes` have the namespaces of the backup beside them, sorted."""
 
     phase: str = ""
     problem: str = ""
     seconds: int | None = None
     started: datetime | None = None
+    sandboxes: tuple[tuple[str, str], ...] = ()
 
 
 def restore_row(wire: velero.Restore) -> RestoreRow:
@@ -296,7 +327,14 @@ def restore_row(wire: velero.Restore) -> RestoreRow:
     problem = "; ".join(status.validation_errors or ()) or status.failure_reason
     marks = _marks(wire.metadata)
     began = status.start_timestamp
-    return RestoreRow(**marks, phase=status.phase, problem=problem[:1024], seconds=seconds, started=began)
+    return RestoreRow(
+        **marks,
+        phase=status.phase,
+        problem=problem[:1024],
+        seconds=seconds,
+        started=began,
+        sandboxes=tuple(sorted((wire.spec.namespace_mapping or {}).items())),
+    )
 
 
 class DownloadRow(OwnedObject, frozen=True):

@@ -247,7 +247,7 @@ def _old_evidence(view: CheckView) -> list[OwnedObject]:
     if check is None:
         return own
     mine = [owned_object for owned_object in own if owned_object.check_uid == check.uid]
-    mine.sort(key=lambda each: (each.created or check.created, each.key.name), reverse=True)
+    mine.sort(key=lambda evidence: (evidence.created or check.created, evidence.key.name), reverse=True)
     return [
         *mine[check.spec.evidence :],
         *(owned_object for owned_object in own if owned_object.check_uid != check.uid),

@@ -21,7 +21,7 @@ from foresail.proof.checks.rows import (
     RestoreRow,
     ServerRow,
 )
-from foresail.proof.checks.turns import Turns
+from foresail.proof.checks.turns import AT_ONCE, Turns
 from foresail.proof.checks.view import CheckView, DataSettings
 from foresail.proof.checks.volumes import VolumeRow
 from foresail.tenancy.namespaces import NamespaceRow
@@ -60,12 +60,19 @@ def _starts_in(row: OwnedObject) -> list[str]:
 class CheckState:
     """The stores of checks and of what they depend on; those of tenants are filled only if `never` is given."""
 
-    def __init__(self, velero_namespace: str, never: Iterable[str] | None, data: DataSettings | None) -> None:
+    def __init__(
+        self,
+        velero_namespace: str,
+        never: Iterable[str] | None,
+        data: DataSettings | None,
+        at_once: int = AT_ONCE,
+    ) -> None:
         self.velero_namespace = velero_namespace
         self.data = data
         self.serves_tenants = never is not None
         self.never = frozenset((*(never or ()), velero_namespace))
-        self.turns = Turns()
+        self.at_once = at_once  # how many checks of tenants
+        self.turns = Turns(at_once)
         self.ages = Ages()
         self.starts = Starts()
         self.namespaces = Store[NamespaceRow]()
@@ -73,9 +80,7 @@ class CheckState:
         self.requests = Store[RequestRow]()
         self.schedules = Store[RequestRow]()
         self.checks = Store[CheckRow]({"namespace": _by_namespace, "running for": _running_for})
-        self.backups = Store[BackupRow](
-            {"phase": lambda row: [row.phase], "uid": lambda row: [row.uid], "completed of": _completed_of}
-        )
+        self.backups = Store[BackupRow]({"completed of": _completed_of})
         self.locations = Store[LocationRow]({"role": lambda row: ["default"] if row.is_default else []})
         self.classes = Store[NamedRow]()
         self.servers = Store[ServerRow]()
@@ -95,7 +100,8 @@ class CheckState:
     def backup_in_check(self, check: CheckRow) -> BackupRow | None:
         """Return the Backup of the run, if that still exists."""
         run = check.status.run
-        return next(iter(self.backups.by("uid", run.backup_uid)), None) if run is not None else None
+        backup = self.backups.get(Key(self.velero_namespace, run.backup)) if run is not None else None
+        return backup if backup is not None and run is not None and backup.uid == run.backup_uid else None
 
     def taken_volumes(self, view: CheckView) -> Iterator[str]:
         """Return the volumes that the claims in the sandboxes have."""
@@ -103,10 +109,10 @@ class CheckState:
             for row in self.volumes.by("sandbox", sandbox.key.name):
                 yield row.key.name
 
-    def selected_backups(self, check: CheckRow) -> Iterator[BackupRow]:
-        """Return the Backups that the check of an administrator selects."""
-        completed = self.backups.by("phase", velero.COMPLETED)
-        return (backup for backup in completed if self.selects(check, backup))
+    def selected_backups(self, check: CheckRow) -> list[BackupRow]:
+        """Return the Backups that the check of an administrator selects, in the order of their names."""
+        completed = (row for row in self.backups.rows() if row.phase == velero.COMPLETED)
+        return sorted((row for row in completed if self.selects(check, row)), key=lambda row: row.key)
 
     def schedule(self, check: CheckRow) -> RequestRow | None:
         """Return the NonAdminSchedule that a tenant's check names."""

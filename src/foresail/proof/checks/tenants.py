@@ -59,7 +59,7 @@ def limited(check: CheckRow, policy: RestoreChecksPolicy | None) -> CheckRow:
     within = msgspec.structs.replace(
         spec,
         namespaces=(check.key.namespace,),
-        deadline=min(spec.deadline, LONGEST_DEADLINE, key=lambda each: length_of(each) or timedelta()),
+        deadline=min(spec.deadline, LONGEST_DEADLINE, key=lambda length: length_of(length) or timedelta()),
         evidence=min(spec.evidence, MOST_EVIDENCE),
     )
     return msgspec.structs.replace(check, spec=within, most_objects=rules.maximum_objects)
@@ -138,7 +138,7 @@ def wait(check: CheckRow, tenant: Tenant, run: str, now: datetime) -> Wait | Non
         text = f"The policy allows one check of a RestoreCheck and {rules.maximum} of the namespace"
         return Wait(Reason.TOO_SOON, f"{text} each {rules.minimum_interval}; the next starts automatically", again)
     if not tenant.is_free:
-        text = "One check of all tenants runs at a time; this one starts automatically when it is its turn"
+        text = "Few checks of all tenants run at a time, one of a namespace; this one starts when it is its turn"
         return Wait(Reason.WAITING_FOR_TURN, text, tenant.busy_until, Turn.WAITS)
     return None
 

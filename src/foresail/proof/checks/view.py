@@ -7,8 +7,9 @@ import msgspec
 
 from foresail.api.policy import RestoreChecksPolicy
 from foresail.plan import Key, ReadResult
-from foresail.proof.checks.contents import Contents, SavedClaims, Wanted
+from foresail.proof.checks.contents import Contents, SavedClaims
 from foresail.proof.checks.judge import Verdict
+from foresail.proof.checks.kinds import Wanted
 from foresail.proof.checks.rows import (
     BackupRow,
     CheckRow,
@@ -79,8 +80,8 @@ class Tenant(msgspec.Struct, frozen=True):
     policy: RestoreChecksPolicy | None  # None if no SelfServicePolicy applies
     rank: int = 0  # how many checks of the namespace are older
     starts: tuple[OwnedObject, ...] = ()  # the recorded starts of checks of the namespace
-    is_free: bool = True  # whether no other tenant's check runs or comes first
-    busy_until: datetime | None = None  # when the one that runs must have ended
+    is_free: bool = True  # whether there is a turn for it, and no other tenant's check comes first
+    busy_until: datetime | None = None  # when the first of those that run must have ended
     sandboxes: tuple[OwnedObject, ...] = ()  # of all checks of the namespace
 
 
@@ -110,14 +111,14 @@ class CheckView(msgspec.Struct, frozen=True):
     def files_result(self) -> ReadResult[Files, FilesFound] | None:
         """What the files say, if they were read last."""
         result = self.read_result
-        if result is None or not (isinstance(result.query, Files) and isinstance(result.found, FilesFound)):
+        if result is None or not (isinstance(result.query, Files) and isinstance(result.answer, FilesFound)):
             return None
-        return ReadResult(result.query, result.found, result.started, result.attempts)
+        return ReadResult(result.query, result.answer, result.started, result.attempts)
 
     @property
     def pods_result(self) -> ReadResult[Pods, PodsFound] | None:
         """What the pods in the sandboxes do, if they were read last."""
         result = self.read_result
-        if result is None or not (isinstance(result.query, Pods) and isinstance(result.found, PodsFound)):
+        if result is None or not (isinstance(result.query, Pods) and isinstance(result.answer, PodsFound)):
             return None
-        return ReadResult(result.query, result.found, result.started, result.attempts)
+        return ReadResult(result.query, result.answer, result.started, result.attempts)

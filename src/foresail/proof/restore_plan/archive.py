@@ -37,10 +37,10 @@ def read_archive(archive: bytes, most_values: int | None = None) -> list[Item]:
     """
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
-            found = dict(_items(tar, most_values))
+            items = dict(_items(tar, most_values))
     except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as problem:
         raise ArchiveError(f"the archive is damaged: {problem}") from problem
-    return [found[key] for key in sorted(found)]
+    return [items[key] for key in sorted(items)]
 
 
 def _items(tar: tarfile.TarFile, most_values: int | None) -> Iterator[tuple[ItemKey, Item]]:
@@ -101,7 +101,7 @@ def _printable(key: ItemKey) -> ItemKey:
     parts = (key.resource, key.namespace, key.name)
     if all(map(str.isprintable, parts)):
         return key
-    return ItemKey(*("".join(each if each.isprintable() else "?" for each in part) for part in parts))
+    return ItemKey(*("".join(letter if letter.isprintable() else "?" for letter in part) for part in parts))
 
 
 def _item(key: ItemKey, file: bytes) -> Item:

@@ -85,14 +85,14 @@ def account_patch(prepared: Document, live: Document) -> Document:
 def changes(prepared: Document, live: Document) -> tuple[Change, ...]:
     """Return the fields that differ, for people: without owners of fields, and never a value of a Secret."""
     is_secret = prepared.get("kind") == "Secret"
-    found: list[Change] = []
+    differing: list[Change] = []
     for path, ours, theirs in differences(plain(prepared), plain(stripped(live))):
-        if len(found) == _MOST_FIELDS:
-            found.append(Change("…", None, None))
+        if len(differing) == _MOST_FIELDS:
+            differing.append(Change("…", None, None))
             break
         hidden = is_secret and path.startswith(_WITH_VALUES)
-        found.append(Change(path, _text(ours, is_hidden=hidden), _text(theirs, is_hidden=hidden)))
-    return tuple(found)
+        differing.append(Change(path, _text(ours, is_hidden=hidden), _text(theirs, is_hidden=hidden)))
+    return tuple(differing)
 
 
 def _text(value: Any, *, is_hidden: bool) -> str | None:  # noqa: ANN401

@@ -12,6 +12,7 @@ from foresail.proof.restore_plan.compare import (
     is_same,
     plain,
     plain_patch,
+    stripped,
     update_patch,
 )
 from foresail.proof.restore_plan.items import Document, ItemKey, Served, at, mapping, metadata
@@ -291,7 +292,10 @@ class _Judge:
             return _refused(target, answer, differing)
         if target.resource in _WITH_SLICES:
             self._updated_services.add((target.namespace, target.name))
-        return Verdict(target, Outcome.UPDATE, "" if differing else _unseen(step), changes=differing)
+        shown = differing
+        if answer is not None and answer.result is not None:
+            shown = changes(stripped(dict(answer.result)), live)  # the API server keeps what it has given
+        return Verdict(target, Outcome.UPDATE, "" if shown else _unseen(step), changes=shown)
 
     def _same(self, step: Step) -> Verdict:
         """Return the verdict of an item that is the same now, before the items that come earlier are restored."""

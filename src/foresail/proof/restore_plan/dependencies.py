@@ -29,26 +29,26 @@ def dependencies(item: Item) -> list[Dependency]:
 
 
 def _of_claim(item: Item) -> list[Dependency]:
-    found = []
+    needed = []
     if at(item.body, "status", "phase") == "Bound" and at(item.body, "spec", "volumeName"):
-        found.append(Dependency(ItemKey("persistentvolumes", "", str(at(item.body, "spec", "volumeName")))))
+        needed.append(Dependency(ItemKey("persistentvolumes", "", str(at(item.body, "spec", "volumeName")))))
     snapshot = item.annotations.get(_SNAPSHOT_NAME)
     if snapshot:
-        found.append(Dependency(ItemKey(SNAPSHOTS, item.key.namespace, snapshot), is_forced=True))
-    return found
+        needed.append(Dependency(ItemKey(SNAPSHOTS, item.key.namespace, snapshot), is_forced=True))
+    return needed
 
 
 def _of_pod(item: Item) -> list[Dependency]:
-    found = []
+    needed = []
     for volume in sequence(at(item.body, "spec", "volumes")):
         claim = at(mapping(volume), "persistentVolumeClaim", "claimName")
         if claim:
             key = ItemKey("persistentvolumeclaims", item.key.namespace, str(claim))
-            found.append(Dependency(key, is_forced=_must_include(item)))
+            needed.append(Dependency(key, is_forced=_must_include(item)))
     priority = at(item.body, "spec", "priorityClassName")
     if priority:
-        found.append(Dependency(ItemKey("priorityclasses.scheduling.k8s.io", "", str(priority))))
-    return found
+        needed.append(Dependency(ItemKey("priorityclasses.scheduling.k8s.io", "", str(priority))))
+    return needed
 
 
 def _of_snapshot(item: Item) -> list[Dependency]:

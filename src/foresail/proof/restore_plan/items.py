@@ -87,16 +87,16 @@ class Served:
 
 def metadata(body: Document) -> Document:
     """Return the metadata of an object, empty if it has none."""
-    found = body.get("metadata")
-    return found if isinstance(found, dict) else {}
+    meta = body.get("metadata")
+    return meta if isinstance(meta, dict) else {}
 
 
 def at(body: Document, *path: str) -> Any:  # noqa: ANN401 - a field of any type
     """Return a nested field; None if it is absent or its parents are no objects."""
-    found: Any = body
+    value: Any = body
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def mapping(value: object) -> Document:

@@ -154,7 +154,7 @@ def _is_match(conditions: _Conditions, resource: str, body: Document) -> bool:
     namespace = str(about.get("namespace", ""))
     name = str(about.get("name", ""))
     namespaces = conditions.namespaces if namespace else []
-    if namespaces and not any(_is_glob_match(each, namespace) for each in namespaces):
+    if namespaces and not any(_is_glob_match(pattern, namespace) for pattern in namespaces):
         return False
     if not _is_glob_match(conditions.group_resource, resource, "."):
         return False
@@ -163,7 +163,7 @@ def _is_match(conditions: _Conditions, resource: str, body: Document) -> bool:
     if conditions.label_selector is not None and not selects(conditions.label_selector, texts(about.get("labels"))):
         return False
     try:
-        return all(_is_equal(body, each.path, each.value) for each in conditions.matches)
+        return all(_is_equal(body, condition.path, condition.value) for condition in conditions.matches)
     except _MissingError:
         return False
 
@@ -187,13 +187,13 @@ class _TestFailedError(Exception):
 
 
 def _patched(body: Document, patches: Sequence[_Patch]) -> Document:
-    found: Any = copy.deepcopy(body)
+    patched: Any = copy.deepcopy(body)
     try:
         for patch in patches:
-            _apply(found, patch)
+            _apply(patched, patch)
     except _TestFailedError:
         return body
-    return found if isinstance(found, dict) else body
+    return patched if isinstance(patched, dict) else body
 
 
 def _apply(body: Any, patch: _Patch) -> None:  # noqa: ANN401
@@ -204,13 +204,13 @@ def _apply(body: Any, patch: _Patch) -> None:  # noqa: ANN401
         case "add":
             _put(body, patch.path, _value(patch.value))
         case "replace":
-            _found(body, patch.path)
+            _value_at(body, patch.path)
             _remove(body, patch.path)
             _put(body, patch.path, _value(patch.value))
         case "remove":
             _remove(body, patch.path)
         case "move" | "copy":
-            value = copy.deepcopy(_found(body, patch.origin))
+            value = copy.deepcopy(_value_at(body, patch.origin))
             if patch.operation == "move":
                 _remove(body, patch.origin)
             _put(body, patch.path, value)
@@ -221,7 +221,7 @@ def _apply(body: Any, patch: _Patch) -> None:  # noqa: ANN401
 def _steps(path: str) -> list[str]:
     if not path.startswith("/"):
         raise ModifierError(f"the path {path!r} does not begin with /")
-    return [each.replace("~1", "/").replace("~0", "~") for each in path[1:].split("/")]
+    return [step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/")]
 
 
 def _parent(body: Any, path: str) -> tuple[Any, str]:  # noqa: ANN401
@@ -242,7 +242,7 @@ def _child(parent: Any, step: str, path: str) -> Any:  # noqa: ANN401
     raise ModifierError(f"the item has no {path}")
 
 
-def _found(body: Any, path: str) -> Any:  # noqa: ANN401
+def _value_at(body: Any, path: str) -> Any:  # noqa: ANN401
     parent, last = _parent(body, path)
     return _child(parent, last, path)
 

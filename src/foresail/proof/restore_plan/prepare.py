@@ -108,8 +108,8 @@ def prepare(
 def token_namespaces(backup: Backup, spec: RestoreSpec, served: Served) -> set[str]:
     """Return the namespaces whose ServiceAccounts decide whether tokens of the backup are restored."""
     filters = Filters(spec, served)
-    found = {item.key.namespace for item in backup.items if _is_token(item)}
-    return {each for each in found if not filters.scope_problem("secrets", each)}
+    namespaces = {item.key.namespace for item in backup.items if _is_token(item)}
+    return {namespace for namespace in namespaces if not filters.scope_problem("secrets", namespace)}
 
 
 class _Walk:
@@ -237,8 +237,8 @@ class _Walk:
         )
 
     def _brought_along(self, item: Item) -> list[Item]:
-        found = [dependency for dependency in dependencies(item) if dependency.key in self._items]
-        return [self._items[each.key] for each in found if not self._is_filtered(each)]
+        needed = [dependency for dependency in dependencies(item) if dependency.key in self._items]
+        return [self._items[dependency.key] for dependency in needed if not self._is_filtered(dependency)]
 
     def _is_filtered(self, dependency: Dependency) -> bool:
         key = dependency.key

@@ -50,31 +50,31 @@ class QuotaLedger:
 
 def usage(resource: str, body: Document) -> dict[str, Fraction]:
     """Return what an object takes of each quota that counts it."""
-    found = {f"count/{resource}": Fraction(1)}
+    needed = {f"count/{resource}": Fraction(1)}
     if resource in _PLAIN:
-        found[resource] = Fraction(1)
+        needed[resource] = Fraction(1)
     if resource == "services":
         ports = Fraction(len(sequence(at(body, "spec", "ports"))))
         kind = at(body, "spec", "type")
         if kind in ("NodePort", "LoadBalancer"):
-            found["services.nodeports"] = ports
+            needed["services.nodeports"] = ports
         if kind == "LoadBalancer":
-            found["services.loadbalancers"] = Fraction(1)
+            needed["services.loadbalancers"] = Fraction(1)
     elif resource == "persistentvolumeclaims":
         size = _amount(at(body, "spec", "resources", "requests", "storage"))
-        found["requests.storage"] = size
+        needed["requests.storage"] = size
         name = at(body, "spec", "storageClassName")
         if name:
             prefix = f"{name}.storageclass.storage.k8s.io"
-            found[f"{prefix}/requests.storage"] = size
-            found[f"{prefix}/persistentvolumeclaims"] = Fraction(1)
+            needed[f"{prefix}/requests.storage"] = size
+            needed[f"{prefix}/persistentvolumeclaims"] = Fraction(1)
     elif resource == "pods":
-        found |= _pod_usage(body)
-    return found
+        needed |= _pod_usage(body)
+    return needed
 
 
 def _pod_usage(body: Document) -> dict[str, Fraction]:
-    found: dict[str, Fraction] = {}
+    needed: dict[str, Fraction] = {}
     for part in ("requests", "limits"):
         names = {
             name for container in _containers(body, "containers", "initContainers") for name in _asked(container, part)
@@ -86,10 +86,10 @@ def _pod_usage(body: Document) -> dict[str, Fraction]:
             )
             starting = [_amount(_asked(container, part).get(name)) for container in _containers(body, "initContainers")]
             amount = max([running, *starting])
-            found[f"{part}.{name}"] = amount
+            needed[f"{part}.{name}"] = amount
             if part == "requests":
-                found[name] = amount
-    return found
+                needed[name] = amount
+    return needed
 
 
 def _containers(body: Document, *fields: str) -> list[Document]:

@@ -1,9 +1,11 @@
 """Who refused an item: what the API server's answer to a dry run means."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
+from typing import Any
 
 
 class By(Enum):
@@ -33,6 +35,7 @@ class Answer:
     code: int = 0
     reason: str = ""
     message: str = ""
+    result: Mapping[str, Any] | None = None  # the object as it would be, of a patch
 
     @property
     def is_accepted(self) -> bool:

@@ -126,7 +126,7 @@ def select(items: Sequence[Item], filters: Filters) -> Selection:
     """Return the items that a restore takes, in Velero's order."""
     taken: list[Item] = []
     left_out: list[tuple[Item, str]] = []
-    for item in sorted(items, key=lambda each: (rank(each.key.resource), each.key)):
+    for item in sorted(items, key=lambda item: (rank(item.key.resource), item.key)):
         key = item.key
         why = filters.resource_problem(key.resource) or filters.scope_problem(key.resource, key.namespace)
         why = why or ("" if item.problem else filters.label_problem(item))

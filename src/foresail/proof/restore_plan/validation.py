@@ -16,7 +16,9 @@ def rejection(spec: RestoreSpec) -> str:
 def _rejections(spec: RestoreSpec) -> Iterable[str]:
     resources = spec.included_resources or ()
     yield from (
-        f"includedResources has {each}, which Velero never restores" for each in NEVER_RESTORED if each in resources
+        f"includedResources has {resource}, which Velero never restores"
+        for resource in NEVER_RESTORED
+        if resource in resources
     )
     yield from _in_lists("Resources", resources, spec.excluded_resources or ())
     yield from _in_lists("Namespaces", spec.included_namespaces or (), spec.excluded_namespaces or ())
@@ -31,4 +33,4 @@ def _in_lists(what: str, included: Sequence[str], excluded: Sequence[str]) -> It
         yield f"included{what} has * beside other entries"
     if "*" in excluded:
         yield f"excluded{what} has *"
-    yield from (f"{each} is in both included{what} and excluded{what}" for each in included if each in excluded)
+    yield from (f"{name} is in both included{what} and excluded{what}" for name in included if name in excluded)

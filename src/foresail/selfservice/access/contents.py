@@ -17,6 +17,7 @@ _VOLUMES = "v1/PersistentVolume"
 _FILES = "PodVolumeBackup"
 _SAFE = (_FILES, "CSISnapshot")  # Velero provisions a new volume for these
 _NATIVE = "NativeSnapshot"
+_UNNAMED = "of which the backup does not say whose it is"
 
 
 class ContentKind(msgspec.Struct, frozen=True, order=True):
@@ -78,8 +79,12 @@ class _VolumeInfo(msgspec.Struct, rename="camel"):
 _infos = msgspec.json.Decoder(list[_VolumeInfo] | None)
 
 
-def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Contents | None:
-    """Return the contents of a backup of one namespace; None if the files are not of Velero's shape."""
+def contents_of(namespace: str, resources: bytes, volumes: bytes | None, *, is_shared: bool = False) -> Contents | None:
+    """Return the contents of a backup of one namespace; None if the files are not of Velero's shape.
+
+    Of a backup that others share, volumes of their claims and of none are not among them: Velero restores a volume
+    with its claim only. One of which nothing is said counts, without its name.
+    """
     lists = raw_lists(resources)
     infos = volume_infos(volumes, _infos) if volumes is not None else []
     if lists is None or infos is None:
@@ -87,6 +92,8 @@ def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Cont
     names = names_in(lists[_VOLUMES], MOST_VOLUMES) if _VOLUMES in lists else []
     if names is None or _is_too_long(lists, names, infos):
         return None
+    if is_shared:
+        names, infos = _own(namespace, names, infos)
     here = f'"{namespace}/'.encode()
     elsewhere = b"/"
     objects = {_kind(name): bytes(raw) for name, raw in lists.items()}
@@ -98,6 +105,15 @@ def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Cont
         volumes=tuple(sorted(_as_they_were(names, infos))),
         copied=_copied_claims(infos),
     )
+
+
+def _own(namespace: str, names: list[str], infos: list[_VolumeInfo]) -> tuple[list[str], list[_VolumeInfo]]:
+    """Return the volumes of one namespace, and what is said of them."""
+    said = {info.pv_name for info in infos}
+    mine = [info for info in infos if info.pvc_namespace == namespace]
+    own = {info.pv_name for info in mine}
+    unknown = [_UNNAMED] if any(name not in said for name in names) else []
+    return [*(name for name in names if name in own), *unknown], mine
 
 
 def _copied_claims(infos: list[_VolumeInfo]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import partial
 from math import inf
 from typing import Protocol, TypeVar
 
@@ -16,8 +17,7 @@ from foresail.api.pods import POD
 from foresail.api.velero_files import MOST_BYTES
 from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.pages import PageReader, PageSize, read_pages
-from foresail.kube.reflector import Page
+from foresail.kube.pages import Page, PageReader, PageSize, read_pages
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.contents import ContentKind, Contents, contents_of
@@ -48,7 +48,7 @@ MOST_CHARACTERS = 32 << 20
 
 
 class ContentsCache:
-    """The contents of backups by UID; those that were not used for longest are dropped first."""
+    """The contents of backups by UID, or by that and a namespace; those not used for longest are dropped first."""
 
     def __init__(self, most_backups: int = MOST_BACKUPS, most_characters: int = MOST_CHARACTERS) -> None:
         self._contents: OrderedDict[str, Contents] = OrderedDict()
@@ -80,6 +80,12 @@ class ContentsCache:
         """Forget the contents of one backup."""
         contents = self._contents.pop(backup_uid, None)
         self._characters -= contents.characters if contents is not None else 0
+
+    def discard_all(self, backup_uid: str) -> None:
+        """Forget the contents of one backup, for whichever namespace."""
+        of_namespaces = f"{backup_uid}/"
+        for key in [key for key in self._contents if key == backup_uid or key.startswith(of_namespaces)]:
+            self.discard(key)
 
     def clear(self) -> None:
         """Forget the contents of every backup."""
@@ -143,9 +149,9 @@ class AccessReader:
         self._discovering = asyncio.Lock()
         self._too_large: dict[str, float] = {}  # by namespace: until when its pods count as too large
 
-    def knows(self, backup_uid: str) -> bool:
-        """Whether the contents of a backup are cached."""
-        return backup_uid in self._contents
+    def knows(self, contents: str) -> bool:
+        """Whether the contents of a backup are cached, by the key that a check has for them."""
+        return contents in self._contents
 
     def forget(self) -> None:
         """Forget the contents of every backup."""
@@ -153,7 +159,7 @@ class AccessReader:
 
     def discard(self, backup_uid: str) -> None:
         """Forget the contents of a backup that was deleted."""
-        self._contents.discard(backup_uid)
+        self._contents.discard_all(backup_uid)
 
     async def run(self, check: Query) -> Answer:
         """Run one check; a failure is a result too."""
@@ -193,10 +199,10 @@ class AccessReader:
     # The contents of a backup
 
     async def _contents_for(self, check: Check) -> Contents:
-        known = self._contents.get(check.backup_uid)
+        known = self._contents.get(check.contents)
         if known is None:
             known = await self._read(check)
-            self._contents.add(check.backup_uid, known)
+            self._contents.add(check.contents, known)
         return known
 
     # What the requester may create
@@ -212,7 +218,7 @@ class AccessReader:
             return Verdict(
                 tuple(names),
                 volumes=risky,
-                copied=access.copied(contents, names),
+                copied=access.copied(contents, names, options),
                 objects=_objects(contents, asked, names),
                 claims=_claims(contents, asked, names),
             )
@@ -223,7 +229,7 @@ class AccessReader:
         if risky and await self._may_all(access.volume_questions(options), options):
             risky = ()
         objects = _objects(contents, asked, allowed)
-        copied = access.copied(contents, allowed)
+        copied = access.copied(contents, allowed, options)
         claims = _claims(contents, asked, allowed)
         return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky, copied, objects, claims)
 
@@ -235,7 +241,7 @@ class AccessReader:
                 return await self._may_all(access.questions(resource, options), options)
 
         answers = await asyncio.gather(*(ask(api_resource) for api_resource in resources))
-        return {each.name: answer for each, answer in zip(resources, answers, strict=True)}
+        return {resource.name: answer for resource, answer in zip(resources, answers, strict=True)}
 
     async def _may_read_secrets(self, check: SecretsCheck) -> bool:
         if not check.user:
@@ -290,10 +296,10 @@ class AccessReader:
         self._too_large = {namespace: until for namespace, until in self._too_large.items() if until > now}
         if check.namespace in self._too_large:
             return PodsChecked(is_too_large=True)
-        found = await self._refused_pod(check)
-        if found.is_too_large:
+        refused = await self._refused_pod(check)
+        if refused.is_too_large:
             self._too_large[check.namespace] = now + _TOO_LARGE_SECONDS
-        return found
+        return refused
 
     async def _refused_pod(self, check: PodCheck) -> PodsChecked:
         """Return the first pod that Velero must not back up; tenants choose how large and how many pods are."""
@@ -357,12 +363,14 @@ async def read_contents(check: Check) -> Contents:
         volumes = await _file(check.volumes_url, check.authority)
     except MissingFileError:
         volumes = None
-    contents = await asyncio.to_thread(contents_of, check.options.namespace, resources, volumes)
+    options = check.options
+    read = partial(contents_of, is_shared=options.is_shared)
+    contents = await asyncio.to_thread(read, options.namespace, resources, volumes)
     if contents is None:
         raise NotAnsweredError(_NOT_VELEROS)
     return contents
 
 
 async def _file(url: str, authority: str) -> bytes:
-    pieces = [each async for each in download(url, most=MOST_BYTES, seconds=_SECONDS, tls=trusting(authority))]
+    pieces = [piece async for piece in download(url, most=MOST_BYTES, seconds=_SECONDS, tls=trusting(authority))]
     return b"".join(pieces)

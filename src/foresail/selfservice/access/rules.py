@@ -11,19 +11,21 @@ from typing import Any
 
 import msgspec
 
+from foresail.api.nonadmin import NOTHING_TO_RESTORE
 from foresail.api.velero_files import MOST_BYTES
 from foresail.selfservice.access.contents import ContentKind, Contents, VolumeRow
 from foresail.selfservice.access.discovery import BUILT_IN, CORE, ApiResource, is_name_of
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, EVERYTHING
+from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS
 from foresail.tenancy.policies import PolicyRow
+from foresail.tenancy.requester import is_system_account
+from foresail.tenancy.restored_kinds import EVERYTHING
 
 CLAIMS, PODS, VOLUMES = "persistentvolumeclaims", "pods", "persistentvolumes"
 _ACCOUNTS, _SECRETS = "serviceaccounts", "secrets"
 _SNAPSHOTS = "volumesnapshots.snapshot.storage.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _NAMED = 10
-_SERVICE_ACCOUNT = "system:serviceaccount:"
 
 BRINGS = {PODS: (CLAIMS, "priorityclasses.scheduling.k8s.io")}
 """What comes along with a kind even if the restore leaves it out: an annotation in the backup can demand it.
@@ -61,6 +63,7 @@ class Options(msgspec.Struct, frozen=True):
     restores_volumes: bool = True  # spec.restorePVs is not false
     is_by_requester: bool = True  # else the policy alone decides about kinds
     checks_volumes: bool = True
+    is_shared: bool = False  # the backup holds other namespaces too, of which nothing counts here
 
     @property
     def where(self) -> str:
@@ -103,12 +106,6 @@ def requester_problem(user: str, reserved: Iterable[str]) -> Refused | None:
         text = f"{user} is a system account, so its permissions do not count"
         return Refused(Reason.REQUESTER_UNKNOWN, f"{text}; edit the spec or create the restore again as yourself")
     return None
-
-
-def is_system_account(user: str, reserved: Iterable[str]) -> bool:
-    """Whether a user is an account of the control plane or of a namespace that no policy reaches."""
-    is_kubernetes = user.startswith(f"{_SERVICE_ACCOUNT}kube-") or user == "system:kube-controller-manager"
-    return is_kubernetes or any(user.startswith(f"{_SERVICE_ACCOUNT}{namespace}:") for namespace in reserved)
 
 
 # Which kinds
@@ -217,9 +214,12 @@ def _is_as_it_was(volume: VolumeRow, options: Options) -> bool:
     return not volume.has_snapshot or not options.restores_volumes
 
 
-def copied(contents: Contents, names: Collection[str]) -> tuple[str, ...]:
-    """Return the claims into which Velero would write files: it does so with the pods alone."""
-    return contents.copied if PODS in names else ()
+def copied(contents: Contents, names: Collection[str], options: Options) -> tuple[str, ...]:
+    """Return the claims into which Velero would write files: it does so with the pods alone.
+
+    From a backup that others share no pods come back, so the claims are those that would stay empty.
+    """
+    return contents.copied if PODS in names or (options.is_shared and CLAIMS in names) else ()
 
 
 def may_restore_pods(options: Options) -> bool:
@@ -273,9 +273,10 @@ def _nothing_left(verdict: Verdict, options: Options) -> Refused:
         text = f"{options.user} may not create any kind of this restore {options.where}"
         text += f": {listed(verdict.denied)}. Get access, then run foresail restore retry"
         return Refused(Reason.ACCESS_DENIED, text)
-    text = "Nothing in the backup matches the restore"
-    more = f" (the cluster does not serve {listed(verdict.unserved)})" if verdict.unserved else ""
-    return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}{more}; change spec.restoreSpec.includedResources")
+    text = NOTHING_TO_RESTORE
+    if verdict.unserved:
+        text = text.replace(";", f" (the cluster does not serve {listed(verdict.unserved)});")
+    return Refused(Reason.INVALID_RESTORE_SPEC, text)
 
 
 def _would_be_changed(volumes: tuple[VolumeRow, ...], options: Options) -> Refused:

@@ -20,6 +20,17 @@ class Check(msgspec.Struct, frozen=True):
     volumes_url: str = ""
     authority: str = ""
 
+    @property
+    def contents(self) -> str:
+        """The key of the contents in the cache."""
+        shared = self.options.namespace if self.options.is_shared else ""
+        return contents_key(self.backup_uid, shared)
+
+
+def contents_key(backup_uid: str, shared_with: str = "") -> str:
+    """Return the key of the contents of a backup; of one that others share, for one namespace."""
+    return f"{backup_uid}/{shared_with}" if shared_with else backup_uid
+
 
 class Checked(msgspec.Struct, frozen=True):
     """The answer, or why there is none."""

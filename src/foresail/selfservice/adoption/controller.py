@@ -9,11 +9,11 @@ from foresail.plan import Key, PartKey, Plan
 from foresail.selfservice.adoption.decide import decide
 from foresail.selfservice.adoption.rules import Offer
 from foresail.selfservice.adoption.view import WORD, AdoptionView, key_for
-from foresail.selfservice.records import Keyring
 from foresail.selfservice.requests.state import ClusterState
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of
+from foresail.selfservice.signatures import Keyring
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 

@@ -18,9 +18,9 @@ from foresail.selfservice.adoption.rules import Offer
 from foresail.selfservice.adoption.view import AdoptionView
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.records import Record, sign
 from foresail.selfservice.requests.build import record
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow
+from foresail.selfservice.signatures import Record, sign
 from foresail.tenancy.namespaces import NamespaceRow
 
 _OF_VELEROS_NAMESPACE = ("storageLocation", "volumeSnapshotLocations", "resourcePolicy")

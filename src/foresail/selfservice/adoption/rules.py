@@ -10,9 +10,9 @@ import msgspec
 
 from foresail.plan import Claim
 from foresail.selfservice.adoption.view import AdoptionView
-from foresail.selfservice.records import Record, verify
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.signatures import Record, verify
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import is_owned
 

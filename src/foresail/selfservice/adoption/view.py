@@ -3,9 +3,9 @@
 import msgspec
 
 from foresail.plan import Key, PartKey
-from foresail.selfservice.records import NO_KEYS, Keyring
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.signatures import NO_KEYS, Keyring
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 

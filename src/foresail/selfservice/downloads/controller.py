@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
+from foresail.api.nonadmin import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change

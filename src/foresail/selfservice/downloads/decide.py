@@ -4,7 +4,6 @@ Whose a file is, is read from the record on Velero's object, never from what a t
 file lies, Velero knows from its own Backup: nothing of a tenant's spec leads there.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,10 +12,9 @@ import msgspec
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
-from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
+from foresail.api.nonadmin import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.plan import Action, Delete, Key, Level, Patch, Plan, Subject
 from foresail.reporting import Because, merge_patch, note
-from foresail.selfservice.access.rules import is_system_account
 from foresail.selfservice.access.view import SecretsCheck
 from foresail.selfservice.downloads.targets import TARGETS, Rule, is_contents, rule_of
 from foresail.selfservice.downloads.view import NACUUID_LABEL, Asks, DownloadRow, DownloadView
@@ -51,6 +49,7 @@ from foresail.selfservice.rows.velero import ORIGIN_NAME, ORIGIN_NAMESPACE, Down
 from foresail.selfservice.specs.values import shown
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import is_owned
+from foresail.tenancy.requester import is_system_account
 
 PROCESSED = "Processed"
 RETRY = timedelta(seconds=10)
@@ -71,8 +70,8 @@ def contents_access(view: DownloadView, request: DownloadRow, now: datetime) -> 
     result = view.read_result
     if result is None or result.query != query or result.started + FRESH < now:
         return Plan(reads=(query,))
-    if not result.found.problem:
-        return None if result.found.is_allowed else _denied(request)
+    if not result.answer.problem:
+        return None if result.answer.is_allowed else _denied(request)
     again = result.started + RETRY
     return Plan(reads=(query,)) if again <= now else Plan(wake_at=again)
 
@@ -210,8 +209,8 @@ def file_of(view: DownloadView, request: DownloadRow, namespace: NamespaceRow) -
     if about is None:
         return _missing(family, f"{family.kind.name} {shown(name)} does not exist in namespace {request.key.namespace}")
     row = view.velero
-    if row is None:
-        return _not_there(family, about)
+    if about.point or row is None:
+        return _of_others_too(about) if about.point else _not_there(family, about)
     if not is_owned(about, namespace, row):
         return _missing(family, f"{_made(family)} of {shown(name)} was not created for it")
     if view.backup is None or view.backup.namespace_uid != namespace.uid:
@@ -260,6 +259,12 @@ def _not_served(kind: str) -> str:
     return f"{shown(kind)}{holds} is not available to tenants; request a log, results or a list such as BackupLog"
 
 
+def _of_others_too(about: RequestRow) -> NewCondition:
+    text = f"NonAdminRestore {about.key.name} is from the backup of a ProtectionClass; its files name other namespaces"
+    more = "its status says what it did, and a cluster administrator can read its log"
+    return NewCondition(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, f"{text}; {more}")
+
+
 # What is done
 
 
@@ -281,7 +286,7 @@ def ask_velero(view: DownloadView, request: DownloadRow, namespace: NamespaceRow
     plan = _plan(
         request, _with_condition(request, NEW, _waits("Waiting for Velero to provide the download URL"), now), (create,)
     )
-    return replace(plan, claims=(Asks(create.key),))
+    return msgspec.structs.replace(plan, claims=(Asks(create.key),))
 
 
 def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime) -> Plan:

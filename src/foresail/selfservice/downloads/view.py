@@ -8,9 +8,10 @@ import msgspec
 from foresail.api import nonadmin, velero
 from foresail.plan import Claim, Key, Keyed, ReadResult
 from foresail.selfservice.access.view import SecretsCheck, SecretsChecked
-from foresail.selfservice.rows.requests import Copy, RequestRow, Status, requester_of
+from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import LONGEST_NAME, DownloadRequestRow, File, VeleroRow, up_to
 from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.requester import requester_of
 
 NACUUID_LABEL = "openshift.io/oadp-nadr-origin-nacuuid"
 

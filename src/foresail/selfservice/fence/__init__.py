@@ -46,6 +46,7 @@ FENCE = Fence(
         "allowsHooks": "{{ .Values.selfService.hooks }}",
         "allowsUpdates": "{{ .Values.selfService.updateExisting }}",
         "allowsOtherNamespaces": "{{ .Values.selfService.otherNamespaces }}",
+        "allowsFromProtection": "{{ .Values.selfService.fromProtection }}",
         "allowsContents": "{{ .Values.selfService.downloadContents }}",
         "resourcePolicies": "{{ toJson .Values.selfService.resourcePolicies }}",
         "resourceModifiers": "{{ toJson .Values.selfService.resourceModifiers }}",

@@ -1,6 +1,6 @@
 """What self-service writes for tenants' own storage locations."""
 
-from foresail.api import core, requests, velero
+from foresail.api import core, nonadmin, velero
 from foresail.api.fence import (
     ANNOTATIONS,
     CREATE,
@@ -109,8 +109,8 @@ _SECRET = (
     _RECORDED,
     _NAMED,
 )
-_APPROVAL = requests.NON_ADMIN_LOCATION_REQUEST
-_STATUS = Rule(requests.NON_ADMIN_LOCATION, UPDATE, subresource="status")
+_APPROVAL = nonadmin.NON_ADMIN_LOCATION_REQUEST
+_STATUS = Rule(nonadmin.NON_ADMIN_LOCATION, UPDATE, subresource="status")
 
 RULES = (
     Rule(velero.LOCATION, CREATE, _NEW_LOCATION),
@@ -143,6 +143,6 @@ RULES = (
     ),
     Rule(_APPROVAL, DELETE, (_OWN,)),
     Rule(_APPROVAL, UPDATE, subresource="status"),
-    Rule(requests.NON_ADMIN_LOCATION, UPDATE, (*unchanged(finalizers=(FINALIZER,)), UNCHANGED_SPEC)),
+    Rule(nonadmin.NON_ADMIN_LOCATION, UPDATE, (*unchanged(finalizers=(FINALIZER,)), UNCHANGED_SPEC)),
     _STATUS,
 )

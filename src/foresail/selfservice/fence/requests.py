@@ -1,6 +1,6 @@
 """What self-service writes on the requests of tenants, in their namespaces."""
 
-from foresail.api import nonadmin, requests
+from foresail.api import nonadmin
 from foresail.api.fence import (
     ANNOTATIONS,
     CREATE,
@@ -33,7 +33,7 @@ _NEW_REQUEST = (
     Condition(only(SPEC, ("backupSpec",)), "it creates NonAdminBackups that ask for a backup and nothing else"),
 )
 _SLOT_OF_SCHEDULE = Rule(
-    requests.NON_ADMIN_BACKUP,
+    nonadmin.NON_ADMIN_BACKUP,
     CREATE,
     (
         *_NEW_REQUEST,
@@ -51,7 +51,7 @@ _SLOT_OF_SCHEDULE = Rule(
     when=_IS_RUN,
 )
 _ADOPTION = Rule(
-    requests.NON_ADMIN_BACKUP,
+    nonadmin.NON_ADMIN_BACKUP,
     CREATE,
     (
         *_NEW_REQUEST,
@@ -70,7 +70,7 @@ _ADOPTION = Rule(
 )
 _FLAGS = ("deleteBackup", "forceDeleteBackup")
 _REQUEST_CHANGED = Rule(
-    requests.NON_ADMIN_BACKUP,
+    nonadmin.NON_ADMIN_BACKUP,
     UPDATE,
     (
         *unchanged((nonadmin.SYNCED_FROM,), (ADOPTED, DELETE_AFTER, DELETE_REASON), (BACKUPS.finalizer,)),
@@ -84,11 +84,11 @@ _REQUEST_CHANGED = Rule(
     ),
 )
 _RESTORE_CHANGED = Rule(
-    requests.NON_ADMIN_RESTORE, UPDATE, (*unchanged(finalizers=(RESTORES.finalizer,)), UNCHANGED_SPEC)
+    nonadmin.NON_ADMIN_RESTORE, UPDATE, (*unchanged(finalizers=(RESTORES.finalizer,)), UNCHANGED_SPEC)
 )
 _SKIP = "skipImmediately"
 _SCHEDULE_CHANGED = Rule(
-    requests.NON_ADMIN_SCHEDULE,
+    nonadmin.NON_ADMIN_SCHEDULE,
     UPDATE,
     (
         *unchanged(),
@@ -99,12 +99,12 @@ _SCHEDULE_CHANGED = Rule(
     ),
 )
 _WITH_STATUS = (
-    requests.NON_ADMIN_BACKUP,
-    requests.NON_ADMIN_RESTORE,
-    requests.NON_ADMIN_SCHEDULE,
-    requests.NON_ADMIN_DOWNLOAD_REQUEST,
+    nonadmin.NON_ADMIN_BACKUP,
+    nonadmin.NON_ADMIN_RESTORE,
+    nonadmin.NON_ADMIN_SCHEDULE,
+    nonadmin.NON_ADMIN_DOWNLOAD_REQUEST,
 )
-_DELETED = (requests.NON_ADMIN_BACKUP, requests.NON_ADMIN_RESTORE, requests.NON_ADMIN_DOWNLOAD_REQUEST)
+_DELETED = (nonadmin.NON_ADMIN_BACKUP, nonadmin.NON_ADMIN_RESTORE, nonadmin.NON_ADMIN_DOWNLOAD_REQUEST)
 
 RULES = (
     _SLOT_OF_SCHEDULE,

@@ -34,6 +34,7 @@ from foresail.api.marks import (
     NAMESPACE_UID,
     ORPHANED,
     POD_VOLUME_TIMEOUT,
+    PROTECTION_CLASS,
     RECORD_SIGNATURE,
     REOPENED,
     REQUEST_UID,
@@ -46,6 +47,7 @@ from foresail.api.specs import (
     RestoreHookRule,
     RestoreSpec,
 )
+from foresail.selfservice.access.rules import PODS
 from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.downloads.decide import PREFIX as DOWNLOAD
 from foresail.selfservice.downloads.targets import SERVED, TARGETS
@@ -56,8 +58,9 @@ from foresail.selfservice.results.decide import PREFIX as RESULTS
 from foresail.selfservice.rows.velero import ORIGIN_NAME, ORIGIN_NAMESPACE
 from foresail.selfservice.specs.annotations import MODIFIER
 from foresail.selfservice.specs.build import BACKUP_WRITTEN, RESTORE_WRITTEN
-from foresail.selfservice.specs.kinds import CLUSTER_SCOPED_LEFT_OUT, EVERYTHING, NEVER_RESTORED
+from foresail.selfservice.specs.kinds import CLUSTER_SCOPED_LEFT_OUT
 from foresail.selfservice.specs.values import RESERVED_DOMAINS
+from foresail.tenancy.restored_kinds import EVERYTHING, NEVER_RESTORED
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
 OURS = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -65,6 +68,9 @@ OURS = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 OF_TENANT = "-[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$"
 """The end of a name of a tenant's object, by this controller or the other one."""
+
+OF_CLASS = "-[1-9][0-9]*-[0-9]{14}-[0-9a-f]{8}(-r[1-9][0-9]?)?$"
+"""The end of the name of the backup of a ProtectionClass: the number of its Schedule, the slot and the attempt."""
 
 _STEM = 20  # characters of a namespace that are in every name, however long it is
 
@@ -174,7 +180,7 @@ _RESTORE = Rule(
     velero.RESTORE,
     CREATE,
     (
-        *_velero_object(RESTORES, RestoreSpec, RESTORE_WRITTEN, TARGET_NAMESPACE_UID),
+        *_velero_object(RESTORES, RestoreSpec, RESTORE_WRITTEN, TARGET_NAMESPACE_UID, PROTECTION_CLASS),
         _hooks(RestoreHookRule, ("postHooks",)),
         Condition(
             all_of(
@@ -197,7 +203,23 @@ _RESTORE = Rule(
             "it restores into another namespace only if selfService.otherNamespaces of the chart is set, without hooks,"
             " and if selfService.namespaces and excludedNamespaces allow that one too",
         ),
-        Condition(f"{value(SPEC, 'backupName')}.matches({quoted(OF_TENANT)})", "it restores only backups of tenants"),
+        Condition(
+            any_of(
+                all_of(
+                    f"{value(SPEC, 'backupName')}.matches({quoted(OF_TENANT)})",
+                    f"!({quoted(PROTECTION_CLASS)} in {ANNOTATIONS})",
+                ),
+                all_of(
+                    "variables.allowsFromProtection",
+                    has_all(ANNOTATIONS, (PROTECTION_CLASS,)),
+                    f'{value(SPEC, "backupName")}.startsWith({value(ANNOTATIONS, PROTECTION_CLASS)} + "-")',
+                    f"{value(SPEC, 'backupName')}.matches({quoted(OF_CLASS)})",
+                    f"{quoted(PODS)} in {value(SPEC, 'excludedResources', '[]')}",
+                    f'!("namespaceMapping" in {SPEC}) && !("hooks" in {SPEC})',
+                ),
+            ),
+            "it restores only backups of tenants, and those of ProtectionClasses into their own namespace without pods",
+        ),
         Condition(
             _config_map("resourceModifier", "variables.resourceModifiers", (MODIFIER,)),
             "resourceModifier is its own, or needs selfService.resourceModifiers of the chart",
@@ -295,8 +317,17 @@ _DOWNLOAD = Rule(
             "it writes no other fields of a DownloadRequest",
         ),
         Condition(
-            f'{_TARGET}[?"name"].orValue("").matches({quoted(OF_TENANT)})',
-            "it reads only files about backups and restores of tenants",
+            any_of(
+                f'{_TARGET}[?"name"].orValue("").matches({quoted(OF_TENANT)})',
+                all_of(
+                    "variables.allowsFromProtection",
+                    f'{_TARGET}[?"name"].orValue("").matches({quoted(OF_CLASS)})',
+                    f'{_TARGET}[?"kind"].orValue("") in {words(sorted(PREFIXES))}',
+                    f"{words(tuple(PREFIXES.values()))}.exists(each, {NAME}.startsWith(each))",
+                    only(ANNOTATIONS, (BACKUP_UID,)),
+                ),
+            ),
+            "it reads only files about backups and restores of tenants, and the lists of those of ProtectionClasses",
         ),
         Condition(
             any_of(

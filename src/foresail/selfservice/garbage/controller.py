@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
+from foresail.api.nonadmin import NON_ADMIN_LOCATION_REQUEST
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change
 from foresail.plan import Key, Kind, PartKey, Plan

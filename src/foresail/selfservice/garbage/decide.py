@@ -14,7 +14,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.marks import SUSPENDED
-from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
+from foresail.api.nonadmin import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.plan import Delete, Key, Kind, Note, Plan, Subject
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.reasons import Reason

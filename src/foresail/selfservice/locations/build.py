@@ -10,7 +10,7 @@ import msgspec
 
 from foresail.api import core, nonadmin, velero
 from foresail.api.marks import CREDENTIALS, NAMESPACE_UID, ORPHANED, REQUEST_HASH, REQUEST_UID, REQUESTER, SUSPENDED
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.plan import Apply, Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.locations.credentials import Credentials

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.api.nonadmin import NON_ADMIN_LOCATION
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.execute import Result
 from foresail.kube.reflector import Change

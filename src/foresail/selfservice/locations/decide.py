@@ -4,8 +4,9 @@ Each step is walked write by write: what was written last is what the next recon
 A phase never goes back. What is no longer approved or allowed becomes read-only, and stays for the administrator.
 """
 
-from dataclasses import replace
 from datetime import datetime
+
+import msgspec
 
 from foresail.api.instants import stamp
 from foresail.plan import Action, Key, Plan
@@ -98,7 +99,7 @@ def approve_and_open(view: LocationView, namespace: NamespaceRow, wanted: Wanted
         plan = keep_approved(view, wanted, now)
     else:
         plan = wait_for_approval(view, phase, wanted.reread, now)
-    return replace(plan, actions=(*shown, *plan.actions))
+    return msgspec.structs.replace(plan, actions=(*shown, *plan.actions))
 
 
 def _has_approved(row: LocationRow | None, approved: str) -> bool:

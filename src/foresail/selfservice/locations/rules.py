@@ -159,9 +159,9 @@ def credentials(
     """
     query = secret_check(view, spec)
     result = view.read_result
-    if result is None or result.query != query or not isinstance(result.found, CredentialsChecked):
+    if result is None or result.query != query or not isinstance(result.answer, CredentialsChecked):
         return ReadAgain(query)
-    checked = result.found
+    checked = result.answer
     if checked.credentials is not None:
         at = result.started + REREAD
         wanted = Wanted(spec, checked.credentials, request_hash(view, spec, checked.credentials), at)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.api.nonadmin import NON_ADMIN_LOCATION
 from foresail.plan import Action, Level, Note, Patch, Plan, Subject
 from foresail.reporting import merge_patch
 from foresail.selfservice.locations.rules import nacuuid, own_velero

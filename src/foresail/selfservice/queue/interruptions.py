@@ -40,37 +40,44 @@ class Interruptions:
         at = status.completion_timestamp or status.start_timestamp or row.created
         namespace = row.owner.namespace if row.owner is not None and row.request_uid else ""
         self._known[row.key.name] = _Interruption(namespace, bool(row.source), at)
-        newest = max(each.at for each in self._known.values())
-        self._known = {name: each for name, each in self._known.items() if each.at > newest - _REMEMBERED}
+        newest = max(interruption.at for interruption in self._known.values())
+        self._known = {
+            name: interruption for name, interruption in self._known.items() if interruption.at > newest - _REMEMBERED
+        }
         return True
 
     def barred_until(self, namespace: str, *, restores: bool) -> datetime | None:
         """Return until when the backups, or the restores, of a namespace wait; None if they do not."""
-        own = [each for each in self._known.values() if (each.namespace, each.is_restore) == (namespace, restores)]
-        ends = sorted(each.at for each in own if self._is_to_blame(each))
+        own = [
+            interruption
+            for interruption in self._known.values()
+            if (interruption.namespace, interruption.is_restore) == (namespace, restores)
+        ]
+        ends = sorted(interruption.at for interruption in own if self._is_to_blame(interruption))
         if not ends:
             return None
         number = sum(end > ends[-1] - _DAY for end in ends)
         return None if number == 1 else ends[-1] + PAUSES[min(number - 2, len(PAUSES) - 1)]
 
-    def _is_to_blame(self, one: _Interruption) -> bool:
+    def _is_to_blame(self, interruption: _Interruption) -> bool:
         """Whether nothing that ran beside it explains the end as well, or better."""
         beside = [
-            each
-            for each in self._known.values()
-            if each.namespace != one.namespace and abs(each.at - one.at) <= _ONE_START
+            other
+            for other in self._known.values()
+            if other.namespace != interruption.namespace and abs(other.at - interruption.at) <= _ONE_START
         ]
-        number = self._count(one)
+        number = self._count(interruption)
         return not any(
-            (other := self._count(each)) > number or (other == number and each.is_restore != one.is_restore)
-            for each in beside
+            (other := self._count(neighbour)) > number
+            or (other == number and neighbour.is_restore != interruption.is_restore)
+            for neighbour in beside
         )
 
-    def _count(self, one: _Interruption) -> int:
+    def _count(self, interruption: _Interruption) -> int:
         """Return how often a namespace was there within the day before; once for each start of the server."""
         ends = sorted(
-            each.at
-            for each in self._known.values()
-            if each.namespace == one.namespace and abs(each.at - one.at) <= _DAY
+            other.at
+            for other in self._known.values()
+            if other.namespace == interruption.namespace and abs(other.at - interruption.at) <= _DAY
         )
         return sum(1 for number, end in enumerate(ends) if not number or end - ends[number - 1] > _ONE_START)

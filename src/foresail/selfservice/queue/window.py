@@ -182,6 +182,7 @@ class Window:
         self._aside.discard(name)
         self.queue.leave(name)
         if self._handed_over.pop(name, None) is not None:
+            self._in_velero[name] = row  # it has had a turn, even if it has ended before it is seen
             return
         if not initial:
             self.queue.pay(namespace, name)  # another process handed it over

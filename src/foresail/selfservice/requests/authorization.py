@@ -32,13 +32,14 @@ from foresail.selfservice.access.view import (
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.locations import location_named, owner_of
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests import points
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
 from foresail.selfservice.requests.rules import target_over_quota
 from foresail.selfservice.requests.status import ACCEPTED, AUTHORIZED, FALSE
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import DownloadRequestRow, File, VeleroRow
-from foresail.selfservice.specs import annotations, build, file_system
+from foresail.selfservice.specs import annotations, file_system, snapshot_timeout
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
@@ -84,7 +85,7 @@ def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authori
         made = bounded if isinstance(bounded, Refused) else _authorize_backup(view, policy, bounded, now)
         if isinstance(bounded, Refused) or not isinstance(made, Authorized):
             return made
-        return msgspec.structs.replace(made, shortened=build.shortened(spec, bounded, len(view.claims)))
+        return msgspec.structs.replace(made, shortened=snapshot_timeout.shortened(spec, bounded, len(view.claims)))
     return _authorize_restore(view, policy, spec, now)
 
 
@@ -126,7 +127,7 @@ def is_still_refused(view: RequestView) -> bool:
     ):
         return False
     if condition.reason == Reason.POLICY_VIOLATION:
-        return annotations.are_refused(policy) or file_system.is_refused(policy) or build.are_snapshots_bounded(policy)
+        return annotations.are_refused(policy) or file_system.is_refused(policy) or snapshot_timeout.is_bounded(policy)
     return condition.reason == Reason.INVALID_BACKUP_SPEC
 
 
@@ -152,7 +153,7 @@ def _authorize_backup(
 
 def _within_snapshot_budget(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> dict[str, Any] | Refused:
     """Return the spec with a timeout for which the claims of the namespace are not too many, or why there is none."""
-    return build.within_snapshot_budget(spec, len(view.claims), policy) if access.holds_claims(spec) else spec
+    return snapshot_timeout.within_budget(spec, len(view.claims), policy) if access.holds_claims(spec) else spec
 
 
 def _pod_check(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> PodCheck:
@@ -173,7 +174,7 @@ def _checked_pods(known: AccessView, check: PodCheck, now: datetime) -> PodsChec
     result = known.read_result
     if result is None or result.query != check or result.started + FRESH < now:
         return None
-    return result.found if isinstance(result.found, PodsChecked) else None
+    return result.answer if isinstance(result.answer, PodsChecked) else None
 
 
 def _refused_pods(check: PodCheck, checked: PodsChecked, policy: PolicyRow) -> Refused | None:
@@ -274,19 +275,19 @@ def _checked_restore(
     """Return what the last check of the contents comes to; None if there is none that still counts."""
     known = view.access or AccessView()
     result = known.read_result
-    if result is None or not isinstance(result.query, Check) or not isinstance(result.found, Checked):
+    if result is None or not isinstance(result.query, Check) or not isinstance(result.answer, Checked):
         return None
     if (result.query.backup_uid, result.query.options) != (check.backup_uid, check.options):
         return None
-    checked = result.found
+    checked = result.answer
     if checked.verdict is not None and now <= result.started + FRESH:
         return _judged_restore(view, policy, spec, checked.verdict, check.options)
     if checked.is_too_large:
-        return access.too_large(view.request.source)
+        return access.too_large(view.request.point or view.request.source)
     again = _next_attempt(known)
     if not checked.problem or again is None or now >= again:
         return None
-    text = f"Cannot check access to the contents of backup {view.request.source}"
+    text = f"Cannot check access to the contents of backup {view.request.point or view.request.source}"
     return Waiting(wake_at=again, message=_retried(text, checked.problem))
 
 
@@ -295,7 +296,8 @@ def _judged_restore(
 ) -> Authorized | Refused:
     of_pods = view.copied if access.PODS in verdict.allowed else ()
     copied = (*verdict.copied, *of_pods)
-    refused = _refused_files(view, policy, copied, restores_claims=access.CLAIMS in verdict.allowed)
+    refused = points.files_left_out(view, verdict.copied, verdict.allowed)
+    refused = refused or _refused_files(view, policy, copied, restores_claims=access.CLAIMS in verdict.allowed)
     made = refused or _within(policy, spec, verdict, options)
     return made if isinstance(made, Refused) else target_over_quota(view.target) or made
 
@@ -305,7 +307,8 @@ def _refused_files(
 ) -> Refused | None:
     """Return why Velero must not write the files of the backup into pods; None if it may, or there are none."""
     claims = [claim.name for claim in view.claims]
-    return file_system.refused_restore(view.request.source, copied, claims, policy, restores_claims=restores_claims)
+    name = view.request.point or view.request.source
+    return file_system.refused_restore(name, copied, claims, policy, restores_claims=restores_claims)
 
 
 def _within(policy: PolicyRow, spec: dict[str, Any], verdict: access.Verdict, options: Options) -> Authorized | Refused:
@@ -337,7 +340,8 @@ def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Op
         is_update=spec.get("existingResourcePolicy") == "update",
         restores_volumes=spec.get("restorePVs") is not False,
         is_by_requester=is_by_requester,
-        checks_volumes=rules.volumes != "AsIs" or bool(request.target),
+        checks_volumes=rules.volumes != "AsIs" or bool(request.target) or bool(request.point),
+        is_shared=bool(request.point),
     )
 
 
@@ -364,7 +368,8 @@ def _unanswered(rows: list[DownloadRequestRow], view: RequestView, now: datetime
     late = max(row.created for row in rows) + SILENCE
     if now < late:
         return Waiting(wake_at=late)
-    return Waiting(message=f"Waiting for Velero to provide the contents list of backup {view.request.source}")
+    name = view.request.point or view.request.source
+    return Waiting(message=f"Waiting for Velero to provide the contents list of backup {name}")
 
 
 def _ask(view: RequestView, backup: VeleroRow, kind: str) -> Create:

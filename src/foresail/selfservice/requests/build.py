@@ -11,6 +11,7 @@ from foresail.api.marks import (
     NAMESPACE_UID,
     ORPHANED,
     POD_VOLUME_TIMEOUT,
+    PROTECTION_CLASS,
     RECORD_SIGNATURE,
     REOPENED,
     REQUEST_UID,
@@ -20,10 +21,10 @@ from foresail.api.marks import (
 from foresail.plan import Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.policy.locations import location_named
-from foresail.selfservice.records import Record, sign
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+from foresail.selfservice.signatures import Record, sign
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.records import nacuuid
 
@@ -51,6 +52,8 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, spec: Mappi
     if policy is not None:
         rules = policy.spec.backup if family is BACKUPS else policy.spec.restore
         annotations[POD_VOLUME_TIMEOUT] = rules.pod_volume_timeout
+    if request.point and view.source is not None and view.source.velero is not None:
+        annotations[PROTECTION_CLASS] = view.source.velero.protection_class
     if view.target is not None and view.target.namespace is not None:
         annotations[TARGET_NAMESPACE_UID] = view.target.namespace.uid
     if family is BACKUPS:

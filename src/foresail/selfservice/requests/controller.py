@@ -20,13 +20,14 @@ from foresail.selfservice.requests import outcome, protection, rules
 from foresail.selfservice.requests.decide import decide
 from foresail.selfservice.requests.memory import Memory
 from foresail.selfservice.requests.observe import Access, observe
-from foresail.selfservice.requests.state import ClusterState, FamilyState, lacks_quota
+from foresail.selfservice.requests.state import ClusterState, FamilyState, lacks_quota, point_key
 from foresail.selfservice.requests.status import BACKING_OFF, CREATED, DELETING
 from foresail.selfservice.requests.view import RequestView, Takes
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, DownloadRequestRow, MovementRow, VeleroRow
 from foresail.tenancy.namespaces import NamespaceRow
+from foresail.tenancy.points import ClassRestoresRow
 from foresail.tenancy.policies import PolicyRow
 
 
@@ -69,9 +70,11 @@ class Requests:
         row = change.new or change.old
         if row is None:
             return
+        is_another = change.old is None or change.new is None or change.old.phase != change.new.phase
+        if row.protection_class and is_another:
+            yield from self._restores_of(point_key(row.key.name))
         if row.owner is not None:
             yield family.key(row.owner)
-            is_another = change.old is None or change.new is None or change.old.phase != change.new.phase
             if family is self._cluster.backups and is_another:
                 yield from self._restores_of(row.owner)
                 protected = family.requests.by("blocked by", (Reason.DELETION_PROTECTED, row.owner.namespace))
@@ -97,9 +100,11 @@ class Requests:
             return
         backups, restores = self._cluster.families
         backup = backups.velero.get(backups.velero_key(row.target.name))
-        owner = backup.owner if backup is not None else None
-        if owner is not None:
-            yield from restores.keys(restores.requests.by("handed over from", owner))
+        if backup is None:
+            return
+        source = point_key(backup.key.name) if backup.protection_class else backup.owner
+        if source is not None:
+            yield from restores.keys(restores.requests.by("handed over from", source))
 
     def keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         """Return the requests of a namespace that depend on its policy; all of them if it is terminating."""
@@ -128,6 +133,11 @@ class Requests:
         for family in self._cluster.families:
             yield from family.keys(family.requests.by("not accepted", True))  # noqa: FBT003 - a value of the index
             yield from family.keys(family.requests.by("blocked by", Reason.DELETION_PROTECTED))
+
+    def keys_for_class(self, _: Change[ClassRestoresRow]) -> Iterator[Key]:
+        """Return the restores from backups of classes that have not ended."""
+        restores = self._cluster.restores
+        yield from restores.keys(restores.requests.by("from protection", True))  # noqa: FBT003 - a value of the index
 
     def keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
         """Return the requests that wait for a location, or for Velero to sync with it."""

@@ -1,6 +1,5 @@
 """Create and update: validate once, hand over to Velero when it is the request's turn, then only mirror."""
 
-from dataclasses import replace
 from datetime import datetime
 
 import msgspec
@@ -155,7 +154,7 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, now: dateti
     if view.turn.is_blocked:
         plan = wait_for_turn(view, now)
         early = authorization.prepare(view, spec, now)
-        return plan if early is None else replace(plan, actions=early.writes, reads=early.reads)
+        return plan if early is None else msgspec.structs.replace(plan, actions=early.writes, reads=early.reads)
     checked = authorization.authorize(view, spec, now)
     if isinstance(checked, Waiting):
         return check_access(view, checked, now)
@@ -166,13 +165,13 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, now: dateti
     first = _authorized_status(view, msgspec.structs.replace(checked, shortened=""), now)
     if checked.reason is not None and first != view.request.status:
         recorded = status_plan(view, first)
-        return replace(recorded, claims=(*recorded.claims, Takes.NEXT_TURN))
+        return msgspec.structs.replace(recorded, claims=(*recorded.claims, Takes.NEXT_TURN))
     view = _with_status(view, _authorized_status(view, checked, now))
     shown = msgspec.json.encode(checked.spec).decode() if view.family is BACKUPS else "{}"
     after = created_status(view, "{}", shown, now)
     actions = (build.add_finalizer(view), build.create_velero_object(view, namespace, checked.spec))
     plan = status_plan(view, after, actions, is_versioned=False, before=before)
-    return replace(plan, claims=(*plan.claims, Takes.HAND_OVER))
+    return msgspec.structs.replace(plan, claims=(*plan.claims, Takes.HAND_OVER))
 
 
 def check_access(view: RequestView, waiting: Waiting, now: datetime) -> Plan:
@@ -183,7 +182,7 @@ def check_access(view: RequestView, waiting: Waiting, now: datetime) -> Plan:
     plan = status_plan(
         view, with_condition(view, view.request.status, condition, now), waiting.writes, wake_at=waiting.wake_at
     )
-    return replace(plan, reads=waiting.reads)
+    return msgspec.structs.replace(plan, reads=waiting.reads)
 
 
 def _authorized_status(view: RequestView, cleared: Authorized, now: datetime) -> Status:

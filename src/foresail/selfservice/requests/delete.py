@@ -127,12 +127,12 @@ def accept_deletion(view: RequestView, now: datetime) -> Plan | None:
 
 def delete_velero_objects(row: VeleroRow | None, deletion: DeletionRow | None) -> tuple[Action, ...]:
     """Return the deletion of what is in Velero's namespace of a backup, and of nothing in the bucket."""
-    found: list[Action] = []
+    deletions: list[Action] = []
     if row is not None:
-        found.append(deletion_writes.delete_object(row.key, row.uid))
+        deletions.append(deletion_writes.delete_object(row.key, row.uid))
     if deletion is not None:
-        found.append(deletion_writes.take_back(deletion.key, deletion.uid))
-    return tuple(found)
+        deletions.append(deletion_writes.take_back(deletion.key, deletion.uid))
+    return tuple(deletions)
 
 
 def delete_backup(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:

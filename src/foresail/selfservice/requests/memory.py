@@ -86,16 +86,16 @@ class Memory:
         row = change.new or change.old
         if row is None:
             return ()
-        found: list[Key | LowPriority] = []
+        keys: list[Key | LowPriority] = []
         for namespace in _update_ledger(family, change):
-            found += family.keys_short_of_quota(namespace)
+            keys += family.keys_short_of_quota(namespace)
         self._note_left(family, change)
         if self._update_window(family, change, row):
-            found += family.next_turn_keys()
+            keys += family.next_turn_keys()
         is_first_read = change.initial and change.old is None  # then everything is reconciled anyway
         if _update_positions(family, change) and not is_first_read:
-            return chain(found, family.queued_keys())  # thousands, not gathered into a list
-        return found
+            return chain(keys, family.queued_keys())  # thousands, not gathered into a list
+        return keys
 
     def _update_window(self, family: FamilyState, change: Change[VeleroRow], row: VeleroRow) -> bool:
         """Update what Velero has; return whether a turn may have become free."""

@@ -6,8 +6,9 @@ again, by an edit of its spec: `foresail restore retry` is one. A backup may wai
 All times are the API server's: it has recorded when a restore was asked for, and the operator's clock may be slow.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+import msgspec
 
 from foresail.api.instants import instant, stamp
 from foresail.cron.duration import length_of
@@ -74,7 +75,7 @@ def bounded(view: RequestView, plan: Plan, now: datetime) -> Plan:
     if by is None or by <= now - view.skew:
         return plan
     at = by + view.skew
-    return replace(plan, wake_at=at if plan.wake_at is None else min(plan.wake_at, at))
+    return msgspec.structs.replace(plan, wake_at=at if plan.wake_at is None else min(plan.wake_at, at))
 
 
 def _is_about(request: RequestRow) -> bool:

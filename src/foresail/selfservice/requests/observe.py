@@ -1,6 +1,6 @@
 """From the stores to the view of one request; it reads, and changes nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.plan import Key
-from foresail.selfservice.access.view import PREFIXES, AccessResult, AccessView
+from foresail.selfservice.access.view import PREFIXES, AccessResult, AccessView, contents_key
 from foresail.selfservice.families import RESTORES
 from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.policy.quota_ledger import incoming
@@ -19,7 +19,7 @@ from foresail.selfservice.requests.force_deleted import forced_at
 from foresail.selfservice.requests.protection import is_by_rule
 from foresail.selfservice.requests.state import ClusterState, FamilyState
 from foresail.selfservice.requests.status import CREATED, DELETING
-from foresail.selfservice.requests.view import RequestView, Source, Target
+from foresail.selfservice.requests.view import RequestView, Target
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, location_of, movements
 from foresail.tenancy.records import nacuuid
@@ -78,15 +78,20 @@ def _of_backup(cluster: ClusterState, view: RequestView, at: Key, namespace_uid:
         expirations=_expirations(cluster, request, namespace_uid),
         good=_good_backups(cluster, request, namespace_uid),
         is_restored=request.is_to_be_deleted and cluster.is_read(request.key, at.name),
-        doubt=next(cluster.doubts(request.key.namespace, _existing(view.velero)), "") if is_by_rule(request) else "",
+        doubt=next(_doubts(cluster, view), ""),
         location=cluster.location(location_of(view.velero)) if request.is_to_be_deleted else None,
         locations=locations,
         owners=cluster.owners(locations),
     )
 
 
-def _existing(row: VeleroRow | None) -> tuple[VeleroRow, ...]:
-    return () if row is None else (row,)
+def _doubts(cluster: ClusterState, view: RequestView) -> Iterator[str]:
+    """Yield what is not certain about a deletion that a rule or its owner has requested."""
+    request = view.request
+    if is_by_rule(request):
+        yield from cluster.doubts(request.key.namespace, () if view.velero is None else (view.velero,))
+    elif request.is_to_be_deleted or request.is_to_be_forced:
+        yield from cluster.doubts_about_protection(view.policy)
 
 
 def _of_restore(cluster: ClusterState, view: RequestView, needs_policy: bool) -> RequestView:  # noqa: FBT001 - of one caller
@@ -127,7 +132,7 @@ def _with_access(cluster: ClusterState, family: FamilyState, view: RequestView, 
     is_pending = view.request.status.phase not in (CREATED, DELETING)
     if not is_pending and not _waits_in_velero(family, view.velero):
         return view
-    view = msgspec.structs.replace(view, access=_access_to(cluster, access, view.source))
+    view = msgspec.structs.replace(view, access=_access_to(cluster, access, view))
     if not is_pending:
         return view
     if namespace is not None:
@@ -203,15 +208,16 @@ def _good_backups(cluster: ClusterState, request: RequestRow, namespace_uid: str
     return cluster.good_backups(namespace_uid)
 
 
-def _access_to(cluster: ClusterState, access: Access, source: Source | None) -> AccessView:
+def _access_to(cluster: ClusterState, access: Access, view: RequestView) -> AccessView:
     """Collect what is known about access to what a request would bring back."""
-    backup = source.velero if source is not None else None
+    backup = view.source.velero if view.source is not None else None
+    shared = view.request.key.namespace if view.request.point else ""
     reserved = cluster.reserved
     if backup is None:
         return AccessView(reserved=reserved, read_result=access.read_result)
     rows = cluster.download_requests.by("contents of", backup.key.name)
     return AccessView(
-        has_contents=access.knows_contents(backup.uid),
+        has_contents=access.knows_contents(contents_key(backup.uid, shared)),
         files=tuple(row for row in rows if row.key.name == file_name(PREFIXES[row.target.kind], backup.uid)),
         authority=cluster.authority_of(backup),
         reserved=reserved,

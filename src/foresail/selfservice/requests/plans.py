@@ -30,6 +30,7 @@ from foresail.selfservice.requests.status import (
 )
 from foresail.selfservice.requests.view import RequestView, Takes
 from foresail.selfservice.rows.requests import Copy, Status
+from foresail.selfservice.rows.velero import without_progress
 from foresail.tenancy.records import nacuuid
 
 _WITHOUT_EVENT = ((ACCEPTED, TRUE), (QUEUED, FALSE), (AUTHORIZED, FALSE))
@@ -124,10 +125,11 @@ def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> 
     before = view.request.status
     family = view.family
     name = nacuuid(view.request)
+    shown = without_progress(mirror) if view.request.point else mirror
     status = msgspec.structs.replace(
         before,
         phase=forward(before.phase, CREATED),
-        velero=Copy(name, name, view.velero_namespace, mirror, spec if family is BACKUPS else "{}"),
+        velero=Copy(name, name, view.velero_namespace, shown, spec if family is BACKUPS else "{}"),
         position=shown_position(before.position, view.position.number),
         transfers=view.transfers,
         volumes=view.volumes,

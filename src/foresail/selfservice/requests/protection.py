@@ -1,6 +1,7 @@
 """Backups that are not deleted for now: what a policy protects, and runs that are kept, read by a restore or in doubt.
 
-A policy protects the young backups, and the newest good ones of a namespace.
+A policy protects the young backups, and the newest good ones of a namespace. While one cannot be read that may apply
+there, or the clocks differ, nobody knows what it protects.
 """
 
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp
+from foresail.api.nonadmin import NEVER_BACKED_UP
 from foresail.backups import good_backups, has_expired, in_order
 from foresail.cron.duration import length_of
 from foresail.selfservice.reasons import Reason
@@ -20,7 +22,6 @@ from foresail.selfservice.requests.status import FALSE, IN_DELETION
 from foresail.selfservice.requests.view import RequestView
 from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
-from foresail.selfservice.specs.kinds import NEVER_BACKED_UP
 from foresail.tenancy.policies import PolicyRow
 from foresail.tenancy.volume_policies import VOLUME_POLICIES
 
@@ -48,7 +49,7 @@ def protection(view: RequestView, now: datetime) -> Protected | None:
         return None
     by_policy = _too_young(view, row, policy, now) or _among_the_last(view, row, policy, now) if policy else None
     is_run = bool(view.request.schedule_uid) and not view.request.is_to_be_forced
-    return by_policy or (in_use(view, now) if is_run else None)
+    return _in_doubt(view, row, now) or by_policy or (in_use(view, now) if is_run else None)
 
 
 def in_use(view: RequestView, now: datetime) -> Protected | None:
@@ -66,6 +67,22 @@ def in_use(view: RequestView, now: datetime) -> Protected | None:
     if view.doubt and is_by_rule(request):
         return Protected(f"{view.doubt}, so no old run is deleted", now + RECHECK)
     return None
+
+
+def _in_doubt(view: RequestView, row: VeleroRow, now: datetime) -> Protected | None:
+    """Return why a backup stays that its owner deletes, while nobody knows whether a policy protects it."""
+    if not view.doubt or is_by_rule(view.request) or not _can_be_protected(row):
+        return None
+    return Protected(f"{view.doubt}, so NonAdminBackup {view.request.key.name} is not deleted", now + RECHECK)
+
+
+def _can_be_protected(row: VeleroRow) -> bool:
+    return row.phase in velero.RESTORABLE or is_busy(row)
+
+
+def protects(policy: PolicyRow) -> bool:
+    """Whether a policy protects any backups from deletion by their tenants."""
+    return bool(policy.spec.deletion.keep_last_good or length_of(policy.spec.deletion.minimum_age or "0s"))
 
 
 def is_by_rule(request: RequestRow) -> bool:
@@ -133,7 +150,7 @@ def _resource_policy(spec: dict[str, Any]) -> str:
 
 def _too_young(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     length = length_of(policy.spec.deletion.minimum_age or "0s")
-    if not length or (row.phase not in velero.RESTORABLE and not is_busy(row)):
+    if not length or not _can_be_protected(row):
         return None
     until = view.request.created + length
     if now >= until:
@@ -145,11 +162,11 @@ def _too_young(view: RequestView, row: VeleroRow, policy: PolicyRow, now: dateti
 def is_among_the_last(row: VeleroRow, good: Iterable[VeleroRow], kept: int, now: datetime) -> bool:
     """Whether `keepLastGood` keeps a backup: it is good, and too few of the good ones replace it."""
     good = tuple(good)
-    if not kept or row.key not in {each.key for each in good}:
+    if not kept or row.key not in {backup.key for backup in good}:
         return False
     mine = coverage(row)
-    lasting = (each for each in good if not has_expired(each.expires, now))
-    return sum(replaces(coverage(each), mine) for each in lasting) < kept
+    lasting = (backup for backup in good if not has_expired(backup.expires, now))
+    return sum(replaces(coverage(backup), mine) for backup in lasting) < kept
 
 
 def _among_the_last(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:

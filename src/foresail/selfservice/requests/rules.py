@@ -17,6 +17,7 @@ from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.policy.locations import closed, is_administrators, missing, not_restorable, own_location
 from foresail.selfservice.policy.quotas import no_policy, over_quota, over_restore_quota
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests import points
 from foresail.selfservice.requests.status import (
     ACCEPTED,
     AUTHORIZED,
@@ -205,10 +206,24 @@ def _by_policy(view: RequestView, tenant: dict[str, Any], policy: PolicyRow) -> 
     acting = acting_policy(view, policy)
     if isinstance(acting, Refused):
         return acting
+    request = view.request
+    if request.point:
+        return _from_protection(view, tenant, acting)
     name = backup.key.name if backup else ""
-    made = restore_spec(tenant, view.request.key.namespace, name, acting, view.request.target)
+    made = restore_spec(tenant, request.key.namespace, name, acting, request.target)
     made = made if isinstance(made, Refused) else annotations.removed(made, acting)
     return limited(made, policy) if not isinstance(made, Refused) and view.is_from_own_location else made
+
+
+def _from_protection(view: RequestView, tenant: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused:
+    """Return the spec of a restore from the backup of a ProtectionClass, or why there is none."""
+    request = view.request
+    too_much = points.asked_too_much(tenant, request, policy)
+    if too_much is not None:
+        return too_much
+    made = restore_spec({**tenant, "backupName": request.point}, request.key.namespace, request.point, policy)
+    made = made if isinstance(made, Refused) else annotations.removed(made, policy)
+    return made if isinstance(made, Refused) else points.without_pods(made)
 
 
 def restore_spec_today(view: RequestView) -> dict[str, Any] | Refused:
@@ -221,7 +236,10 @@ def restore_spec_today(view: RequestView) -> dict[str, Any] | Refused:
     except RecursionError:  # edited since: with that depth it is not accepted
         return Refused(view.family.invalid, "spec.restoreSpec is nested too deeply; create a new one")
     made = _by_policy(view, tenant, policy)
-    return made if isinstance(made, Refused) else not_restorable(view.source_location, policy) or made
+    if isinstance(made, Refused):
+        return made
+    taken = points.taken_back(view) if view.request.point else None
+    return taken or not_restorable(view.source_location, policy) or made
 
 
 def _unknown_location(view: RequestView) -> Refused | None:
@@ -230,7 +248,7 @@ def _unknown_location(view: RequestView) -> Refused | None:
     Velero names the location of every backup that it has ended, and we name each location of a tenant.
     """
     backup = view.source.velero if view.source is not None else None
-    if backup is None or view.source_location is not None or not location_of(backup):
+    if backup is None or view.source_location is not None or not location_of(backup) or view.request.point:
         return None
     text = f"The storage location of NonAdminBackup {shown(view.request.source)} does not exist or cannot be read"
     again = "the restore starts automatically when it can be used"
@@ -270,6 +288,8 @@ def _requester_problem(view: RequestView) -> Refused | None:
 
 def _not_restorable(view: RequestView, now: datetime) -> Refused | None:
     """Report why the backup of a restore cannot be restored; None if it can."""
+    if view.request.point:
+        return points.not_restorable(view, now)
     name = view.request.source
     source = view.source
     if source is None or source.request is None or view.namespace is None:
@@ -389,24 +409,26 @@ def command_to_delete(key: Key) -> str:
 # are created there. What the requester may get here and create there is asked before the hand-over. Until then no
 # message tells a target that does not exist from one that takes no restores.
 
-_RESTRICTED = "NonAdminRestore nonAdminRestore.spec.restoreSpec.namespaceMapping is restricted"
+_RESTRICTED = "(spec.restoreSpec.namespaceMapping is restricted)"
 
 
 def acting_policy(view: RequestView, policy: PolicyRow) -> PolicyRow | Refused:
     """Return the policy that a restore is built by: that of the namespace with the objects, if both allow it."""
     target = view.request.target
-    if not target:
+    if not target or view.request.point:  # a backup of a class goes into its own namespace only
         return policy
     if not _allows_targets(policy):
+        text = f"Namespace {view.request.key.namespace} may be restored into no other one {_RESTRICTED}"
         more = f"a cluster administrator can set restore.intoOtherNamespaces in SelfServicePolicy {policy.name}"
-        return Refused(Reason.INVALID_RESTORE_SPEC, f"{_RESTRICTED}; {more}")
+        return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}; {more}")
     if view.is_from_own_location:
-        text = "a backup in a storage location of the tenant is not restored into another namespace"
-        return Refused(Reason.INVALID_RESTORE_SPEC, f"{_RESTRICTED}: {text}; remove it")
+        text = "A backup in a storage location of the tenant is not restored into another namespace"
+        return Refused(Reason.INVALID_RESTORE_SPEC, f"{text} {_RESTRICTED}; remove the mapping")
     acting = view.target.policy if view.target is not None and _is_live_target(view.target) else None
     if acting is None or not _allows_targets(acting):
-        text = f"namespace {shown(target)} does not exist, or its policy does not set restore.intoOtherNamespaces"
-        return Refused(Reason.INVALID_RESTORE_SPEC, f"{_RESTRICTED}: {text}: Allowed")
+        text = f"Nothing may be restored into namespace {shown(target)} {_RESTRICTED}"
+        more = "it does not exist, or its policy does not set restore.intoOtherNamespaces: Allowed"
+        return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}: {more}")
     return acting
 
 

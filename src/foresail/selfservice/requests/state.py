@@ -15,7 +15,6 @@ from foresail.selfservice.queue.interruptions import Interruptions
 from foresail.selfservice.queue.positions import NEAR, PositionReports, VeleroQueue
 from foresail.selfservice.queue.window import WINDOW, Limits, Window
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.records import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.requests import doubts, outcome, protection
 from foresail.selfservice.requests.force_deleted import ForceDeletedBackups, forced_at
 from foresail.selfservice.requests.protection import good_ones
@@ -33,8 +32,10 @@ from foresail.selfservice.rows.velero import (
     VeleroRow,
     location_of,
 )
+from foresail.selfservice.signatures import NO_KEYS, Keyring, secret_key
 from foresail.slots.policy_timing import PolicyRow as SchedulePolicyRow
 from foresail.tenancy.namespaces import AdmissionLabels, NamespaceRow
+from foresail.tenancy.points import ClassRestoresRow
 from foresail.tenancy.policies import ChartLimits, PolicyRow, admission_labels, at_least, policy_for
 from foresail.tenancy.records import nacuuid
 
@@ -60,6 +61,7 @@ class FamilyState:
                 "schedule": _schedule_of,
                 "run of": _run_of,
                 "restores": lambda row: _source_of(row) if not row.status.velero.nacuuid else [],
+                "from protection": lambda row: [True] if row.point and not outcome.has_ended(row) else [],
             }
         )
         self.velero = Store[VeleroRow](
@@ -165,7 +167,14 @@ def _blocked_by(row: RequestRow) -> list[Hashable]:
 
 def _source_of(row: RequestRow) -> list[Hashable]:
     """Return the key of the backup that a restore is from."""
+    if row.point:
+        return [point_key(row.point)]
     return [Key(row.key.namespace, row.source)] if row.source else []
+
+
+def point_key(backup: str) -> Key:
+    """Return under which key restores from the backup of a class are found: no request has it."""
+    return Key("", backup)
 
 
 def _schedule_of(row: RequestRow) -> list[Hashable]:
@@ -206,6 +215,7 @@ class ClusterState:
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
         self.schedule_policies = Store[SchedulePolicyRow]()
+        self.protection_classes = Store[ClassRestoresRow]()
         self.keyrings = Store[Keyring]()  # at most one
         self.locations = Store[LocationRow]({"whose": lambda row: [row.owner.namespace if row.owner else ""]})
         self.tenant_locations = Store[TenantLocationRow](
@@ -290,6 +300,12 @@ class ClusterState:
 
     def source(self, request: RequestRow) -> Source:
         """Return what a restore is made from."""
+        if request.point:
+            row = self.backups.velero.get(self.backups.velero_key(request.point))
+            of = Key("", row.protection_class) if row is not None else Key("", "")
+            known = self.protection_classes.get(of)
+            is_unread = of in self.protection_classes.unread
+            return Source(None, row, known is not None and known.by_tenants, is_class_unread=is_unread)
         backup = self.backups.requests.get(Key(request.key.namespace, request.source))
         if backup is None:
             return Source(None, None)
@@ -319,6 +335,13 @@ class ClusterState:
         yield from doubts.unread(self.policies.unread, restores, is_restore_unread=bool(self.restores.velero.unread))
         names = {location_of(row) for row in backups} - {""}
         yield from doubts.of_locations({name: self.location(name) for name in sorted(names)})
+
+    def doubts_about_protection(self, policy: PolicyRow | None) -> Iterator[str]:
+        """Yield what is not certain about what the policy of a namespace protects, also from its tenants."""
+        clock = clock_doubt(self.skew()) if policy is not None and protection.protects(policy) else ""
+        if clock:
+            yield clock
+        yield from doubts.unread(self.policies.unread, (), is_restore_unread=False)
 
     def is_read(self, backup: Key, name: str) -> bool:
         """Whether a restore reads a backup, given its Velero Backup's name too, or is about to."""

@@ -4,7 +4,6 @@ A restore that Velero has and has not begun is deleted when the policy or the re
 restore of somebody else may keep it waiting for hours. What Velero has begun cannot be stopped.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -53,7 +52,7 @@ def update_from_velero(view: RequestView, row: VeleroRow, now: datetime) -> Plan
     plan = moment.bounded(view, _mirror(view, row, now), now)
     wakes = [at for at in (plan.wake_at, judged.wake_at) if at is not None]
     reads = (judged.read,) if judged.read is not None else ()
-    return replace(plan, wake_at=min(wakes, default=None), reads=reads, subject=subject_of(view))
+    return msgspec.structs.replace(plan, wake_at=min(wakes, default=None), reads=reads, subject=subject_of(view))
 
 
 def _mirror(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
@@ -175,8 +174,8 @@ def _by_access(view: RequestView, query: Recheck, row: VeleroRow, now: datetime)
     result = view.access.read_result if view.access is not None else None
     checked = None
     asked_at = row.created  # the hand-over has asked too
-    if result is not None and result.query == query and isinstance(result.found, Rechecked):
-        checked = result.found
+    if result is not None and result.query == query and isinstance(result.answer, Rechecked):
+        checked = result.answer
         asked_at = result.started
     if now >= asked_at + PAUSE:
         return _StillAllowed(read=query)

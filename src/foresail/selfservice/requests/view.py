@@ -9,19 +9,21 @@ from foresail.plan import Claim
 from foresail.selfservice.access.view import AccessView
 from foresail.selfservice.families import Family
 from foresail.selfservice.queue.window import Position, Turn
-from foresail.selfservice.records import NO_KEYS, Keyring
 from foresail.selfservice.rows.locations import LocationRow, TenantLocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import ClaimRow, Counts, DeletionRow, VeleroRow
+from foresail.selfservice.signatures import NO_KEYS, Keyring
 from foresail.tenancy.namespaces import NamespaceRow
 from foresail.tenancy.policies import PolicyRow
 
 
 class Source(msgspec.Struct, frozen=True):
-    """The source of a restore: the tenant's backup and Velero's."""
+    """The source of a restore: the tenant's backup and Velero's, or only Velero's, of a ProtectionClass."""
 
     request: RequestRow | None
     velero: VeleroRow | None
+    by_tenants: bool = False  # of a ProtectionClass: whether teams may restore from its backups
+    is_class_unread: bool = False
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ class RequestView(msgspec.Struct, frozen=True):
     copied: tuple[str, ...] = ()  # before a restore: claims with files in its backup, empty for a volume without one
     good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is requested
     is_restored: bool = False  # a restore reads the backup, or is about to; only if its deletion is requested
-    doubt: str = ""  # what is not certain about a deletion that a rule has requested
+    doubt: str = ""  # what is not certain about a deletion that is requested
     skew: timedelta = timedelta()  # of a restore: how far the operator's clock is ahead of the API server's, if known
     access: AccessView | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved
@@ -92,7 +94,10 @@ class RequestView(msgspec.Struct, frozen=True):
 
     @property
     def is_by_requester(self) -> bool:
-        """Whether a restore contains only what its requester may create; from an own bucket it always does."""
+        """Whether a restore contains only what its requester may create.
+
+        From an own bucket, from the backup of a class, and into another namespace it always does.
+        """
         policy = self.acting_policy
         is_in_policy = policy is not None and policy.spec.restore.authorization == "Requester"
-        return is_in_policy or self.is_from_own_location or self.target is not None
+        return is_in_policy or self.is_from_own_location or self.target is not None or bool(self.request.point)

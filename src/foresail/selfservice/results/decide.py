@@ -14,7 +14,7 @@ import msgspec
 from foresail.api import velero
 from foresail.plan import Delete, Key, Patch, Plan, Subject
 from foresail.selfservice.families import RESTORES, Family
-from foresail.selfservice.requests import build, outcome
+from foresail.selfservice.requests import build, outcome, points
 from foresail.selfservice.requests.file_requests import FileRequests, ask, delete_file_request, file_name, silent_at
 from foresail.selfservice.requests.outcome import beginning, cut
 from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition, patch_body, set_condition
@@ -41,28 +41,40 @@ def told_first(condition: NewCondition, summary: str) -> NewCondition:
     return longer if beginning(longer).startswith(longer.message) else condition
 
 
-def reported_cause(lines: Lines, condition: NewCondition, family: Family, key: Key) -> str:
-    """Return the cause from Velero's results, and the command that shows more."""
+def reported_cause(lines: Lines, condition: NewCondition, family: Family, request: RequestRow) -> str:
+    """Return the cause from Velero's results, and the command that shows more.
+
+    Of a restore from a backup that others share, what is about no namespace is not even counted.
+    """
     begin = "Velero reports: "
-    end = _where_more(lines, family, key)
+    lines = msgspec.structs.replace(lines, others=0) if request.point else lines
+    end = _where_more(lines, family, request)
     room = MOST_MESSAGE_BYTES - sum(len(text.encode()) for text in (beginning(condition), begin, end))
     shown = cut("; ".join(lines.own), room)
     return f"{begin}{shown}{end}" if shown else end.removeprefix("; ")
 
 
-def unreadable(problem: str, family: Family, key: Key) -> str:
+def unreadable(problem: str, family: Family, request: RequestRow) -> str:
     """Report that the cause could not be read, and the command that shows it."""
-    return f"Velero's results could not be read ({problem}). Read the log with {_command(family, key)}"
+    return f"Velero's results could not be read ({problem}). {_log(family, request)}"
 
 
-def _where_more(lines: Lines, family: Family, key: Key) -> str:
+def _where_more(lines: Lines, family: Family, request: RequestRow) -> str:
     if not lines.own and not lines.others:
-        return "Velero's results do not mention it. Read the log with " + _command(family, key)
+        return f"Velero's results do not mention it. {_log(family, request)}"
     left = [f"{lines.more} more"] if lines.more else []
     if lines.others:
         left.append(f"{lines.others} {'error' if lines.others == 1 else 'errors'} without a namespace")
-    command = f"{_command(family, key)} --results"
+    if request.point:
+        return f"; {left[0]}" if left else ""
+    command = f"{_command(family, request.key)} --results"
     return f"; {' and '.join(left)}. Read all with {command}" if left else ""
+
+
+def _log(family: Family, request: RequestRow) -> str:
+    if request.point:  # its log names other namespaces
+        return f"Ask a cluster administrator for: velero restore logs {nacuuid(request)}"
+    return f"Read the log with {_command(family, request.key)}"
 
 
 def _command(family: Family, key: Key) -> str:
@@ -122,7 +134,7 @@ def wanted(view: ResultsView, now: datetime) -> Wanted | None:
     read_result = view.read_result
     if query is None or read_result is None or not _is_same(read_result.query, query):
         return query
-    if read_result.attempts > len(PAUSES) or tells(unexplained(view), read_result.found):
+    if read_result.attempts > len(PAUSES) or tells(unexplained(view), read_result.answer):
         return None
     return query if read_result.started + PAUSES[read_result.attempts - 1] <= now else None
 
@@ -166,7 +178,7 @@ def unexplained(view: ResultsView) -> NewCondition | None:
         return None
     if not has_results(view.family, row.phase) or not is_owned(request, namespace, row):
         return None
-    if view.backup is None or view.backup.namespace_uid != namespace.uid:
+    if not points.is_source(view.backup, request, namespace):
         return None
     expected = outcome.outcome(view.family, row.mirror)
     current = request.status.condition(SUCCEEDED)
@@ -225,24 +237,23 @@ def _ended_long_ago(view: ResultsView, now: datetime) -> bool:
 def after_reading(view: ResultsView, request: RequestRow, expected: NewCondition, now: datetime) -> Status | None:
     """Return the status that says what happened, or why that cannot be told; None while there is hope."""
     family = view.family
-    key = request.key
     read_result = view.read_result
     if (silent := _silent_at(view)) is not None:
-        cause = unreadable("Velero did not provide their download URL", family, key)
+        cause = unreadable("Velero did not provide their download URL", family, request)
         return _explained(request, explained(expected, cause), now) if silent <= now else None
     query = query_of(view)
     if read_result is None or query is None or not _is_same(read_result.query, query):
         return None
-    results = read_result.found
+    results = read_result.answer
     if not tells(expected, results):
-        cause = unreadable(results.problem, family, key)
+        cause = unreadable(results.problem, family, request)
         given_up = read_result.attempts > len(PAUSES)
         return _explained(request, explained(expected, cause), now) if given_up else None
     status = msgspec.structs.replace(request.status, restored=results.restored)
     told = expected if results.restored is None else told_first(expected, summary(results.restored))
     cause = ""
     if expected.status == FALSE and results.lines is not None:
-        cause = reported_cause(results.lines, told, family, key)
+        cause = reported_cause(results.lines, told, family, request)
     return set_condition(status, explained(told, cause), request.generation, now)
 
 

@@ -14,9 +14,9 @@ from foresail.selfservice.rows.requests import (
     Status,
     conditions_of,
     copy_of,
-    requester_of,
 )
 from foresail.selfservice.rows.velero import LONGEST_NAME
+from foresail.tenancy.requester import requester_of
 
 ORIGIN_NAME = "openshift.io/oadp-nabsl-origin-name"
 ORIGIN_NAMESPACE = nonadmin.LOCATION_ORIGIN

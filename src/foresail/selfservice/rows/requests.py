@@ -18,8 +18,6 @@ from foresail.api.marks import (
     DELETE_AFTER,
     DELETE_REASON,
     PINNED,
-    REQUESTER,
-    REQUESTER_GROUPS,
     SCHEDULE_UID,
     SLOT,
 )
@@ -27,6 +25,7 @@ from foresail.api.nonadmin import SYNCED_FROM, Condition
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.rows.velero import LONGEST_NAME, Counts, glimpse, interned, up_to
+from foresail.tenancy.requester import requester_of
 
 LARGEST_SPEC = 16 << 10
 """Bytes of JSON that a request's spec may have.
@@ -34,10 +33,6 @@ LARGEST_SPEC = 16 << 10
 Specs of refused and waiting requests stay in memory, so a tenant chooses how much that is. An honest spec has fewer
 than 2 KiB; 500 of the largest take 8 MiB.
 """
-
-_LONGEST_USER = 1 << 10
-_LONGEST_GROUPS = 16 << 10
-"""Characters of the annotations that name a requester."""
 
 _source = msgspec.json.Decoder(nonadmin.RestoreSource)
 
@@ -71,7 +66,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
-class RequestRow(Keyed, frozen=True, gc=False):
+class RequestRow(Keyed, frozen=True):
     """A NonAdminBackup or a NonAdminRestore."""
 
     uid: str
@@ -98,6 +93,7 @@ class RequestRow(Keyed, frozen=True, gc=False):
     adopted: str = ""  # the name of the Velero Backup that it was adopted from; empty if we made that ourselves
     adopted_uid: str = ""  # the UID of that Backup; the operator alone writes it
     target: str = ""  # of a restore: the one other namespace that it asks for; whether it may is not said
+    point: str = ""  # of a restore: the backup of a ProtectionClass that it is from, instead of a NonAdminBackup
     edited: datetime | None = None  # of a restore: when its spec was last written, if the API server tells
 
     @property
@@ -128,7 +124,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
     requester, groups = requester_of(annotations)
     return RequestRow(
         key=Key(sys.intern(meta.namespace), meta.name),
-        uid=meta.uid,
+        uid=sys.intern(meta.uid),
         version=meta.resource_version,
         generation=meta.generation,
         created=meta.creation_timestamp,
@@ -152,6 +148,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         adopted=labels.get(SYNCED_FROM, "") if is_backup else "",
         adopted_uid=of_backup.get(ADOPTED, ""),
         target=_target_of(meta.namespace, wanted),
+        point=_point_of(spec) if not is_backup else "",
         edited=None if is_backup else meta.spec_written,
     )
 
@@ -163,6 +160,12 @@ def _target_of(namespace: str, wanted: nonadmin.RestoreSource) -> str:
     return sys.intern(up_to(LONGEST_NAME, target)) if target != namespace else ""
 
 
+def _point_of(spec: nonadmin.RequestSpec) -> str:
+    """Return the backup of a class that a restore names; a name that is too long, or empty, is that of none."""
+    named = spec.from_protection
+    return sys.intern(up_to(LONGEST_NAME, named.backup) or "?") if named is not None else ""
+
+
 def _instant_in(annotations: Mapping[str, str], name: str) -> datetime | None:
     return instant(annotations[name]) if name in annotations else None
 
@@ -172,16 +175,6 @@ def _has_begun(status: nonadmin.RequestStatus, *, is_backup: bool) -> bool:
     if status.phase != "Created" or is_backup:
         return status.phase in ("Created", "Deleting")
     return glimpse(copy_of(status.velero_restore).mirror).phase not in velero.WAITING
-
-
-def requester_of(annotations: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Return the user who asked and that user's groups, as admission has recorded them."""
-    user = sys.intern(up_to(_LONGEST_USER, annotations.get(REQUESTER, "")))
-    return user, _groups(up_to(_LONGEST_GROUPS, annotations.get(REQUESTER_GROUPS, "")))
-
-
-def _groups(lines: str) -> tuple[str, ...]:
-    return tuple(sys.intern(group) for group in lines.split("\n") if group)
 
 
 def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:

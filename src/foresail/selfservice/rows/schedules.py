@@ -12,8 +12,9 @@ from foresail.api.instants import stamp, utc
 from foresail.api.marks import RETENTION_APPROVED
 from foresail.api.nonadmin import Condition, RecentBackup
 from foresail.plan import Key, Keyed
-from foresail.selfservice.rows.requests import LARGEST_SPEC, requester_of
+from foresail.selfservice.rows.requests import LARGEST_SPEC
 from foresail.slots.observed import Observed
+from foresail.tenancy.requester import requester_of
 
 _LONGEST_STEM = 48  # with the slot, a name of at most 63 characters, which fits into a label
 _DIGEST = 8

@@ -1,6 +1,7 @@
 """Rows of what Velero works on: Backups, Restores, requests to delete and to download, claims and their data."""
 
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -12,7 +13,9 @@ from foresail.api.marks import (
     ATTEMPT,
     BACKUP_UID,
     NAMESPACE_UID,
+    NAMESPACE_UIDS,
     ORPHANED,
+    PROTECTION_CLASS,
     RECORD_SIGNATURE,
     REOPENED,
     REQUEST_UID,
@@ -21,7 +24,8 @@ from foresail.api.marks import (
 from foresail.api.metadata import Metadata
 from foresail.plan import Key, Keyed, PartKey
 from foresail.selfservice.families import BACKUPS, FAMILIES, Family
-from foresail.selfservice.records import LONGEST as LONGEST_SIGNATURE
+from foresail.selfservice.signatures import LONGEST as LONGEST_SIGNATURE
+from foresail.tenancy.points import namespace_uids
 from foresail.tenancy.records import owner_of
 
 LONGEST_NAME = 253
@@ -64,7 +68,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     is_adopted: bool = False  # this very object was adopted before
 
 
-class VeleroRow(Keyed, frozen=True, gc=False):
+class VeleroRow(Keyed, frozen=True):
     """A Velero Backup or Restore, whoever made it, with the record of whose it is."""
 
     uid: str
@@ -86,6 +90,8 @@ class VeleroRow(Keyed, frozen=True, gc=False):
     version: str = ""  # of one that waits: its resourceVersion
     reopened: str = ""  # of a Backup, the UID of the refused deletion for which Velero was made to end it once more
     claim: Claim | None = None  # of a Backup that Velero's sync brought, or that an administrator gives to its tenant
+    protection_class: str = ""  # of a Backup that was made for one
+    taken_of: str = ""  # of such a Backup, as it is written: the UIDs of its namespaces
 
     @property
     def name(self) -> str:
@@ -114,6 +120,15 @@ class VeleroRow(Keyed, frozen=True, gc=False):
     def is_terminal(self) -> bool:
         """Whether nothing happens in it any more."""
         return self.phase in velero.TERMINAL
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether Velero's sync brought it from the bucket."""
+        return self.claim is not None and self.claim.is_synced
+
+    def is_of(self, namespace: str, uid: str) -> bool:
+        """Whether a Backup of a class was taken of this very namespace, not of an earlier one of its name."""
+        return bool(self.taken_of and uid) and (namespace_uids(self.taken_of) or {}).get(namespace) == uid
 
     @property
     def is_recorded(self) -> bool:
@@ -145,7 +160,7 @@ class VeleroRow(Keyed, frozen=True, gc=False):
         return not self.is_terminal and self.phase not in velero.AFTER_THE_QUEUE
 
 
-class DeletionRow(Keyed, frozen=True, gc=False):
+class DeletionRow(Keyed, frozen=True):
     """A DeleteBackupRequest."""
 
     uid: str
@@ -159,7 +174,7 @@ class DeletionRow(Keyed, frozen=True, gc=False):
     stalls_at: datetime | None = None  # when it counts as abandoned, if Velero has begun it
 
 
-class MovementRow(Keyed, frozen=True, gc=False):
+class MovementRow(Keyed, frozen=True):
     """The data of one volume on its way."""
 
     of: str  # the Velero Backup or Restore that it belongs to
@@ -180,12 +195,13 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
     annotations = meta.annotations or {}
     wanted = nonadmin.RestoreSource() if family is BACKUPS else _source.decode(wire.spec)
     target_uid = "" if family is BACKUPS else annotations.get(TARGET_NAMESPACE_UID, "")
+    protection_class, taken_of = _of_class(annotations, family)
     return VeleroRow(
         key=Key(sys.intern(meta.namespace), sys.intern(meta.name)),
         uid=meta.uid,
         created=meta.creation_timestamp,
         owner=owner_of(annotations, family.short),
-        request_uid=annotations.get(REQUEST_UID, ""),
+        request_uid=sys.intern(annotations.get(REQUEST_UID, "")),
         namespace_uid=sys.intern(annotations.get(NAMESPACE_UID, "")),
         is_orphaned=ORPHANED in annotations,
         is_terminating=meta.deletion_timestamp is not None,
@@ -201,7 +217,16 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         version=meta.resource_version if status.phase in velero.WAITING else "",
         reopened=annotations.get(REOPENED, ""),
         claim=_claim(meta, status) if family is BACKUPS else None,
+        protection_class=protection_class,
+        taken_of=taken_of,
     )
+
+
+def _of_class(annotations: Mapping[str, str], family: Family) -> tuple[str, str]:
+    """Return the class of a Backup that was made for no tenant, and of which namespaces it was taken."""
+    if family is not BACKUPS or owner_of(annotations, family.short) is not None:
+        return "", ""
+    return sys.intern(annotations.get(PROTECTION_CLASS, "")), sys.intern(annotations.get(NAMESPACE_UIDS, ""))
 
 
 def _claim(meta: Metadata, status: mirrored.Glimpse) -> Claim | None:
@@ -311,6 +336,14 @@ def _without_position(raw: msgspec.Raw) -> str:
     """Return a status without Velero's own number in the queue; the request says it in its own words."""
     document = _document.decode(raw)
     document.pop(_VELEROS_OWN, None)
+    return sys.intern(_encoder.encode(document).decode())
+
+
+def without_progress(mirror: str) -> str:
+    """Return a status without the numbers of items: Velero counts what it looks at for other namespaces too."""
+    document = _document.decode(mirror)
+    if document.pop("progress", None) is None:
+        return mirror
     return sys.intern(_encoder.encode(document).decode())
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
 from foresail.kube.controller import LowPriority
 from foresail.kube.execute import Result
 from foresail.kube.reflector import Change
@@ -127,8 +127,8 @@ class TenantSchedules:
         others = map(self._observe, (Key(key.namespace, name) for _, name in self._by_age[key.namespace]))
         in_turn = sorted((other for other in others if other is not None), key=lambda other: not other.is_waiting)
         names = [other.schedule.key.name for other in in_turn]
-        first = in_turn[: names.index(key.name)] if key.name in names else []
-        return msgspec.structs.replace(view, first=tuple(first))
+        place = names.index(key.name) if key.name in names else 0
+        return msgspec.structs.replace(view, first=tuple(in_turn[:place]), last=tuple(in_turn[place + 1 :]))
 
     def _observe(self, key: Key) -> ScheduleView | None:
         cluster = self._cluster

@@ -8,7 +8,7 @@ import msgspec
 from foresail import deletion_writes
 from foresail.api.instants import stamp, whole
 from foresail.api.marks import REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.deletion import Stored
 from foresail.plan import Action, Create, Delete, Key, Level, Patch, Plan, Subject
 from foresail.reporting import Because, note
@@ -23,7 +23,7 @@ from foresail.selfservice.schedules.view import ScheduleView
 from foresail.slots.edits import dropped_text
 from foresail.slots.rules import in_future_text, missed_text
 from foresail.slots.skip_immediately import skip_not_applied_text, skipped_text
-from foresail.slots.timing import not_run_text
+from foresail.slots.starts import not_run_text
 
 
 def create_run(schedule: ScheduleRow, slot: datetime) -> Create:
@@ -111,13 +111,27 @@ def _outdated(view: ScheduleView, verdict: Verdict, now: datetime) -> Outdated:
     """Return what becomes of old runs; for one run that waits, one schedule of the namespace makes room."""
     if verdict.refused is not None:
         return held(view.schedule.status.observed)
-    if any(_makes_room(other, now) for other in view.first):
-        view = msgspec.structs.replace(view, is_full=False)
+    if view.is_full and _is_room_made(view, now):
+        view = _without_need(view)
     return outdated(view, now)
+
+
+def _is_room_made(view: ScheduleView, now: datetime) -> bool:
+    """Whether another schedule deletes a run: to make room before this one, or because one is due anyway."""
+    return any(_makes_room(other, now) for other in view.first) or any(_has_due(other, now) for other in view.last)
 
 
 def _makes_room(view: ScheduleView, now: datetime) -> bool:
     return judge(view, now).refused is None and outdated(view, now).gone is not None
+
+
+def _has_due(view: ScheduleView, now: datetime) -> bool:
+    return _makes_room(_without_need(view), now)
+
+
+def _without_need(view: ScheduleView) -> ScheduleView:
+    """Return what a schedule sees while no run waits for room."""
+    return msgspec.structs.replace(view, is_full=False)
 
 
 def _actions(view: ScheduleView, verdict: Verdict, old: Outdated, gone: Stored | None, now: datetime) -> list[Action]:
@@ -155,7 +169,7 @@ def _recorded(at: datetime | None, before: str) -> str:
 def next_status(view: ScheduleView, verdict: Verdict, old: Outdated, now: datetime) -> ScheduleStatus:
     """Return the status that says what the rules found."""
     schedule = view.schedule
-    evaluation = verdict.found
+    evaluation = verdict.evaluation
     before = view.schedule.status
     last = verdict.fires or verdict.last
     future = evaluation.future
@@ -234,7 +248,7 @@ def blocked_by(view: ScheduleView, verdict: Verdict) -> Refused | None:
 def _news(view: ScheduleView, verdict: Verdict, after: ScheduleStatus) -> Iterator[Because]:
     """Return what to report as Events: conditions with another status or reason, and what happened to slots."""
     before = view.schedule.status
-    evaluation = verdict.found
+    evaluation = verdict.evaluation
     yield from _new_conditions(verdict, before, after)
     if evaluation.future:
         yield Because(Reason.TIME_IN_FUTURE, in_future_text(evaluation.future))

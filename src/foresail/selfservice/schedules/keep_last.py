@@ -214,9 +214,8 @@ def stored_runs(view: ScheduleView, now: datetime) -> Iterator[Stored]:
         if row.key.name in made:
             backup = made[row.key.name]
             quality = qualities.get(backup.name, Quality.UNFINISHED)
-            started = row.slot or row.created
             is_run = row.slot is not None
-            yield Stored(row.key.name, row.uid, started, quality, is_run, row.delete_after, backup.expires)
+            yield Stored(row.key.name, row.uid, backup.started, quality, is_run, row.delete_after, backup.expires)
 
 
 def _counts(run: RequestRow, view: ScheduleView, now: datetime) -> bool:
@@ -230,12 +229,13 @@ def _counts(run: RequestRow, view: ScheduleView, now: datetime) -> bool:
 def _copy(stored: Stored, run: RequestRow, view: ScheduleView) -> Copy:
     return Copy(
         name=stored.name,
-        started=stored.started,
+        started=run.slot or run.created,
         is_good=stored.quality is Quality.GOOD,
         is_partial=stored.quality is Quality.PARTIAL,
         is_finished=stored.quality is not Quality.UNFINISHED,
         is_pinned=run.is_pinned,
         is_restored=stored.name in view.restored,
+        created=stored.started,
     )
 
 

@@ -31,10 +31,11 @@ from foresail.selfservice.specs.build import backup_spec
 from foresail.slots.due import base_of, last_slot, unrecorded_slot
 from foresail.slots.edits import BeforeEdit, dropped_slot, zone_to_compare
 from foresail.slots.expression import Unusable, read_expression, too_rare
-from foresail.slots.interval import shortest_gap, stable_delay
+from foresail.slots.interval import shortest_gap
 from foresail.slots.policy_timing import closed_text, never_open_text, timing_problem, timing_under
 from foresail.slots.rules import RARE_RECHECK, WINDOW_RECHECK, Evaluation, evaluate, is_edited, is_settling
-from foresail.slots.timing import NotRun, Placed, Timing, missed_slots, place, start_of_last
+from foresail.slots.spread import stable_delay
+from foresail.slots.starts import NotRun, Placed, Timing, missed_slots, place, start_of_last
 from foresail.tenancy.policies import PolicyRow
 
 DIALECT = Dialect.ROBFIG
@@ -52,7 +53,7 @@ WAITS = (Reason.NO_POLICY, Reason.TOO_MANY_SCHEDULES, Reason.RESTORED_FROM_BACKU
 class Verdict(Claim, msgspec.Struct, frozen=True):
     """The result of the rules for one NonAdminSchedule at one instant; slots include the policy's jitter."""
 
-    found: Evaluation
+    evaluation: Evaluation
     refused: Refused | None = None
     last: datetime | None = None  # the slot of the last run, if status.lastBackup does not record it yet
     due: datetime | None = None  # the slot whose run is due, blocked or not

@@ -29,6 +29,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     good: tuple[VeleroRow, ...] = ()  # the good backups of the namespace; only if the policy keeps the last of them
     is_full: bool = False  # quotas.stored is reached, and more runs of the namespace wait than deletions are on the way
     first: tuple["ScheduleView", ...] = ()  # if it is full: the schedules that make room before this one, if they can
+    last: tuple["ScheduleView", ...] = ()  # the same, those after this one
     is_waiting: bool = False  # that run is one of this schedule
     doubt: str = ""  # what is not certain about its old runs
     deleted: datetime | None = None  # the slot of a run that was deleted before status.lastBackup recorded it

@@ -5,7 +5,6 @@ out: it is built here field by field. A field that is not here does not reach Ve
 """
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,9 +15,8 @@ from foresail.api.specs import (
     BackupSpec,
     RestoreSpec,
 )
-from foresail.cron.duration import length_of
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.specs import file_system, kinds
+from foresail.selfservice.specs import file_system, kinds, snapshot_timeout
 from foresail.selfservice.specs.hooks import backup_hooks, restore_hooks
 from foresail.selfservice.specs.values import (
     Refusal,
@@ -177,52 +175,6 @@ def _off_in_chart(field: str, value: str) -> Refused:
     return Refused(Reason.POLICY_VIOLATION, f"{text} to set selfService.{value} of the chart")
 
 
-# Velero waits for one snapshot after the other, and everybody's backups wait meanwhile. A limit for each is none for
-# all: a claim whose snapshot never comes costs the whole time, and a tenant can have many.
-
-VELEROS_SNAPSHOT = "10m"
-"""How long Velero waits for a snapshot unless it is told otherwise."""
-
-SNAPSHOT_BUDGET = timedelta(hours=1)
-"""How long Velero may wait for all snapshots of a backup."""
-
-SHORTEST_SNAPSHOT = timedelta(seconds=30)
-"""Less is no time for a snapshot: the backup is refused then."""
-
-_SNAPSHOT_TIMEOUT = "csiSnapshotTimeout"
-
-
-def are_snapshots_bounded(policy: PolicyRow) -> bool:
-    """Whether the budget holds; an administrator who requires a timeout has decided otherwise."""
-    return policy.spec.backup.required.csi_snapshot_timeout is None
-
-
-def within_snapshot_budget(spec: dict[str, Any], claims: int, policy: PolicyRow) -> dict[str, Any] | Refused:
-    """Return the spec of a backup with a timeout that leaves each claim its share, or why there is none."""
-    if spec.get("snapshotVolumes") is False or not are_snapshots_bounded(policy) or not claims:
-        return spec
-    share = SNAPSHOT_BUDGET // claims
-    if share < SHORTEST_SNAPSHOT:
-        most = SNAPSHOT_BUDGET // SHORTEST_SNAPSHOT
-        text = f"The namespace has {claims:,} volume claims, and Velero waits for at most {most} snapshots"
-        more = "set snapshotVolumes: false, exclude persistentvolumeclaims, or ask for a required csiSnapshotTimeout"
-        return Refused(Reason.POLICY_VIOLATION, f"{text}; {more}")
-    asked = length_of(spec.get(_SNAPSHOT_TIMEOUT) or VELEROS_SNAPSHOT)
-    if asked is not None and timedelta() < asked <= share:
-        return spec
-    return {**spec, _SNAPSHOT_TIMEOUT: f"{share // timedelta(seconds=1)}s"}
-
-
-def shortened(asked: Mapping[str, Any], bounded: Mapping[str, Any], claims: int) -> str:
-    """Return what a tenant reads of a timeout that is not as asked for; empty if it is."""
-    after = bounded.get(_SNAPSHOT_TIMEOUT)
-    before = asked.get(_SNAPSHOT_TIMEOUT)
-    if after == before:
-        return ""
-    text = f"Velero waits at most {after} for each snapshot instead of {before or VELEROS_SNAPSHOT}"
-    return f"{text}, because the {claims:,} volume claims of the namespace get one hour together"
-
-
 NO_EXPIRY = "876000h"
 """The ttl of a backup in a tenant's own bucket, 100 years.
 
@@ -251,7 +203,7 @@ _BACKUP_FIELDS = {
     "volume_group_snapshot_label_key": one_of("volume_group_snapshot_label_keys"),
     "datamover": one_of("datamovers", "velero"),
     "resource_policy": config_map_of("resource_policies"),
-    "csi_snapshot_timeout": within(LONGEST_SNAPSHOT, VELEROS_SNAPSHOT),
+    "csi_snapshot_timeout": within(LONGEST_SNAPSHOT, snapshot_timeout.VELEROS_OWN),
     "item_operation_timeout": within(LONGEST_OPERATION, _VELEROS_OPERATION),
     "uploader_config": uploader("parallel_files_upload", "parallelFilesUpload"),
 }

@@ -6,18 +6,14 @@ in a list of exclusions, and every exclusion after it is void. So a tenant write
 
 import re
 from collections.abc import Collection
-from fnmatch import fnmatchcase
 
 import msgspec
 
-from foresail.api.policy import REFUSED_KINDS, RestoredKinds
+from foresail.api.nonadmin import NEVER_BACKED_UP
+from foresail.api.policy import RestoredKinds
 from foresail.api.specs import BackupSpec, Names
 from foresail.selfservice.specs.values import Refusal, Violation, few_enough, shown
-
-EVERYTHING = "*"
-
-NEVER_BACKED_UP = ("*.oadp.openshift.io",)
-"""The requests themselves: brought back, they would ask again."""
+from foresail.tenancy.restored_kinds import EVERYTHING, is_among, joined, left_out_kinds
 
 CLUSTER_SCOPED_LEFT_OUT = ("*.*", "componentstatuses", "nodes")
 """Of the kinds without a namespace, all but PersistentVolumes and the Namespace itself.
@@ -26,50 +22,6 @@ Every kind outside the core group has a dot in its name, so this is a list of wh
 without a namespace for such a backup; what is left out here would come along with something else, such as the
 ClusterRoles of a ServiceAccount. VolumeSnapshotContents of the backup's own snapshots come along all the same.
 """
-
-NEVER_RESTORED = (
-    *NEVER_BACKED_UP,
-    "*.velero.io",
-    "*.admissionregistration.k8s.io",
-    "*.apiextensions.k8s.io",
-    "*.apiregistration.k8s.io",
-    "*.certificates.k8s.io",
-    "clusterrolebindings.authorization.openshift.io",
-    "clusterrolebindings.rbac.authorization.k8s.io",
-    "clusterroles.authorization.openshift.io",
-    "clusterroles.rbac.authorization.k8s.io",
-    "csidrivers.storage.k8s.io",
-    "csinodes.storage.k8s.io",
-    "events",
-    "events.events.k8s.io",
-    "flowschemas.flowcontrol.apiserver.k8s.io",
-    "ingressclasses.networking.k8s.io",
-    "nodes",
-    "priorityclasses.scheduling.k8s.io",
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-    "runtimeclasses.node.k8s.io",
-    "securitycontextconstraints.security.openshift.io",
-    "storageclasses.storage.k8s.io",
-    "virtualmachineclusterinstancetypes.instancetype.kubevirt.io",
-    "virtualmachineclusterpreferences.instancetype.kubevirt.io",
-    "volumeattachments.storage.k8s.io",
-    "volumesnapshotclasses.snapshot.storage.k8s.io",
-)
-"""What no restore of a tenant brings back, whatever the policy says.
-
-Velero restores nothing without a namespace for a restore of one namespace, unless something else brings it along; the
-kinds without a namespace stand here for that case.
-"""
-
-REFUSED_BY_OTHER_NAMES = (
-    "csistoragecapacities.storage.k8s.io",
-    "endpoints",
-    "endpointslices.discovery.k8s.io",
-    "rolebindingrestrictions.authorization.openshift.io",
-    "rolebindings.authorization.openshift.io",
-    "roles.authorization.openshift.io",
-)
-"""Left out with REFUSED_KINDS: the same rights under OpenShift's names, and what the `edit` role may not write."""
 
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumeclaim", "pvc")
 COME_WITH_CLAIMS = (
@@ -138,13 +90,13 @@ def backed_up(spec: BackupSpec, path: str) -> BackedUp:
         cluster_scoped = (EVERYTHING,) if spec.include_cluster_resources is False else excluded
     _contradiction(path, included, excluded)
     for kind in included:
-        if _is_among(kind, NEVER_BACKED_UP):
+        if is_among(kind, NEVER_BACKED_UP):
             raise Violation(f"{where} contains {kind}, which self-service never backs up; remove it")
     everything = EVERYTHING in cluster_scoped
     return BackedUp(
         included=included or None,
-        excluded=_with(excluded, NEVER_BACKED_UP),
-        cluster_scoped_excluded=(EVERYTHING,) if everything else _with(cluster_scoped, CLUSTER_SCOPED_LEFT_OUT),
+        excluded=joined(excluded, NEVER_BACKED_UP),
+        cluster_scoped_excluded=(EVERYTHING,) if everything else joined(cluster_scoped, CLUSTER_SCOPED_LEFT_OUT),
     )
 
 
@@ -157,22 +109,20 @@ def restored(
     unwanted = names(f"{path}.excludedResources", excluded)
     _contradiction(path, asked, unwanted)
     kinds = RestoredKinds(_of_policy(kinds.allowed, policy), _of_policy(kinds.refused, policy))
-    never = _with(NEVER_RESTORED, _refused(kinds))
+    never = left_out_kinds(kinds)
     for kind in asked:
-        if _is_among(kind, never):
+        if is_among(kind, never):
             raise Violation(
                 f"{where} contains {kind}, which SelfServicePolicy {policy} does not allow to restore; remove it"
             )
     if kinds.allowed is not None:
-        asked = _of_the_allowed(
-            asked, tuple(kind for kind in kinds.allowed if not _is_among(kind, never)), path, policy
-        )
+        asked = _of_the_allowed(asked, tuple(kind for kind in kinds.allowed if not is_among(kind, never)), path, policy)
         asked = tuple(kind for kind in asked if kind not in unwanted)
         if not asked:
             raise Refusal(f"nothing is left to restore; change {path}.excludedResources")
-    left_out = _with(unwanted, never)
+    left_out = joined(unwanted, never)
     if any(kind in _CLAIMS for kind in asked):
-        asked = _with(asked, tuple(kind for kind in COME_WITH_CLAIMS if not _is_among(kind, left_out)))
+        asked = joined(asked, tuple(kind for kind in COME_WITH_CLAIMS if not is_among(kind, left_out)))
     return asked or None, left_out
 
 
@@ -202,13 +152,6 @@ def _of_policy(entries: Names | None, policy: str) -> Names | None:
             text = f"restore.kinds of SelfServicePolicy {policy} contains {shown(entry)}, which is not a resource name"
             raise Violation(f"{text}; ask a cluster administrator to correct it")
     return None if entries is None else tuple(entry.lower() for entry in entries)
-
-
-def _refused(kinds: RestoredKinds) -> Names:
-    """Return the refused kinds; the other names of the same rights stay refused whatever list the policy has."""
-    wanted = kinds.allowed or ()
-    chosen = tuple(kind for kind in REFUSED_KINDS if kind not in wanted) if kinds.refused is None else kinds.refused
-    return _with(chosen, tuple(kind for kind in REFUSED_BY_OTHER_NAMES if kind not in wanted))
 
 
 def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Names:
@@ -241,13 +184,3 @@ def _contradiction(path: str, included: Names, excluded: Names) -> None:
     both = [kind for kind in included if kind in excluded]
     if both:
         raise Refusal(f"{path} both includes and excludes {both[0]}; remove one")
-
-
-def _is_among(name: str, those: Collection[str]) -> bool:
-    return name != EVERYTHING and any(
-        fnmatchcase(name, pattern) or name == pattern.partition(".")[0] for pattern in those
-    )
-
-
-def _with(some: Names, more: Names) -> Names:
-    return tuple(dict.fromkeys((*some, *more)))

@@ -14,18 +14,9 @@ from foresail.api.authorization import (
     Discovery,
     ResponseKind,
 )
-from foresail.proof.checks.contents import (
-    LEFT_OUT,
-    NETWORK_GROUPS,
-    Contents,
-    Item,
-    Served,
-    Wanted,
-    contents_of,
-    included_resources,
-    served_kinds,
-)
+from foresail.proof.checks.contents import Contents, Item, contents_of
 from foresail.proof.checks.judge import MOST_IN_EVIDENCE, Verdict, judge, verdict_without_restore
+from foresail.proof.checks.kinds import LEFT_OUT, NETWORK_GROUPS, Served, Wanted, included_resources, served_kinds
 from foresail.proof.checks.reasons import Reason
 
 SERVED = Served(

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from foresail.kube.failures import Cause, Failure
-from foresail.proof.checks.contents import Wanted
+from foresail.proof.checks.kinds import Wanted
 from foresail.proof.checks.reads import FileReader
 from foresail.proof.checks.view import Files
 

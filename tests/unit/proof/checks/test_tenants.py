@@ -3,11 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from foresail.api.marks import CHECK, CHECK_LABEL, CHECK_NAMESPACE, CHECK_RUN, CHECK_SOURCE
 from foresail.api.metadata import Metadata, Named
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
 from foresail.api.pods import ResourceQuota
-from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import CheckedBackups, CheckRun, RestoreCheckSpec, RestoreCheckStatus
 from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key, Plan
@@ -52,33 +54,54 @@ def test_a_run_takes_the_turn_until_it_must_have_ended(row: CheckRow, is_busy: b
 
 
 def test_namespaces_take_turns_whatever_the_order_of_arrival() -> None:
-    turns = Turns()
-    assert turns.is_free(RED, is_busy=False)
+    turns = Turns(1)
+    assert turns.is_free(RED)
     turns.take(RED)
     for each in (OTHER, BLUE, GREEN):
-        assert not turns.is_free(each, is_busy=False)
+        assert not turns.is_free(each)
         turns.wait(each)
     turns.release(RED)
     order = []
     while len(turns):
-        first = turns.first
-        assert first is not None
-        assert [each for each in (OTHER, BLUE, GREEN) if turns.is_free(each, is_busy=False)] == [first]
+        first = turns.next[0]
+        assert [each for each in (OTHER, BLUE, GREEN) if turns.is_free(each)] == [first]
         turns.take(first)
         turns.release(first)
         order.append(first)
     assert order == [BLUE, GREEN, OTHER]
 
 
-def test_new_namespaces_without_end_do_not_keep_another_waiting_for_ever() -> None:
-    turns = Turns()
+def test_two_at_a_time_are_of_two_namespaces() -> None:
+    turns = Turns(2)
+    for each in (RED, OTHER, BLUE, GREEN):
+        turns.wait(each)
+    assert [each for each in (RED, OTHER, BLUE, GREEN) if turns.is_free(each)] == [RED, BLUE]
+    turns.take(RED)
+    turns.release(RED)  # its run is observed
+    assert [each for each in (OTHER, BLUE, GREEN) if turns.is_free(each, {RED})] == [BLUE]
+    turns.take(BLUE)
+    assert [each for each in (OTHER, GREEN) if turns.is_free(each, {RED})] == []
+    assert [each for each in (OTHER, GREEN) if turns.is_free(each)] == [GREEN], "red had a turn later than green"
+    turns.leave(GREEN)
+    assert turns.is_free(OTHER)
+
+
+def test_a_namespace_that_is_alone_still_has_one_check_at_a_time() -> None:
+    turns = Turns(4)
+    turns.wait(OTHER)
+    assert not turns.is_free(OTHER, {RED})
+    assert turns.is_free(OTHER)
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_new_namespaces_without_end_do_not_keep_another_waiting_for_ever(most: int) -> None:
+    turns = Turns(most)
     turns.take(RED)
     turns.release(RED)
     turns.wait(OTHER)
     for number in range(100):
         turns.wait(Key(f"new-{number}", "a"))
-        first = turns.first
-        assert first is not None
+        first = turns.next[0]
         turns.take(first)
         turns.release(first)
         if first == OTHER:
@@ -87,23 +110,48 @@ def test_new_namespaces_without_end_do_not_keep_another_waiting_for_ever() -> No
 
 
 def test_a_check_that_leaves_lets_the_next_one_go() -> None:
-    turns = Turns()
+    turns = Turns(1)
     for each in (RED, BLUE):
         turns.wait(each)
     turns.leave(RED)
-    assert (turns.first, turns.is_free(BLUE, is_busy=False), turns.is_free(BLUE, is_busy=True)) == (BLUE, True, False)
+    assert (turns.next, turns.is_free(BLUE), turns.is_free(BLUE, {RED})) == ([BLUE], True, False)
+
+
+@given(st.integers(1, 4), st.lists(st.tuples(st.sampled_from("wltr"), st.integers(0, 5), st.integers(0, 1))))
+def test_the_line_is_that_of_all_who_wait(most: int, steps: list[tuple[str, int, int]]) -> None:
+    turns, waiting = Turns(most), list[Key]()
+    for step, number, which in steps:
+        key = Key(f"n{number}", f"c{which}")
+        if step == "w" and key not in turns.taken:
+            turns.wait(key)
+            waiting += [key] if key not in waiting else []
+        elif step == "l":
+            turns.leave(key)
+            waiting = [each for each in waiting if each != key]
+        elif step == "t" and turns.is_free(key):
+            turns.take(key)
+            waiting = [each for each in waiting if each != key]
+        elif step == "r":
+            turns.release(key)
+        assert len(turns) == len(waiting)
+        assert len(turns.taken) <= most
+        busy = {each.namespace for each in turns.taken}
+        free = [each for each in waiting if turns.is_free(each)]
+        ready = {each.namespace for each in waiting} - busy
+        assert len(free) == min(most - len(turns.taken), len(ready)), "no turn is lost"
+        assert set(free) <= set(turns.next), "whoever may go is woken"
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REQUEUE, Outcome.FAILED, Outcome.REFUSED])
 def test_a_check_whose_start_cannot_be_written_lets_the_next_one_go(outcome: Outcome) -> None:
-    controller = RestoreChecks("velero", FileReader(None).run, never=())
+    controller = RestoreChecks("velero", FileReader(None).run, never=(), at_once=1)
     for each in (RED, BLUE):
         controller.settled(each, None, Plan(claims=(Turn.WAITS,)), Result(Outcome.DONE), NOON)
     taking = Plan(claims=(Turn.TAKES,))
     controller.begin(RED, CheckView(RED, None), taking, NOON)
-    assert not controller.state.turns.is_free(BLUE, is_busy=False)
+    assert not controller.state.turns.is_free(BLUE)
     assert list(controller.settled(RED, None, taking, Result(outcome), NOON)) == [BLUE]
-    assert controller.state.turns.is_free(BLUE, is_busy=False)
+    assert controller.state.turns.is_free(BLUE)
 
 
 def test_a_check_whose_reconcile_raises_lets_the_next_one_go() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from foresail.api import velero
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.policy import RestoreChecksPolicy, SelfServicePolicySpec
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.restore_check import RESTORE_CHECK, CheckedBackups, RestoreCheckSpec, RestoreCheckStatus
 from foresail.api.specs import LabelSelector
 from foresail.kube.reflector import Change

@@ -787,6 +787,19 @@ class TestDecide:
         [verdict] = judged(prepared(source), source.copied())
         assert verdict.outcome is Outcome.EXISTS
 
+    def test_an_update_shows_what_changes_and_not_what_the_api_server_keeps(self) -> None:
+        source = item("services", "a", spec={"clusterIP": "10.0.0.1", "ports": [{"port": 80, "nodePort": 30001}]})
+        source.body["kind"] = "Service"
+        live = source.copied()
+        labelled = {**live, "metadata": {**live["metadata"], "labels": {"velero.io/restore-name": "new"}}}
+        [verdict] = judged(prepared(source), live, Answer(result=labelled), "update")
+        assert (verdict.outcome, verdict.changes) == (Outcome.UPDATE, ())
+        changed = {**live, "spec": {**live["spec"], "selector": {"app": "new"}}}
+        [verdict] = judged(prepared(source), changed, Answer(result=labelled), "update")
+        assert [(each.path, each.in_backup, each.in_cluster) for each in verdict.changes] == [
+            ("spec.selector", None, "{'app': 'new'}")
+        ]
+
     @pytest.mark.parametrize(("mapping", "outcome"), [({}, Outcome.UNCHANGED), ({"a": "b"}, Outcome.EXISTS)])
     @pytest.mark.parametrize(("plural", "namespace"), [("rolebindings", "shop"), ("clusterrolebindings", "")])
     def test_with_a_mapping_velero_never_takes_an_existing_binding_for_the_same(

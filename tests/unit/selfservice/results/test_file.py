@@ -4,6 +4,7 @@ import gzip
 import json
 import time
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +19,9 @@ from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition
 from foresail.selfservice.results.decide import MOST_MESSAGE_BYTES as MOST_OF_A_MESSAGE
 from foresail.selfservice.results.decide import explained, reported_cause, unreadable
 from foresail.selfservice.results.file import MOST_LINES, Lines, is_about, lines_about, tidy
+from tests.unit.selfservice.request_rows import new_request
 
-KEY = Key("shop", "daily")
+REQUEST = new_request(key=Key("shop", "daily"))
 SAID = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "Backup partially failed: 2 errors")
 
 
@@ -123,10 +125,10 @@ def test_a_message_is_at_most_two_kibibytes_and_is_known_again(
     lines: list[str], more: int, others: int, base: str, name: str
 ) -> None:
     said = NewCondition(SUCCEEDED, FALSE, Reason.FAILED, base)
-    key = Key("n" * 63, name)
+    request = msgspec.structs.replace(REQUEST, key=Key("n" * 63, name))
     for cause in (
-        reported_cause(Lines(tuple(filter(None, map(tidy, lines))), more, others), said, BACKUPS, key),
-        unreadable("x", BACKUPS, key),
+        reported_cause(Lines(tuple(filter(None, map(tidy, lines))), more, others), said, BACKUPS, request),
+        unreadable("x", BACKUPS, request),
     ):
         done = explained(said, cause)
         assert len(done.message.encode(errors="replace")) <= MOST_OF_A_MESSAGE
@@ -140,7 +142,7 @@ def condition_of(said: NewCondition) -> Condition:
 
 def test_the_sentences() -> None:
     def text(lines: Lines) -> str:
-        return explained(SAID, reported_cause(lines, SAID, BACKUPS, KEY)).message
+        return explained(SAID, reported_cause(lines, SAID, BACKUPS, REQUEST)).message
 
     begin, command = "Backup partially failed: 2 errors. ", "foresail backup logs daily -n shop"
     assert text(Lines(("pods a: b", "c"))) == f"{begin}Velero reports: pods a: b; c"
@@ -149,7 +151,7 @@ def test_the_sentences() -> None:
     )
     assert text(Lines(others=2)) == f"{begin}2 errors without a namespace. Read all with {command} --results"
     assert text(Lines()) == f"{begin}Velero's results do not mention it. Read the log with {command}"
-    assert unreadable("the bucket answers 404", BACKUPS, KEY) == (
+    assert unreadable("the bucket answers 404", BACKUPS, REQUEST) == (
         f"Velero's results could not be read (the bucket answers 404). Read the log with {command}"
     )
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from foresail.api.nonadmin import NEVER_BACKED_UP
 from foresail.api.policy import SelfServicePolicySpec
 from foresail.api.specs import BackupSpec, RestoreSpec
 from foresail.plan import Key
@@ -318,7 +319,7 @@ def test_the_strategies_and_the_invariant_name_every_field_of_velero() -> None:
 
 GOOD_BACKUP = {
     "includedNamespaces": [NAMESPACE],
-    "excludedNamespaceScopedResources": ["*.oadp.openshift.io"],
+    "excludedNamespaceScopedResources": [*NEVER_BACKED_UP],
     "excludedClusterScopedResources": ["*.*", "componentstatuses", "nodes"],
     "defaultVolumesToFsBackup": False,
     "resourcePolicy": {"kind": "configmap", "name": "foresail-snapshot-volumes"},
@@ -327,7 +328,7 @@ GOOD_RESTORE = {
     "backupName": VELERO_BACKUP,
     "includedNamespaces": [NAMESPACE],
     "includedResources": ["pods"],
-    "excludedResources": ["*.oadp.openshift.io"],
+    "excludedResources": [*NEVER_BACKED_UP],
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from foresail.api import marks
+from foresail.api.nonadmin import NEVER_BACKED_UP
 from tests.redteam.attack import ATTACKS
 from tests.redteam.fields import HOSTILE_VALUES, REQUESTS, Attempt, fields_of, outcome, spec_with
 from tests.redteam.load_watch import BATCHES, CONTROLS
@@ -78,7 +79,7 @@ def velero(spec: dict[str, Any], **labels: str) -> dict[str, dict[str, Any]]:
 
 BACKUP = {
     "includedNamespaces": ["fields"],
-    "excludedNamespaceScopedResources": ["*.oadp.openshift.io"],
+    "excludedNamespaceScopedResources": [*NEVER_BACKED_UP],
     "excludedClusterScopedResources": ["*.*", "componentstatuses", "nodes"],
     "defaultVolumesToFsBackup": False,
     "resourcePolicy": {"kind": "configmap", "name": "foresail-snapshot-volumes"},
@@ -87,7 +88,7 @@ RESTORE = {
     "backupName": "fields-own-1",
     "includedNamespaces": ["fields"],
     "includedResources": ["configmaps"],
-    "excludedResources": ["*.oadp.openshift.io"],
+    "excludedResources": [*NEVER_BACKED_UP],
 }
 LOG = {"target": {"kind": "BackupLog", "name": "fields-own-1"}}
 

@@ -2,15 +2,19 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from foresail.api.specs import BackupSpec
+from foresail.proof.tiers import COMPLETE, part_of
+from foresail.proof.view import BackupRow
 from foresail.selfservice.reasons import Refused
 from foresail.selfservice.specs.build import backup_spec, restore_spec
 from tests.unit.selfservice.policies import policy
 
 ALWAYS = {
     "includedNamespaces": ["shop"],
-    "excludedNamespaceScopedResources": ["*.oadp.openshift.io"],
+    "excludedNamespaceScopedResources": ["*.oadp.openshift.io", "rollbacks.foresail.dev"],
     "excludedClusterScopedResources": ["*.*", "componentstatuses", "nodes"],
     "defaultVolumesToFsBackup": False,
     "resourcePolicy": {"kind": "configmap", "name": "foresail-snapshot-volumes"},
@@ -22,6 +26,11 @@ def test_the_smallest_manifest_works_unchanged() -> None:
     made = restore_spec({"backupName": "daily"}, "shop", "shop-daily-1", policy())
     assert isinstance(made, dict)
     assert set(made) == {"backupName", "includedNamespaces", "excludedResources"}
+
+
+def test_coverage_counts_a_backup_without_options_as_one_of_everything() -> None:
+    spec = msgspec.convert(backup_spec({}, "shop", policy()), BackupSpec)
+    assert part_of(BackupRow("b", "Completed", spec), None) == COMPLETE
 
 
 def test_what_means_nothing_may_stand() -> None:
@@ -51,7 +60,7 @@ def test_what_means_nothing_may_stand() -> None:
         (
             {"excludedResources": ["secrets"]},
             {
-                "excludedNamespaceScopedResources": ["secrets", "*.oadp.openshift.io"],
+                "excludedNamespaceScopedResources": ["secrets", "*.oadp.openshift.io", "rollbacks.foresail.dev"],
                 "excludedClusterScopedResources": ["secrets", "*.*", "componentstatuses", "nodes"],
             },
         ),

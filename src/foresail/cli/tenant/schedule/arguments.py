@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from foresail.cli.options.parser import BooleanOption, add_dry_run, examples
-from foresail.cli.options.shared import add_cluster, add_object_output, add_output, add_selection
+from foresail.cli.options.shared import add_object_output, add_output, add_own_namespace, add_selection
 
 _SKIP = "sets spec.skipImmediately: skip a run that is due at that moment"
 _EXAMPLES = {
@@ -108,11 +108,7 @@ def _word(words: Any, verb: str, meaning: str) -> argparse.ArgumentParser:  # no
     one: argparse.ArgumentParser = words.add_parser(
         verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES[verb])
     )
-    where = one.add_argument_group("where")
-    where.add_argument(
-        "-n", "--namespace", metavar="NAMESPACE", help="your namespace (default: that of the kube context)"
-    )
-    add_cluster(where)
+    add_own_namespace(one)
     one.set_defaults(run=partial(_run, verb), all_namespaces=False)
     return one
 

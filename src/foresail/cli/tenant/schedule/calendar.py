@@ -19,7 +19,7 @@ def calendar(args: argparse.Namespace) -> int:
     days = days_of(args)
     schedules = read_selected(args)
     instant = now()
-    drawn = [each for each in map(timetable, schedules) if each is not None]
+    drawn = [line for line in map(timetable, schedules) if line is not None]
     draw(args, load_of(drawn, days, args.zone, instant))
     hint_omitted(len(schedules), len(drawn), sum(schedule.row.paused for schedule in schedules))
     return 0

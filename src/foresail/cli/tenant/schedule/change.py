@@ -6,17 +6,17 @@ from typing import Any
 
 import msgspec
 
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster, settle_namespace
 from foresail.cli.access.self_service import require
 from foresail.cli.cron.words import explain_hint, pointed_out
-from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.errors import CommandError
 from foresail.cli.options.values import metadata_of
 from foresail.cli.output.objects import Request
 from foresail.cli.output.words import moment
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.tenant.advice import advice_for, next_step
-from foresail.cli.tenant.new_request import advice_for_name, check_kinds, problem_with_name, stamped
+from foresail.cli.tenant.new_request import check_kinds, check_name, stamped
 from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, decode, in_namespace, selected_schedules
 from foresail.cli.tenant.spec import backup_spec
 from foresail.cli.verbs import (
@@ -24,9 +24,9 @@ from foresail.cli.verbs import (
     are_shown,
     check_selected,
     confirm,
+    create_object,
     is_printed,
     outcome,
-    print_name,
     print_object,
     report,
 )
@@ -96,9 +96,7 @@ async def _selected(cluster: Cluster, args: argparse.Namespace) -> list[TenantSc
 
 def create(args: argparse.Namespace) -> int:
     """Create a NonAdminSchedule, or print the manifest, which needs no cluster."""
-    problem = problem_with_name(args.name)
-    if problem is not None:
-        raise UsageError(f"{NON_ADMIN_SCHEDULE.name} {args.name}: {problem}", advice_for_name(args.name))
+    check_name(NON_ADMIN_SCHEDULE, args.name)
     checked(args.schedule)
     if is_printed(args):
         try:
@@ -139,12 +137,10 @@ async def _create(cluster: Cluster, args: argparse.Namespace) -> int:
     body = schedule_object(args)
     await check_kinds(cluster, BACKUPS, {"spec": body["spec"]["template"]})
     key = Key(args.namespace, args.name)
-    made = await cluster.create(NON_ADMIN_SCHEDULE, key, await stamped(cluster, body), dry_run=bool(args.dry_run))
+    made = await create_object(cluster, args, NON_ADMIN_SCHEDULE, await stamped(cluster, body))
     if args.dry_run:
         print_object(args, made)
-        print(f"{NON_ADMIN_SCHEDULE.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0
-    print_name(args, made)
     print(f"{NON_ADMIN_SCHEDULE.name} {key} created.{await _answer(cluster, key)}", file=sys.stderr)
     return 0
 

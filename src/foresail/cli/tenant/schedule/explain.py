@@ -1,27 +1,43 @@
 """`foresail backup schedule explain`: the rules in the order in which they are asked, and the first that blocks."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
 from foresail.cli.output.words import in_words, moment
-from foresail.cli.tenant.advice import advice_for, sentence
-from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, in_namespace, selected_schedules
+from foresail.cli.tenant.advice import LOCATION_DOWN, NOBODY_RUNS, STALLED, Advice, advice_for, sentence
+from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, in_namespace, stopped_by, with_stalled
 from foresail.kube.clock import now
 from foresail.kube.failures import WRITE_REFUSED
+from foresail.proof.reasons import Reason as Gap
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.rows.schedules import ScheduleStatus
 from foresail.selfservice.schedules.rules import DIALECT
 from foresail.selfservice.schedules.status import READY
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.skip_immediately import skip_not_applied_text
+
+_STOPPED: Mapping[Gap, str] = {
+    Gap.NOBODY_RUNS: "no operator runs it",
+    Gap.VELERO_NOT_READY: "Velero starts nothing now",
+    Gap.LOCATION_UNAVAILABLE: "its storage location is not available",
+}
+_RULES: Mapping[Gap, str] = {
+    Gap.NOBODY_RUNS: "an operator runs it",
+    Gap.LOCATION_UNAVAILABLE: "its storage location is available",
+}
+_ADVICE: Mapping[Gap, Advice] = {
+    Gap.NOBODY_RUNS: NOBODY_RUNS,
+    Gap.VELERO_NOT_READY: STALLED,
+    Gap.LOCATION_UNAVAILABLE: LOCATION_DOWN,
+}
 
 
 def explain(args: argparse.Namespace) -> int:
@@ -36,7 +52,7 @@ def explain(args: argparse.Namespace) -> int:
 
 
 async def _read(cluster: Cluster, args: argparse.Namespace) -> list[TenantSchedule]:
-    schedules = await selected_schedules(cluster, args)
+    schedules = await with_stalled(cluster, args)
     refused = await refused_writes(cluster, NON_ADMIN_SCHEDULE, args.namespace, now()) if schedules else {}
     return [replace(schedule, refused=refused.get(schedule.row.uid)) for schedule in schedules]
 
@@ -44,7 +60,7 @@ async def _read(cluster: Cluster, args: argparse.Namespace) -> list[TenantSchedu
 def explained(schedule: TenantSchedule, instant: datetime) -> str:
     """Return the chain as lines, with an arrow before the rule that blocks, and the next step below."""
     first = f"{NON_ADMIN_SCHEDULE.name} {schedule.key}: {summary(schedule, instant)}"
-    return "\n".join([first, *lines(steps_of(schedule, instant)), f"Next: {advised(schedule)}"])
+    return "\n".join([first, *lines(steps_of(schedule, instant)), f"Next: {advised(schedule, instant)}"])
 
 
 def summary(schedule: TenantSchedule, instant: datetime) -> str:
@@ -52,6 +68,9 @@ def summary(schedule: TenantSchedule, instant: datetime) -> str:
     reason = reason_of(schedule)
     if schedule.refused is not None or schedule.blocking is not None:
         return f"blocked: {in_words(reason)}"
+    stopped = stopped_by(schedule, instant)
+    if stopped is not None:
+        return f"blocked: {_STOPPED[stopped[0]]}"
     return f"the next run is at {moment(schedule.next_run, instant)}" if schedule.next_run else "no run is planned"
 
 
@@ -63,8 +82,11 @@ def reason_of(schedule: TenantSchedule) -> str:
     return ready.reason if ready is not None else ""
 
 
-def advised(schedule: TenantSchedule) -> str:
+def advised(schedule: TenantSchedule, instant: datetime) -> str:
     """Return the cause and the next step."""
+    stopped = stopped_by(schedule, instant)
+    if schedule.refused is None and stopped is not None:
+        return sentence(_ADVICE[stopped[0]], SCHEDULES, schedule.key)
     return sentence(advice_for(reason_of(schedule)), SCHEDULES, schedule.key)
 
 
@@ -93,8 +115,19 @@ def _steps(schedule: TenantSchedule, instant: datetime) -> Iterator[Step]:
     yield _nothing_skipped(row.status)
     blocked = ready if ready is not None and ready.status == FALSE else None
     yield Step("no run that is due is blocked", NO if blocked else YES, blocked.message if blocked else "")
+    stopped = stopped_by(schedule, instant)
+    if stopped is not None and stopped[0] in _RULES:
+        yield Step(_RULES[stopped[0]], NO, stopped[1])
     planned = moment(schedule.next_run, instant) if schedule.next_run else ""
     yield Step("the next run is planned", YES if schedule.next_run else WAITS, planned)
+    yield _started(schedule)
+
+
+def _started(schedule: TenantSchedule) -> Step:
+    rule, stalled = "Velero starts backups", schedule.stalled
+    if stalled.velero:
+        return Step(rule, NO, stalled.velero)
+    return Step(rule, NOT_CHECKED, f"unknown is {stalled.unknown}") if stalled.unknown else Step(rule, YES)
 
 
 def _allowed(status: ScheduleStatus) -> Step:
@@ -122,7 +155,7 @@ def as_data(schedule: TenantSchedule, instant: datetime) -> dict[str, Any]:
         "nextRun": schedule.row.status.next_run or None,
         "reason": reason_of(schedule) or None,
         "message": shown.message if shown else None,
-        "next": advised(schedule),
+        "next": advised(schedule, instant),
         "steps": [
             {"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(schedule, instant)
         ],

@@ -11,7 +11,7 @@ from foresail.cli.output.objects import as_text, document
 from foresail.cli.output.table import aligned, fitted, table, terminal_width
 from foresail.cli.output.words import ago, moment, short
 from foresail.cli.tenant.schedule.explain import advised
-from foresail.cli.tenant.schedule.snapshot import TenantSchedule, read_selected
+from foresail.cli.tenant.schedule.snapshot import TenantSchedule, in_namespace, stopped_by, with_stalled
 from foresail.kube.clock import now
 
 _SHORT = ("NAME", "SCHEDULE", "LAST RUN", "NEXT RUN", "WAITING")
@@ -21,7 +21,7 @@ _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
 def get(args: argparse.Namespace) -> int:
     """Print the selected schedules."""
-    schedules = read_selected(args)
+    schedules = in_namespace(args, lambda cluster: with_stalled(cluster, args))
     if not is_table(args.output):
         print(as_text([schedule.content for schedule in schedules], args.output))
     elif schedules:
@@ -47,8 +47,9 @@ def schedule_table(
 
 def short_cells(schedule: TenantSchedule, at: datetime) -> tuple[str, ...]:
     """Return the cells of the short table."""
-    following = f"in {short(schedule.next_run - at)}" if schedule.next_run else "n/a"
-    return schedule.key.name, schedule.row.text, last_run(schedule, at), following, why(schedule, in_full=False)
+    is_run = schedule.next_run is not None and stopped_by(schedule, at) is None
+    following = f"in {short(schedule.next_run - at)}" if schedule.next_run and is_run else "n/a"
+    return schedule.key.name, schedule.row.text, last_run(schedule, at), following, why(schedule, at, in_full=False)
 
 
 def wide_cells(schedule: TenantSchedule, at: datetime) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ def wide_cells(schedule: TenantSchedule, at: datetime) -> tuple[str, ...]:
         moment(schedule.next_run, at) if schedule.next_run else "n/a",
         "true" if schedule.row.paused else "false",
         short(at - schedule.row.created),
-        why(schedule, in_full=True),
+        why(schedule, at, in_full=True),
     )
 
 
@@ -73,12 +74,13 @@ def last_run(schedule: TenantSchedule, at: datetime) -> str:
     return " ".join(filter(None, (phase, age))) or "n/a"
 
 
-def why(schedule: TenantSchedule, *, in_full: bool) -> str:
+def why(schedule: TenantSchedule, at: datetime, *, in_full: bool) -> str:
     """Return why it does not run: a word, or that and a sentence."""
-    because = schedule.blocking
+    blocking = schedule.blocking
+    because = (blocking.reason, blocking.message) if blocking is not None else stopped_by(schedule, at)
     if because is None:
         return ""
-    return f"{because.reason}: {because.message}" if in_full else because.reason
+    return ": ".join(because) if in_full else str(because[0])
 
 
 _NONE = "<none>"
@@ -86,7 +88,7 @@ _NONE = "<none>"
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected schedules."""
-    schedules = read_selected(args)
+    schedules = in_namespace(args, lambda cluster: with_stalled(cluster, args))
     if schedules:
         print("\n\n\n".join(described(schedule, now()) for schedule in schedules))
     return 0
@@ -104,7 +106,7 @@ def described(schedule: TenantSchedule, at: datetime) -> str:
         _runs(schedule),
         _conditions(schedule),
     ]
-    return "\n\n".join([text, *parts, f"Next: {advised(schedule)}"])
+    return "\n\n".join([text, *parts, f"Next: {advised(schedule, at)}"])
 
 
 def _lines(schedule: TenantSchedule, at: datetime) -> Iterator[str]:
@@ -119,7 +121,7 @@ def _lines(schedule: TenantSchedule, at: datetime) -> Iterator[str]:
     yield f"Next Run:\t{moment(schedule.next_run, at) if schedule.next_run else 'n/a'}"
     yield f"Skip Immediately:\t{'<unset>' if row.skip is None else str(row.skip).lower()}"
     yield f"Last Skipped:\t{row.status.last_skipped or '<never>'}"
-    yield f"Waiting:\t{why(schedule, in_full=True) or '<no>'}"
+    yield f"Waiting:\t{why(schedule, at, in_full=True) or '<no>'}"
 
 
 def _runs(schedule: TenantSchedule) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from foresail.api.instants import stamp
 from foresail.api.marks import RETENTION_APPROVED
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.backups import Quality
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
@@ -28,7 +28,7 @@ def retention(args: argparse.Namespace) -> int:
 
 async def _retention(cluster: Cluster, args: argparse.Namespace) -> int:
     schedules = await selected_schedules(cluster, args)
-    runs = [await _runs_of(cluster, schedule) for schedule in schedules]
+    runs = [await runs_of(cluster, schedule) for schedule in schedules]
     if args.approve:
         for schedule, backups in zip(schedules, runs, strict=True):
             await _approve(cluster, args, schedule, backups)
@@ -40,7 +40,7 @@ async def _retention(cluster: Cluster, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _runs_of(cluster: Cluster, schedule: TenantSchedule) -> list[TenantRequest]:
+async def runs_of(cluster: Cluster, schedule: TenantSchedule) -> list[TenantRequest]:
     """Read the runs of a schedule, the newest first."""
     every = await cluster.listed(NON_ADMIN_BACKUP, schedule.key.namespace)
     backups = [decode_request(BACKUPS, raw) for raw in every]
@@ -116,6 +116,19 @@ def _created(run: TenantRequest) -> datetime:
     return created
 
 
+def approving(schedule: TenantSchedule, asked: list[Stored], digest: str) -> dict[str, Any]:
+    """Return the change that approves the list with that digest; raise that it is not the one that waits."""
+    key = schedule.key
+    if list_digest(asked) != digest:
+        problem = f"NonAdminSchedule {key.name}: the list {digest} is not the one that waits for approval now"
+        raise CommandError(problem, f"look at the new one: foresail backup schedule retention {key.name}")
+    observed = schedule.row.status.observed
+    if observed is None or not observed.asks:
+        raise CommandError(f"NonAdminSchedule {key.name} does not wait for an approval now", "look at it again")
+    annotations = {RETENTION_APPROVED: approval(asked, observed.asks)}
+    return {"metadata": {"uid": schedule.row.uid, "annotations": annotations}}
+
+
 async def _approve(
     cluster: Cluster, args: argparse.Namespace, schedule: TenantSchedule, runs: list[TenantRequest]
 ) -> None:
@@ -124,14 +137,7 @@ async def _approve(
     if not asked:
         print(f"NonAdminSchedule {key.name}: nothing to approve", file=sys.stderr)
         return
-    if list_digest(asked) != args.approve:
-        problem = f"NonAdminSchedule {key.name}: the list {args.approve} is not the one that waits for approval now"
-        raise CommandError(problem, f"look at the new one: foresail backup schedule retention {key.name}")
-    observed = schedule.row.status.observed
-    if observed is None or not observed.asks:
-        raise CommandError(f"NonAdminSchedule {key.name} does not wait for an approval now", "look at it again")
-    annotations = {RETENTION_APPROVED: approval(asked, observed.asks)}
-    body = {"metadata": {"uid": schedule.row.uid, "annotations": annotations}}
+    body = approving(schedule, asked, args.approve)
     if are_shown(args, [Request("PATCH", NON_ADMIN_SCHEDULE, key, body)]):
         return
     await cluster.merge(NON_ADMIN_SCHEDULE, key, body, dry_run=bool(args.dry_run))

@@ -3,21 +3,24 @@
 import argparse
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
 
 from foresail.api.instants import instant
-from foresail.api.nonadmin import Condition, Schedule
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.nonadmin import NON_ADMIN_SCHEDULE, Condition, Schedule
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
+from foresail.cli.tenant.stalled import NOTHING_STALLED, Stalled, read_stalled_in
 from foresail.cron.zone_names import is_zone
+from foresail.kube.clock import now
 from foresail.plan import Key
+from foresail.proof.reasons import Reason as Gap
+from foresail.proof.runs import overdue_text
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
@@ -40,6 +43,7 @@ class TenantSchedule:
     content: dict[str, Any]
     row: ScheduleRow
     refused: RefusedWrite | None = None  # only `explain` reads it
+    stalled: Stalled = NOTHING_STALLED  # why nothing starts, as the operator publishes it
 
     @property
     def key(self) -> Key:
@@ -52,6 +56,12 @@ class TenantSchedule:
         return instant(self.row.status.next_run) if self.row.status.next_run else None
 
     @property
+    def location(self) -> str:
+        """The storage location that its template names; empty for the default one."""
+        template = (self.content.get("spec") or {}).get("template") or {}
+        return str((template.get("backupSpec") or {}).get("storageLocation") or "")
+
+    @property
     def zone(self) -> str:
         """The zone of an expression that names none, as the operator last recorded it."""
         observed = self.row.status.observed
@@ -60,8 +70,10 @@ class TenantSchedule:
     @property
     def blocking(self) -> Condition | None:
         """The condition that explains why it does not run; None if there is none."""
-        found = (self.row.status.condition(kind) for kind in (ACCEPTED, READY))
-        return next((each for each in found if each is not None and each.status == FALSE), None)
+        conditions = (self.row.status.condition(kind) for kind in (ACCEPTED, READY))
+        return next(
+            (condition for condition in conditions if condition is not None and condition.status == FALSE), None
+        )
 
 
 def in_namespace(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
@@ -92,6 +104,26 @@ async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list
 def read_selected(args: argparse.Namespace) -> list[TenantSchedule]:
     """Connect and read the selected schedules."""
     return in_namespace(args, lambda cluster: selected_schedules(cluster, args))
+
+
+async def with_stalled(cluster: Cluster, args: argparse.Namespace) -> list[TenantSchedule]:
+    """Read the selected schedules with what keeps all of them from running."""
+    schedules = await selected_schedules(cluster, args)
+    stalled = await read_stalled_in(cluster, args.namespace, now()) if schedules else NOTHING_STALLED
+    return [replace(schedule, stalled=stalled) for schedule in schedules]
+
+
+def stopped_by(schedule: TenantSchedule, at: datetime) -> tuple[Gap, str] | None:
+    """Return why nothing runs a schedule of which the operator reports nothing wrong: a word and a sentence."""
+    if schedule.blocking is not None or schedule.row.paused:
+        return None
+    stalled = schedule.stalled
+    causes = (
+        (Gap.NOBODY_RUNS, stalled.nobody_runs or overdue_text(schedule.next_run, at)),
+        (Gap.VELERO_NOT_READY, stalled.velero),
+        (Gap.LOCATION_UNAVAILABLE, stalled.locations.get(schedule.location, "")),
+    )
+    return next(((reason, text) for reason, text in causes if text), None)
 
 
 def decode(raw: msgspec.Raw) -> TenantSchedule:

@@ -1,0 +1,1 @@
+"""`foresail rollback`: a namespace back to a backup, in place, and back again."""
