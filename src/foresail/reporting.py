@@ -1,7 +1,8 @@
 """How controllers report: a reason with its sentence, Events, the times of conditions, and the patch of a status."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -25,6 +26,12 @@ class Because(msgspec.Struct, frozen=True):
     reason: StrEnum
     message: str
     level: Level = Level.WARNING
+
+
+def some(names: Collection[str], most: int = 5, count: int | None = None) -> str:
+    """Return the first names as they appear in a message, and how many more there are of all, or of a count."""
+    more = (len(names) if count is None else count) - most
+    return ", ".join(islice(names, most)) + (f" and {more} more" if more > 0 else "")
 
 
 def note(subject: Subject, because: Because) -> Note:

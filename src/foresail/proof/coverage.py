@@ -15,6 +15,7 @@ from foresail.proof.reasons import Gap, Reason
 from foresail.proof.runs import blocked, last_run_gaps
 from foresail.proof.tiers import COMPLETE, Part, those_that_count
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.reporting import some
 from foresail.scope.covered import is_excluded
 from foresail.scope.globs import has_wildcard
 
@@ -80,6 +81,35 @@ class NamespaceCoverage:
     def younger_than(self, started: datetime) -> tuple[str, ...]:
         """Return the claims that a backup of then cannot have, for they came later."""
         return tuple(claim.name for claim in self.claims if claim.is_younger_than(started))
+
+    def is_newest(self, backup: str) -> bool:
+        """Whether a backup is the newest good one."""
+        return self.newest_good is not None and self.newest_good.name == backup
+
+    def lacks(self, backup: str, started: datetime) -> str:
+        """Return in words which data a good backup has not, although the claims were there; empty if it has all."""
+        lacking = self.left_out if self.is_newest(backup) else self.without(backup, started)
+        return f"without the data of {some(lacking)}" if lacking else ""
+
+    def predates(self, started: datetime) -> str:
+        """Return in words which claims came after a backup, which therefore says nothing about their data."""
+        younger = self.younger_than(started)
+        return f"made before {'claims' if len(younger) > 1 else 'claim'} {some(younger)} existed" if younger else ""
+
+    @property
+    def newer_than_newest(self) -> tuple[str, ...]:
+        """The claims that came after the newest good backup."""
+        newest = self.newest_good
+        return self.younger_than(newest.started) if newest is not None and newest.started is not None else ()
+
+    @property
+    def newest_note(self) -> str:
+        """Which data the newest good backup has not, to follow its name or age; empty if it has all."""
+        newest = self.newest_good
+        if newest is None or newest.started is None:
+            return ""
+        note = self.lacks(newest.name, newest.started) or self.predates(newest.started)
+        return f", {note}" if note else ""
 
     def all_gaps(self) -> list[Gap]:
         """Return the gaps of the namespace and of its claims."""

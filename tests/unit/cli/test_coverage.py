@@ -121,7 +121,7 @@ def test_each_namespace_shows_what_covers_it_and_what_does_not(run: Callable[...
     assert "NoSchedule,ObjectiveMissed" in lines["bank"]
     assert "NamespaceAbsent" in lines["gone"]
     assert "lab/mine" in lines["lab"]
-    assert "nightly-1 (3h ago, without data)" in lines["shop"]
+    assert "nightly-1 (3h ago, without the data of data)" in lines["shop"]
     assert "0/1" in lines["shop"]
     assert lines["shop"].endswith("VolumeLeftOut")
     fields = '{"spec":{"template":{"snapshotVolumes":true}}}'

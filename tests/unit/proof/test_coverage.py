@@ -8,7 +8,7 @@ import pytest
 
 from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.coverage.metrics import metrics
-from foresail.cli.coverage.show import coverage_table
+from foresail.cli.coverage.show import coverage_table, document
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.reasons import Reason
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
@@ -702,7 +702,8 @@ def test_volumes_that_a_tenants_backup_left_out_are_not_in_it(left_out: Any, lac
     ] == lacking
     assert [each.name for each in found.claims if each.newest_good is None] == lacking
     assert list(found.left_out) == lacking
-    assert (", without data)" in coverage_table([found], NOW, wide=False, width=None)) is bool(lacking)
+    shown = coverage_table([found], NOW, wide=False, width=None)
+    assert (f", without the data of {', '.join(lacking)})" in shown) is bool(lacking)
 
 
 def test_a_claim_that_is_younger_than_the_last_run_is_not_left_out() -> None:
@@ -712,6 +713,8 @@ def test_a_claim_that_is_younger_than_the_last_run_is_not_left_out() -> None:
     found = judged(CoverageView(namespaces("shop"), (young,), (nightly,), rows))["shop"]
     assert reasons(found) == []
     assert found.left_out == ()
+    assert "nightly-6 (6h ago, made before claim data existed)" in coverage_table([found], NOW, wide=False, width=None)
+    assert document([found], None, NOW)["namespaces"][0]["newestGoodBackupBefore"] == ["data"]
 
 
 def test_a_claim_names_the_good_backups_that_lack_its_data_and_those_from_before_it() -> None:

@@ -139,9 +139,9 @@ def _schedules(coverage: NamespaceCoverage) -> str:
 def _when(coverage: NamespaceCoverage | ClaimCoverage, instant: datetime) -> tuple[str, str, str]:
     """Return the cells of the newest good backup, the objective and the next run."""
     backup = coverage.newest_good
-    without = ", without data" if isinstance(coverage, NamespaceCoverage) and coverage.left_out else ""
+    note = coverage.newest_note if isinstance(coverage, NamespaceCoverage) else ""
     return (
-        f"{backup.name} ({ago(backup.started, instant)}{without})" if backup else "<none>",
+        f"{backup.name} ({ago(backup.started, instant)}{note})" if backup else "<none>",
         compact(coverage.objective) if coverage.objective else "n/a",
         moment(coverage.next_run, instant) if coverage.next_run else "n/a",
     )
@@ -187,6 +187,7 @@ def _data(coverage: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
         "excluded": coverage.is_excluded,
         **_protection(coverage, instant),
         "newestGoodBackupWithout": list(coverage.left_out),
+        "newestGoodBackupBefore": list(coverage.newer_than_newest),
         "claims": [
             {"name": claim.name, "method": claim.method.value, "saved": claim.is_saved, **_protection(claim, instant)}
             for claim in coverage.claims

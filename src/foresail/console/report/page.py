@@ -7,7 +7,6 @@ from datetime import timedelta
 from foresail import __version__
 from foresail.cli.output.words import ago, compact, short
 from foresail.console.report.figures import RECENT, Figures, LastCheck, UpcomingRun
-from foresail.console.report.worth import newest_note
 from foresail.console.web.assets import SHEET
 from foresail.console.web.markup import Child, Html, document, element, style
 from foresail.console.web.parts import (
@@ -188,7 +187,7 @@ def coverage_cells(coverage: NamespaceCoverage, figures: Figures) -> tuple[Child
     return (
         badge(_title(verdict), mood_of(verdict)),
         ", ".join(coverage.covered_by) or "none",
-        f"{backup.name}{newest_note(coverage)}" if backup else "none",
+        f"{backup.name}{coverage.newest_note}" if backup else "none",
         ago(backup.started, figures.instant) if backup else "n/a",
         shown_time(coverage.next_run, figures.instant),
         f"{coverage.claims_saved} of {coverage.claims_wanted}" if coverage.claims_wanted else "none",

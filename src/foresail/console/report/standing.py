@@ -8,7 +8,7 @@ from enum import StrEnum
 from foresail.cli.output.words import ago
 from foresail.console.report.figures import Figures
 from foresail.console.report.page import mood_of, short_text
-from foresail.console.report.worth import Worth, newest_note, worth_of
+from foresail.console.report.worth import Worth, worth_of
 from foresail.proof.coverage import NamespaceCoverage
 from foresail.proof.reasons import STOPS_BACKUPS, Gap, Reason
 from foresail.safety.verdict import Safety, Verdict
@@ -118,7 +118,7 @@ def row_of(pair: tuple[NamespaceCoverage, Safety], figures: Figures) -> Row:
     return Row(
         coverage.name,
         standing_of(safety, has_backup=newest is not None),
-        f"{ago(newest.started, figures.instant)}{newest_note(coverage)}" if newest is not None else "never",
+        f"{ago(newest.started, figures.instant)}{coverage.newest_note}" if newest is not None else "never",
         coverage.next_run,
         tuple(worth_of(run, coverage)[0] for run in figures.strip(coverage)),
         None if safety.verdict is Verdict.SAFE else remedy_of(coverage),
@@ -163,7 +163,7 @@ def evidence(figures: Figures) -> list[str]:
     now = figures.instant
     coverage = figures.namespaces[0] if figures.namespaces else None
     newest = coverage.newest_good if coverage is not None else None
-    lacking = newest_note(coverage) if coverage is not None else ""
+    lacking = coverage.newest_note if coverage is not None else ""
     last = f"Last good backup: {ago(newest.started, now)} ({newest.name}{lacking})." if newest else "No good backup."
     ended = [check.last for check in figures.checks or () if check.last is not None]
     proof = max(ended, key=lambda last: last.completed, default=None)
