@@ -13,7 +13,7 @@ from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule
 from foresail.plan import Claim, Level
-from foresail.reporting import Because
+from foresail.reporting import Because, some
 from foresail.schedules.build import crashing_selector, has_hooks, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.groups import next_stuck, stuck
@@ -174,11 +174,9 @@ def concurrency_limit(view: ScheduleView, turn: Turn) -> Because | None:
         first = ", ".join(key.name for _, key in ahead[:MOST_NAMED])
         text = f"Schedule {first} waits longer for a place in {group.name}; this run follows."
         return Because(Reason.CONCURRENCY_LIMIT, text, Level.NORMAL)
-    named = ", ".join(group.unfinished[:MOST_NAMED])
-    more = len(group.unfinished) + group.more - MOST_NAMED
-    rest = f" and {more} more" if more > 0 else ""
+    named = some(group.unfinished, MOST_NAMED, len(group.unfinished) + group.more)
     by = f" (the smallest max, of SchedulePolicy {group.limited_by})" if group.limited_by else ""
-    text = f"Limit of {group.most} concurrent Backups of {group.name}{by} reached: {named}{rest}."
+    text = f"Limit of {group.most} concurrent Backups of {group.name}{by} reached: {named}."
     return Because(Reason.CONCURRENCY_LIMIT, f"{text} The run starts when one finishes.", Level.NORMAL)
 
 

@@ -11,6 +11,7 @@ from foresail.cron import IntervalSchedule, Schedule, fires_after, outlook
 from foresail.cron.clock_changes import ClockJump, clock_jumps
 from foresail.cron.zones import load_zoneinfo
 from foresail.plan import Key
+from foresail.reporting import some
 
 SLOTS = 48  # half hours of a day
 _FEWEST = 3  # times that make a rhythm
@@ -176,9 +177,7 @@ def week_lines(load: Load) -> Iterator[str]:
 
 def pile_line(pile: Pile) -> str:
     """Return a pile-up in words: when, how many, and whose."""
-    names = ", ".join(pile.names[:_NAMED])
-    more = f" and {len(pile.names) - _NAMED} more" if len(pile.names) > _NAMED else ""
-    return f"{_when(pile)}: {len(pile.names)} ({names}{more})"
+    return f"{_when(pile)}: {len(pile.names)} ({some(pile.names, _NAMED)})"
 
 
 def _when(pile: Pile) -> str:

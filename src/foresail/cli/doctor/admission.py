@@ -11,9 +11,10 @@ from foresail.api.metadata import Metadata, Named
 from foresail.api.pods import POD
 from foresail.api.policy import SelfServicePolicy
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.doctor.finding import Finding, good, problem, some, warning
+from foresail.cli.doctor.finding import Finding, good, problem, warning
 from foresail.cron.duration import length_of
 from foresail.plan import Key, Kind
+from foresail.reporting import some
 from foresail.scope.server import flag_value
 from foresail.selfservice.policy.admission import missing_label
 from foresail.selfservice.specs.annotations import backup_hook

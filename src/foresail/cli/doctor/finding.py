@@ -1,11 +1,9 @@
 """A finding of the doctor: its severity, and what to do."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-_SHOWN = 5
 _TWO_HOURS = 120
 
 
@@ -40,12 +38,6 @@ def warning(about: str, says: str, fix: str) -> Finding:
 def problem(about: str, says: str, fix: str) -> Finding:
     """Return that something does not work, and what to do."""
     return Finding(Grade.PROBLEM, about, says, fix)
-
-
-def some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def minutes(span: timedelta) -> str:

@@ -17,13 +17,14 @@ from foresail.api.rollback import ROLLBACK
 from foresail.cli.doctor.admission import annotations, flag_findings
 from foresail.cli.doctor.clocks import clocks, zones
 from foresail.cli.doctor.evidence import CheckSeen, Evidence
-from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
+from foresail.cli.doctor.finding import Finding, good, minutes, problem, warning
 from foresail.cli.doctor.locations import locations, strangers
 from foresail.cli.doctor.running import pods, primed, served, stores, veleros, without_leader
 from foresail.cli.doctor.schedules import attended, objectives, runnable
 from foresail.cli.doctor.stuck import stuck, undeletable, unfinished
 from foresail.cli.doctor.workloads import changed_policies, volume_findings
 from foresail.plan import Kind
+from foresail.reporting import some
 from foresail.selfservice.garbage.decide import CYCLE, GRACE, GarbageView
 from foresail.selfservice.specs.file_system import ALLOWED_MEANS
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from foresail.api import velero
 from foresail.cli.doctor.evidence import Evidence
-from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
+from foresail.cli.doctor.finding import Finding, good, minutes, problem, warning
 from foresail.cli.doctor.running import log_command, server_state
+from foresail.reporting import some
 from foresail.safety.velero_pods import validation_of
 from foresail.schedules.storage_errors import cause_of
 from foresail.selfservice.rows.locations import ORIGIN_NAME, ORIGIN_NAMESPACE

@@ -6,10 +6,10 @@ from datetime import datetime
 from foresail.api.marks import SCHEDULES_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.doctor.evidence import Evidence
-from foresail.cli.doctor.finding import Finding, good, problem, some, warning
+from foresail.cli.doctor.finding import Finding, good, problem, warning
 from foresail.cli.doctor.running import why_down
 from foresail.cli.output.words import compact
-from foresail.reporting import Because
+from foresail.reporting import Because, some
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
 from foresail.schedules.policies import settings_under

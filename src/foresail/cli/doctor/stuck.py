@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 
 from foresail.api import velero
 from foresail.cli.doctor.evidence import Backup, Evidence, Restore
-from foresail.cli.doctor.finding import Finding, minutes, problem, some, warning
+from foresail.cli.doctor.finding import Finding, minutes, problem, warning
 from foresail.cli.doctor.running import log_command, server_name
+from foresail.reporting import some
 
 _STARTS_WITHIN = timedelta(minutes=10)
 _ENDS_WITHIN = timedelta(minutes=11)  # Velero waits 10 for the claims of one Restore

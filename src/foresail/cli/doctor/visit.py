@@ -16,7 +16,7 @@ from foresail.cli.access.cluster import Cluster, may, on_cluster, settle_namespa
 from foresail.cli.access.self_service import enabling_command, is_enabled
 from foresail.cli.access.together import all_of, together
 from foresail.cli.doctor.evidence import gather
-from foresail.cli.doctor.finding import Finding, Grade, good, minutes, problem, some, warning
+from foresail.cli.doctor.finding import Finding, Grade, good, minutes, problem, warning
 from foresail.cli.doctor.installation import findings
 from foresail.cli.doctor.requests import PROCESSED_WITHIN
 from foresail.cli.errors import CommandError, UnreachableError
@@ -27,6 +27,7 @@ from foresail.cli.tenant.schedule.snapshot import TenantSchedule, decode_each
 from foresail.cli.tenant.stalled import NOTHING_STALLED, Stalled, read_stalled
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.clock import now
+from foresail.reporting import some
 from foresail.selfservice.families import FAMILIES, Family
 from foresail.selfservice.reasons import Reason
 

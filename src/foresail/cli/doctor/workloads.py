@@ -13,9 +13,10 @@ from foresail.api.pod_problems import ObservedPod, first_problem, restarts
 from foresail.api.pods import POD
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.together import all_of
-from foresail.cli.doctor.finding import Finding, problem, some, warning
+from foresail.cli.doctor.finding import Finding, problem, warning
 from foresail.cli.options.selectors import shown_selector
 from foresail.plan import Key
+from foresail.reporting import some
 from foresail.scope.node_agent import config_name, ignores_delayed_binding
 from foresail.scope.resource_policies import PolicyError, policies_of
 from foresail.scope.server import server_flags

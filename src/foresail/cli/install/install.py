@@ -22,7 +22,6 @@ from foresail.api.pods import PAUSE_IMAGE
 from foresail.api.velero import SCHEDULE
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import REVIEW, Evidence, gather, is_other
-from foresail.cli.doctor.finding import some
 from foresail.cli.doctor.schedules import runnable
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.hand_over import Server, hand_over, velero_server
@@ -47,6 +46,7 @@ from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import document
 from foresail.cli.recovery_key.keys import ensure_key
 from foresail.kube.clock import now
+from foresail.reporting import some
 from foresail.schedules.build import has_hooks
 from foresail.schedules.expression import diff_dialects
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row

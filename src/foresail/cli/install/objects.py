@@ -18,6 +18,7 @@ from foresail.cli.install.manifests import Piece
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key
+from foresail.reporting import some
 
 STOPPED = "Stopped. Completed steps stay, unless undone above; run the same command to continue."
 """The message if the user stops the command while it waits."""
@@ -149,8 +150,7 @@ def _metadata(raw: msgspec.Raw) -> ManagedMetadata:
 def changed_fields(before: msgspec.Raw, after: msgspec.Raw) -> str:
     """Return the first fields in which two versions of an object differ; empty if they say the same."""
     paths = [path for path, _, _ in differences(_content(before), _content(after))]
-    rest = len(paths) - _SHOWN_FIELDS
-    return ", ".join(paths[:_SHOWN_FIELDS]) + (f" and {rest} more" if rest > 0 else "")
+    return some(paths, _SHOWN_FIELDS)
 
 
 def _content(raw: msgspec.Raw) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from foresail.protection.decide import decide_assignment
 from foresail.protection.rows import ClassRow, NamespaceRow, ScheduleRow, class_row, namespace_row, schedule_row
 from foresail.protection.rules import choice, invalid_expression
 from foresail.protection.view import AssignmentView, Classes
+from foresail.reporting import some
 from foresail.schedules.velero_server import deployment_row
 from foresail.scope.covered import Namespaces
 from foresail.slots.expression import Unusable, read_expression
@@ -36,7 +37,6 @@ from foresail.slots.starts import first_start
 
 T = TypeVar("T")
 _LOOKED_BACK = timedelta(days=7)
-_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -235,9 +235,8 @@ def effects(snapshot: Snapshot, name: str, at: datetime) -> Iterator[tuple[str, 
     yield from _times(snapshot, row, list(groups), at)
     yield from _length(snapshot, len(members), len(groups))
     new = [member for member in members if member not in snapshot.covered]
-    named = ", ".join(new[:_MOST_NAMED]) + (f" and {len(new) - _MOST_NAMED} more" if len(new) > _MOST_NAMED else "")
     of_all = f"{len(new)} of {counted(len(members), 'namespace')} in no Schedule now"
-    yield "closes", f"{of_all}: {named}" if new else of_all
+    yield "closes", f"{of_all}: {some(new)}" if new else of_all
     yield from _problems(snapshot, name, at)
 
 

@@ -31,6 +31,7 @@ from foresail.proof.restore_plan.modifiers import Modifiers
 from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare, token_namespaces
 from foresail.proof.restore_plan.validation import rejection
 from foresail.proof.restore_plan.volumes import read_volumes
+from foresail.reporting import some
 
 MARK = "foresail.dev/restore-plan"
 """The label of scratch namespaces."""
@@ -233,8 +234,7 @@ def warnings_of(backup: Backup, world: World) -> list[str]:
         notes.append(f"Backup {backup.name} has no readable list of its volumes: which of them have data is not known")
     if world.unlisted_quotas:
         names = sorted(world.unlisted_quotas)
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        where = ", ".join(names[:_MOST_NAMES]) + more
+        where = some(names, _MOST_NAMES)
         notes.append(f"ResourceQuotas cannot be listed, so what the items take of them is not added up: {where}")
     return notes
 

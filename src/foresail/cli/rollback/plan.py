@@ -21,10 +21,11 @@ from foresail.proof.restore_plan.archive import MOST_BYTES
 from foresail.proof.restore_plan.decide import Outcome
 from foresail.proof.restore_plan.items import ItemKey, Served
 from foresail.proof.restore_plan.refusals import By
+from foresail.reporting import some
 from foresail.rollback.build import restore_spec
 from foresail.rollback.kinds import ACCOUNT, full_name
 
-_MOST_NAMED, _MOST_FIELDS = 20, 5
+_MOST_NAMED = 20
 _HEADER = ("PLAN", "OBJECT", "FIELDS")
 
 Fields = Mapping[str, Sequence[str]]
@@ -137,8 +138,7 @@ def _named(word: str, group: NamedGroup) -> Iterator[tuple[str, str, str]]:
 
 
 def _field_text(fields: Sequence[str]) -> str:
-    rest = len(fields) - _MOST_FIELDS
-    return ", ".join(fields[:_MOST_FIELDS]) + (f" and {rest} more" if rest > 0 else "")
+    return some(fields)
 
 
 def summary(spec: RollbackSpec, plan: RollbackPlan) -> str:

@@ -24,6 +24,7 @@ from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.pages import ListMetadata, read_pages
 from foresail.plan import Key, Kind
+from foresail.reporting import some
 from foresail.selfservice.access.discovery import CORE, ApiResource, api_resources
 from foresail.selfservice.families import BACKUPS, Family
 
@@ -255,9 +256,7 @@ def not_compared_text(causes: Mapping[str, str]) -> str:
     """Return in one line which kinds were not compared; the cause of one, for several where the causes are."""
     if len(causes) <= 1:
         return "".join(f"not compared: {kind}: {cause}" for kind, cause in causes.items())
-    more = f" and {len(causes) - _NAMED} more" if len(causes) > _NAMED else ""
-    names = ", ".join(list(causes)[:_NAMED])
-    return f"{len(causes)} kinds were not compared: {names}{more}; -o json has the causes"
+    return f"{len(causes)} kinds were not compared: {some(causes, _NAMED)}; -o json has the causes"
 
 
 def as_data(about: Key, held: Iterable[HeldKind], difference: Difference | None) -> dict[str, Any]:

@@ -23,10 +23,10 @@ from foresail.cli.tenant.wait import wait_for
 from foresail.cli.verbs import are_shown, create_object, is_printed, outcome, print_object, report
 from foresail.kube.clock import now
 from foresail.plan import Key
+from foresail.reporting import some
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.requests.status import CREATED
 
-_MOST_NAMED = 5
 _any = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -74,9 +74,7 @@ def _what_exists(names: list[str], namespace: str) -> str:
     if not names:
         create = "name another with -n, or create one with foresail backup create NAME"
         return f"namespace {namespace} has no backups; {create}"
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    shown = f"{', '.join(names[:_MOST_NAMED])}{more}"
-    return f"namespace {namespace} has {shown}; foresail backup get -n {namespace} shows them"
+    return f"namespace {namespace} has {some(names)}; foresail backup get -n {namespace} shows them"
 
 
 def create(args: argparse.Namespace) -> int:

@@ -29,13 +29,13 @@ from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.plan import Key
 from foresail.proof.restore_plan.archive import MOST_BYTES, ArchiveError, read_archive
 from foresail.proof.restore_plan.prepare import Step
+from foresail.reporting import some
 from foresail.selfservice.families import BACKUPS
 
 CONTENTS, WRITES, NOTHING = "contents", "writes", "nothing"
 """What changed objects are known by."""
 
 _ORDER = (GONE, NEW, RECREATED, CHANGED, WRITTEN)
-_MOST_FIELDS = 5
 _spec = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -110,8 +110,7 @@ def diff_text(rows: Sequence[Change], *, is_exact: bool) -> str:
 
 
 def _fields(change: Change) -> str:
-    rest = len(change.fields) - _MOST_FIELDS
-    return ", ".join(change.fields[:_MOST_FIELDS]) + (f" and {rest} more" if rest > 0 else "")
+    return some(change.fields)
 
 
 def hints(comparison: Comparison) -> list[str]:

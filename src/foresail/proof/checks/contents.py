@@ -14,6 +14,7 @@ from foresail.api.restore_check import SANDBOX_NAME
 from foresail.api.velero_files import named_lists, volume_infos
 from foresail.proof.checks.kinds import COMPLETED_ARE_SKIPPED, Kinds, Served, Wanted, kind_of
 from foresail.proof.checks.reasons import Problem, Reason
+from foresail.reporting import some
 
 _CLAIMS = "v1/PersistentVolumeClaim"
 _VOLUMES = "v1/PersistentVolume"
@@ -169,9 +170,8 @@ def _missing_classes(lists: Lists, wanted: Wanted, classes: Sequence[str]) -> li
 
 
 def _not_served(gvk: str, items: Sequence[Item]) -> Problem:
-    shown = ", ".join(f"{item.namespace}/{item.name}" for item in items[:_SHOWN])
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return Problem(Reason.KIND_NOT_SERVED, f"this cluster does not serve {gvk}, which the backup has: {shown}{more}")
+    shown = some([f"{item.namespace}/{item.name}" for item in items], _SHOWN)
+    return Problem(Reason.KIND_NOT_SERVED, f"this cluster does not serve {gvk}, which the backup has: {shown}")
 
 
 _FILES, _SNAPSHOT = "PodVolumeBackup", "CSISnapshot"

@@ -23,6 +23,7 @@ from foresail.proof.checks.kinds import CLAIM, POD, kind_of
 from foresail.proof.checks.reasons import Reason
 from foresail.proof.checks.rows import CheckRow, PodRow, Pods, PodsFound, RestoreRow, labels_in_sandbox
 from foresail.proof.checks.view import CheckView, DataSettings, FilesFound
+from foresail.reporting import some
 
 POLL = timedelta(seconds=3)
 """Between two reads of the pods."""
@@ -99,7 +100,7 @@ def _missing_data(contents: Contents, spec: RestoreCheckSpec, claims: SavedClaim
 
 
 def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    return some(names, _SHOWN)
 
 
 def _claims_without_data(contents: Contents, claims: SavedClaims | None) -> list[str]:
@@ -279,8 +280,7 @@ def _overdue_pods(
     late = [row for row in pods if not row.is_ready]
     sources = {sandbox: source for source, sandbox in sandboxes}
     shown = [f"{sources.get(row.key.namespace, '')}/{row.key.name}{_waits(row)}" for row in late[:_SHOWN]]
-    more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
-    text = f"pods of the backup were not ready {within}{_colon(', '.join(shown))}{more}"
+    text = f"pods of the backup were not ready {within}{_colon(some(shown, _SHOWN, len(late)))}"
     why = failed(Reason.PODS_NOT_READY, text)
     return msgspec.structs.replace(verdict, problems=why.problems, count=why.count, pods_ready=len(pods) - len(late))
 

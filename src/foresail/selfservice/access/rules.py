@@ -13,6 +13,7 @@ import msgspec
 
 from foresail.api.nonadmin import NOTHING_TO_RESTORE
 from foresail.api.velero_files import MOST_BYTES
+from foresail.reporting import some
 from foresail.selfservice.access.contents import ContentKind, Contents, VolumeRow
 from foresail.selfservice.access.discovery import BUILT_IN, CORE, ApiResource, is_name_of
 from foresail.selfservice.reasons import Reason, Refused
@@ -383,6 +384,4 @@ def too_large(backup: str) -> Refused:
 
 def listed(names: Collection[str]) -> str:
     """Return names as they appear in a message: the first few, and how many more."""
-    first = list(names)[:_NAMED]
-    more = f" and {len(names) - len(first)} more" if len(names) > len(first) else ""
-    return ", ".join(first) + more
+    return some(names, _NAMED)

@@ -13,6 +13,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.nonadmin import Condition, VolumesLeftOut
+from foresail.reporting import some
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.status import DATA_INCOMPLETE, FALSE, SUCCEEDED, TRUE, UNKNOWN, NewCondition
@@ -135,8 +136,6 @@ def _counted(number: int, word: str) -> str:
 MOST_NAMES = 20
 """Claims that the status names; the sentence names fewer."""
 
-_NAMED = 5
-
 
 class LeftOut(NamedTuple):
     """What is reported of left-out volumes: to people, and to programs."""
@@ -175,5 +174,4 @@ def volumes_left_out(view: "RequestView", mirror: str) -> LeftOut | None:
 
 
 def _named(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f": {', '.join(names[:_NAMED])}{more}" if names else ""
+    return f": {some(names)}" if names else ""

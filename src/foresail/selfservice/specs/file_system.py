@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from foresail.api.specs import LocalReference
+from foresail.reporting import some
 from foresail.scope.resource_policies import PolicyError, policies_of
 from foresail.scope.volumes import file_system_gap
 from foresail.selfservice.reasons import Reason, Refused
@@ -18,7 +19,6 @@ from foresail.tenancy.volume_policies import volume_policy
 
 _FIELD = "spec.backupSpec.defaultVolumesToFsBackup"
 _INSTEAD = "use CSI snapshots with snapshotMoveData, or ask a cluster administrator for backup.fileSystem: Allowed"
-_NAMED = 5
 
 MISSING = "does not exist"
 """What is wrong with a resource policy whose ConfigMap is missing."""
@@ -100,5 +100,4 @@ def _listed(claims: Collection[str]) -> str:
     names = sorted(filter(None, claims))
     if not names:
         return "volumes of pods"
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"claim {', '.join(names[:_NAMED])}{more}"
+    return f"claim {some(names)}"
