@@ -140,6 +140,7 @@ class Template(msgspec.Struct, frozen=True, rename="camel"):
     metadata: TemplateMetadata | None = None
     storage_location: str = ""
     included_namespaces: tuple[str, ...] | None = None
+    ttl: Any = None
 
 
 class BackupSpec(msgspec.Struct, frozen=True, rename="camel"):

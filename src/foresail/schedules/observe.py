@@ -168,6 +168,7 @@ class VeleroServer(msgspec.Struct, frozen=True):
     unread: Unread | None = None  # a Deployment that may run it
     scheduling_pod: Key | None = None  # a pod that was started with it on, and has not ended
     is_recognised: bool = True  # a Deployment or a pod runs it, or an administrator vouches that its controller is off
+    default_ttl: timedelta | None = None  # of a Backup that names none; None if no Deployment tells it
 
     @property
     def runs_schedules(self) -> bool:

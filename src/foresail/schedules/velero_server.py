@@ -7,7 +7,7 @@ deletes the request a minute later. Without an answer the image tag counts, and 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -15,8 +15,10 @@ import msgspec
 from foresail.api import velero
 from foresail.api.apps import Container, Deployment, PodSpec, StartedPod, server_words
 from foresail.cron import Dialect
+from foresail.cron.duration import length_of
 from foresail.plan import Claim, Create, Key, Keyed, Plan
 from foresail.schedules.observe import VeleroServer
+from foresail.scope.server import flag_value
 
 REQUEST_INTERVAL = timedelta(days=1)
 """How often the version is requested where no Deployment of Velero can be watched."""
@@ -34,6 +36,8 @@ _VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:[-+.].*)?")
 _OFF = "--disable-controllers"
 _NO_BACKUPS = "--restore-only"
 _CONCURRENCY = "--concurrent-backups"
+_DEFAULT_TTL = "--default-backup-ttl"
+_VELEROS_TTL = "720h"
 _DIGITS = 5  # a number with as many digits is no sensible concurrency
 _TRUE = ("1", "t", "T", "true", "True", "TRUE")  # as Go reads a flag
 
@@ -47,6 +51,7 @@ class DeploymentRow(Keyed, frozen=True):
     has_schedule_controller: bool
     is_rolled_out: bool
     concurrency: int = 1  # how many Backups it runs at a time
+    default_ttl: timedelta | None = None  # of a Backup that names none; None if it cannot be read
 
 
 class PodRow(Keyed, frozen=True):
@@ -86,6 +91,7 @@ def deployment_row(wire: Deployment) -> DeploymentRow | None:
         has_schedule_controller=not schedule_controller_is_off(words),
         is_rolled_out=status.observed_generation >= meta.generation and status.updated_replicas == status.replicas,
         concurrency=concurrent_backups(words),
+        default_ttl=length_of(flag_value(words, _DEFAULT_TTL) or _VELEROS_TTL),
     )
 
 
@@ -109,17 +115,9 @@ def scheduling_pod(pods: Iterable[PodRow | None]) -> Key | None:
     return min((row.key for row in pods if row is not None and row.has_schedule_controller), default=None)
 
 
-def concurrent_backups(arguments: Iterable[str]) -> int:
+def concurrent_backups(arguments: Sequence[str]) -> int:
     """Return how many Backups a Velero server that is started like this runs at a time."""
-    text = ""
-    is_next = False
-    for argument in arguments:
-        name, _, value = argument.partition("=")
-        if is_next:
-            text = argument
-        elif name == _CONCURRENCY:
-            text = value or text
-        is_next = argument == _CONCURRENCY
+    text = flag_value(arguments, _CONCURRENCY)
     return max(int(text), 1) if text.isdecimal() and len(text) < _DIGITS else 1
 
 
@@ -162,6 +160,7 @@ def identify_server(
         has_schedule_controller=any(row.has_schedule_controller for row in rows),
         scheduling_pod=scheduling_pod(running),
         is_recognised=bool(rows or running),
+        default_ttl=min((row.default_ttl for row in rows if row.default_ttl is not None), default=None),
     )
     for version in (answer, *(row.tag for row in rows)):
         dialect = dialect_of(version)

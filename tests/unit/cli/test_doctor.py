@@ -173,6 +173,15 @@ def test_objective_that_a_schedule_cannot_meet_is_a_warning() -> None:
     assert "daily cannot meet the objective: runs are up to 3d apart, and the objective is 1d1h" in finding.says
 
 
+@pytest.mark.parametrize("ttl", ["24h0m0s", "25h0m0s"])
+def test_backups_that_do_not_live_until_the_next_run_are_a_warning(ttl: str) -> None:
+    row = schedule(text="0 3 * * *", template=msgspec.json.encode({"ttl": ttl}))
+    assert wrong(replace(HEALTHY, schedules={"daily": msgspec.structs.replace(row, paused=True)})) == []
+    said = [f"{finding.about}: {finding.says}" for finding in wrong(replace(HEALTHY, schedules={"daily": row}))]
+    text = "Velero deletes each Backup after 1d, and runs are up to 1d apart, so after a run that fails none is left"
+    assert said == ([f"lifetimes: daily: {text}"] if ttl.startswith("24") else [])
+
+
 ELSEWHERE = velero.Location(
     Metadata("elsewhere"), velero.LocationSpec(access_mode="ReadOnly"), velero.LocationStatus("Available")
 )

@@ -149,6 +149,17 @@ def test_a_preview_says_how_many_backups_when_and_what_it_closes(
     assert "unknown, for no backup of the last 7 days has completed" in text
 
 
+@pytest.mark.parametrize(("ttl", "is_said"), [("24h0m0s", True), ("72h0m0s", False)])
+def test_a_preview_says_that_no_backup_is_left_after_a_run_that_fails(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    ttl: str,
+    is_said: bool,
+) -> None:
+    text = previewed(tmp_path, capsys, template={"ttl": ttl})
+    assert ("lifetime:  Velero deletes each Backup after 1d, and runs are up to 1d apart" in text) is is_said
+
+
 def test_a_preview_of_a_default_class_takes_those_that_say_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

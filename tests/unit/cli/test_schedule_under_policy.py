@@ -175,6 +175,32 @@ def test_an_objective_that_will_be_missed_is_said(tmp_path: Path, capsys: Captur
     assert "will miss" not in capsys.readouterr().err
 
 
+WORKDAYS = """
+apiVersion: foresail.dev/v1alpha1
+kind: SchedulePolicy
+metadata: {name: workdays}
+spec:
+  selector: {}
+  windows: {allowed: [{schedule: "0 12 * * 1-5", duration: 2h}], outside: Skip}
+"""
+
+
+@pytest.mark.parametrize("command", [("policy", "test", "-f"), ("schedule", "simulate", "--policy")], ids=" ".join)
+def test_a_policy_under_which_backups_do_not_live_until_the_next_run_is_said(
+    tmp_path: Path, capsys: Capture, command: tuple[str, ...]
+) -> None:
+    weekly = schedule_wire("0 12 * * *", "web", status=JUST_RAN)
+    weekly["spec"]["template"] = {"ttl": "48h0m0s"}
+    answers = {**ANSWERS, f"{VELERO}/schedules": {"metadata": {"resourceVersion": "1"}, "items": [weekly]}}
+    file = tmp_path / "policy.yaml"
+    for text, is_said in ((WORKDAYS, True), (WORKDAYS.replace("1-5", "*"), False)):
+        file.write_text(text)
+        with canned(tmp_path, answers) as server:
+            assert main([*command, str(file), "--kubeconfig", str(server.kubeconfig)]) == 0
+        said = "Schedule velero/web: Velero deletes each Backup after 2d, and runs are up to 3d apart"
+        assert (said in capsys.readouterr().err) is is_said
+
+
 def test_runs_that_wait_for_an_opening_are_simulated_after_it_each_with_its_delay(
     tmp_path: Path, capsys: Capture
 ) -> None:

@@ -267,6 +267,21 @@ def test_servers_behind_a_shell_or_with_a_renamed_image_are_recognised(
 
 
 @pytest.mark.parametrize(
+    ("args", "days"),
+    [
+        (["server"], 30),
+        (["server", "--default-backup-ttl=48h"], 2),
+        (["server", "--default-backup-ttl", "72h0m0s"], 3),
+        (["server", "--default-backup-ttl", "a week"], None),
+    ],
+)
+def test_how_long_backups_live_by_default_is_known(args: list[str], days: int | None) -> None:
+    row = deployment_row(wrapped([], args, "velero/velero:v1.18.3"))
+    assert row is not None
+    assert identify_server([row], "", None).default_ttl == (timedelta(days=days) if days is not None else None)
+
+
+@pytest.mark.parametrize(
     ("command", "args", "image"),
     [
         ([], ["server"], "registry.example/backup/server:1"),

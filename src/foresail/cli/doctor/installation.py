@@ -20,7 +20,7 @@ from foresail.cli.doctor.evidence import CheckSeen, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, warning
 from foresail.cli.doctor.locations import locations, strangers
 from foresail.cli.doctor.running import pods, primed, served, stores, veleros, without_leader
-from foresail.cli.doctor.schedules import attended, objectives, runnable
+from foresail.cli.doctor.schedules import attended, lifetimes, objectives, runnable
 from foresail.cli.doctor.stuck import stuck, undeletable, unfinished
 from foresail.cli.doctor.workloads import changed_policies, volume_findings
 from foresail.plan import Kind
@@ -171,9 +171,10 @@ _SERVED_WITH = {
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
-        unread, kinds, unserved, clocks, zones, veleros, pods, attended, runnable, objectives, served, primed,
-        unprocessed_requests, locations, strangers, rivals, stuck, unfinished, undeletable, garbage, permissions,
-        stores, refusals, requesters, data_path, recovery, restore_checks, protection, rollback, volumes, admission,
+        unread, kinds, unserved, clocks, zones, veleros, pods, attended, runnable, objectives, lifetimes, served,
+        primed, unprocessed_requests, locations, strangers, rivals, stuck, unfinished, undeletable, garbage,
+        permissions, stores, refusals, requesters, data_path, recovery, restore_checks, protection, rollback, volumes,
+        admission,
     )  # fmt: skip
     return [finding for check in checks for finding in check(seen)]
 

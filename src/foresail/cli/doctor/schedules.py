@@ -9,6 +9,7 @@ from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, warning
 from foresail.cli.doctor.running import why_down
 from foresail.cli.output.words import compact
+from foresail.cli.schedule.lifetimes import LONGER, expires_first, short_life_of
 from foresail.reporting import Because, some
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
@@ -74,20 +75,14 @@ def _unrecognised(seen: Evidence) -> Iterator[Finding]:
 
 def runnable(seen: Evidence) -> Iterator[Finding]:
     """Report the Schedules that never run until someone corrects them."""
-    known = identify_server(seen.servers, "", None)
     now = seen.server_time or seen.instant
-    places = [location_row(location) for location in seen.locations]
     reasons: dict[str, list[tuple[str, str]]] = {}
     minutes_of_starts: dict[datetime, list[str]] = {}
-    policies = [policy_row(schedule_policy) for schedule_policy in seen.schedule_policies]
     for name, row in sorted(seen.schedules.items()):
         if isinstance(row, Unread):
             fix = f"correct that field: kubectl edit schedule.velero.io {name} -n {seen.namespace}"
             yield problem("schedules", f"Schedule {name} cannot be read: {row.problem}", fix)
-            continue
-        policy = policy_for(name, row.labels, policies)
-        settings = settings_under(policy, Settings())
-        view = ScheduleView(row, (), location_of(row.location, places), known, settings, policy=policy)
+    for name, view in _views(seen):
         verdict = judge(view, now)
         because = cannot_run(view, verdict)
         if verdict.starts is not None:
@@ -101,6 +96,18 @@ def runnable(seen: Evidence) -> Iterator[Finding]:
     yield from _piled_up(minutes_of_starts)
 
 
+def _views(seen: Evidence) -> Iterator[tuple[str, ScheduleView]]:
+    """Yield the Schedules that can be read, each with the policy and the location that apply to it."""
+    known = identify_server(seen.servers, "", None)
+    places = [location_row(location) for location in seen.locations]
+    policies = [policy_row(schedule_policy) for schedule_policy in seen.schedule_policies]
+    for name, row in sorted(seen.schedules.items()):
+        if not isinstance(row, Unread):
+            policy = policy_for(name, row.labels, policies)
+            settings = settings_under(policy, Settings())
+            yield name, ScheduleView(row, (), location_of(row.location, places), known, settings, policy=policy)
+
+
 def _piled_up(starts: dict[datetime, list[str]]) -> Iterator[Finding]:
     """Report the minute in which most Schedules start next, if they are many."""
     at, names = max(starts.items(), key=lambda item: (len(item[1]), -item[0].timestamp()), default=(None, []))
@@ -111,18 +118,28 @@ def _piled_up(starts: dict[datetime, list[str]]) -> Iterator[Finding]:
     yield warning("schedules", says, fix)
 
 
+def lifetimes(seen: Evidence) -> Iterator[Finding]:
+    """Report the Schedules whose Backups do not live until the next run."""
+    now = seen.server_time or seen.instant
+    short = []
+    for name, view in _views(seen):
+        life = short_life_of(view, now) if not view.schedule.paused else None
+        if life is not None:
+            short.append((name, expires_first(life)))
+    if short:
+        says = f"{some([name for name, _ in short])}: {short[0][1]}"
+        yield warning("lifetimes", says, LONGER)
+
+
 def objectives(seen: Evidence) -> Iterator[Finding]:
     """Report the Schedules whose runs are further apart than their objective allows."""
-    known = identify_server(seen.servers, "", None)
     now = seen.server_time or seen.instant
-    policies = [policy_row(schedule_policy) for schedule_policy in seen.schedule_policies]
     missed = []
-    for name, row in sorted(seen.schedules.items()):
-        policy = policy_for(name, row.labels, policies) if not isinstance(row, Unread) else None
-        rpo = rpo_of(policy)
-        if isinstance(row, Unread) or rpo is None:
+    for name, view in _views(seen):
+        rpo = rpo_of(view.policy)
+        if rpo is None:
             continue
-        cron = parse_expression(row.text, settings_under(policy, Settings()).zone, known.dialect, now)
+        cron = parse_expression(view.schedule.text, view.settings.zone, view.server.dialect, now)
         gap = longest_gap(cron, now) if not isinstance(cron, Because) else None
         if gap is not None and gap > rpo:
             missed.append((name, f"runs are up to {compact(gap)} apart, and the objective is {compact(rpo)}"))

@@ -20,6 +20,7 @@ from foresail.cli.access.operators import OPERATORS, operator_of
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.values import documents, objects
 from foresail.cli.output.words import compact, counted
+from foresail.cli.schedule.lifetimes import LONGER, expires_first
 from foresail.cron import Dialect
 from foresail.kube.clock import now
 from foresail.plan import Create, Key, Kind, Patch
@@ -29,7 +30,8 @@ from foresail.protection.rows import ClassRow, NamespaceRow, ScheduleRow, class_
 from foresail.protection.rules import choice, invalid_expression
 from foresail.protection.view import AssignmentView, Classes
 from foresail.reporting import some
-from foresail.schedules.velero_server import deployment_row
+from foresail.schedules.lifetimes import short_life
+from foresail.schedules.velero_server import deployment_row, identify_server
 from foresail.scope.covered import Namespaces
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.policy_timing import PolicyRow, policy_for, policy_row, timing_under
@@ -60,6 +62,7 @@ class Snapshot:
     policies: tuple[PolicyRow, ...]
     past: Past
     concurrency: int
+    default_ttl: timedelta | None = None
     velero_namespace: str = "velero"
 
     def with_class(self, given: ProtectionClass) -> "Snapshot":
@@ -118,7 +121,7 @@ async def _read(cluster: Cluster, where: str, at: datetime) -> Snapshot:
     namespaces = await _all(cluster, core.NAMESPACE, core.Namespace)
     schedules = await _all(cluster, velero.SCHEDULE, velero.Schedule, where)
     backups = await _all(cluster, velero.BACKUP, velero.Backup, where)
-    servers = map(deployment_row, await _all(cluster, DEPLOYMENT, Deployment, where))
+    servers = list(filter(None, map(deployment_row, await _all(cluster, DEPLOYMENT, Deployment, where))))
     operators = [msgspec.json.decode(raw, type=Deployment) for raw in await cluster.listed(DEPLOYMENT, "", OPERATORS)]
     labelled = Namespaces.named((namespace.metadata.name, namespace.metadata.labels or {}) for namespace in namespaces)
     return Snapshot(
@@ -128,7 +131,8 @@ async def _read(cluster: Cluster, where: str, at: datetime) -> Snapshot:
         covered=frozenset().union(*(_covered(schedule, labelled) for schedule in schedules)),
         policies=tuple(map(policy_row, await _all(cluster, SCHEDULE_POLICY, SchedulePolicy))),
         past=past_of(backups, len(namespaces), at),
-        concurrency=max((row.concurrency for row in servers if row is not None), default=1),
+        concurrency=max((row.concurrency for row in servers), default=1),
+        default_ttl=identify_server(servers, "", None).default_ttl,
         velero_namespace=where,
     )
 
@@ -246,13 +250,18 @@ def _times(snapshot: Snapshot, row: ClassRow, groups: Sequence[str], at: datetim
     if row.spec.schedule_policy is not None:
         labels["foresail.dev/schedule-policy"] = row.spec.schedule_policy
     starts = []
+    life = None
     for group in groups:
         policy = policy_for(group, labels, snapshot.policies)
         zone = (policy.spec.time_zone if policy is not None else None) or "UTC"
         cron = read_expression(row.spec.schedule, zone, Dialect.ROBFIG)
         timing = timing_under(policy, str(Key(snapshot.velero_namespace, group)), zone)
-        start = None if isinstance(cron, Unusable) else first_start(cron, at, at, timing)
+        if isinstance(cron, Unusable):
+            continue
+        start = first_start(cron, at, at, timing)
         starts += [start] if start is not None else []
+        template = msgspec.json.encode(row.template)
+        life = life or short_life(template, snapshot.default_ttl, cron, at, timing, policy)
     if row.spec.schedule_policy is not None and row.spec.schedule_policy not in {
         policy.name for policy in snapshot.policies
     }:
@@ -261,6 +270,8 @@ def _times(snapshot: Snapshot, row: ClassRow, groups: Sequence[str], at: datetim
         first, last = min(starts), max(starts)
         spread = "" if first == last else f", the last at {stamp(last)}"
         yield "next run", f"the first starts at {stamp(first)}{spread}"
+    if life is not None:
+        yield "lifetime", f"{expires_first(life)}; {LONGER}"
 
 
 def _length(snapshot: Snapshot, namespaces: int, groups: int) -> Iterator[tuple[str, str]]:

@@ -25,6 +25,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.unknown import refuse_unknown
 from foresail.cli.options.values import objects
 from foresail.cli.output.words import compact, counted
+from foresail.cli.schedule.lifetimes import LONGER, expires_first, short_life_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
 from foresail.cron import Schedule, fires_after, outlook
 from foresail.cron.zone_names import validate_zone_name
@@ -389,10 +390,29 @@ _NAMED = 3
 
 
 def broken_promises(fates: Fates, zone: str) -> list[str]:
-    """Return a sentence for each Schedule that will miss its objective; those beyond the first few are counted."""
+    """Return a sentence for each Schedule that will miss its objective, or whose Backups do not live until the next.
+
+    Those beyond the first few are counted.
+    """
     missed = list(_missed_objectives(fates, zone))
-    more = [f"{counted(len(missed) - _NAMED, 'more Schedule')} will miss the objective"] if len(missed) > _NAMED else []
-    return [*missed[:_NAMED], *more]
+    expiring = list(_expiring(fates))
+    return [
+        *_first(missed, "will miss the objective"),
+        *_first(expiring, "have no backup left after a run that fails"),
+    ]
+
+
+def _first(sentences: Sequence[str], of_others: str) -> list[str]:
+    more = len(sentences) - _NAMED
+    return [*sentences[:_NAMED], *([f"{counted(more, 'more Schedule')} {of_others}"] if more > 0 else [])]
+
+
+def _expiring(fates: Fates) -> Iterator[str]:
+    first = {str(play.schedule.key): (fate.slot, play.view) for fate, play in reversed(fates)}
+    for name, (slot, view) in sorted(first.items()):
+        life = short_life_of(view, slot)
+        if life is not None:
+            yield f"Schedule {name}: {expires_first(life)}; {LONGER}"
 
 
 def _missed_objectives(fates: Fates, zone: str) -> Iterator[str]:
