@@ -56,8 +56,11 @@ REFUSED_BY_OTHER_NAMES = (
 
 def left_out_kinds(kinds: RestoredKinds) -> Names:
     """Return the kinds that a restore leaves out, some of them as patterns, in lower case."""
-    refused = None if kinds.refused is None else tuple(kind.lower() for kind in kinds.refused)
-    return joined(NEVER_RESTORED, _refused(RestoredKinds(kinds.allowed, refused)))
+    return joined(NEVER_RESTORED, _refused(RestoredKinds(_lower(kinds.allowed), _lower(kinds.refused))))
+
+
+def _lower(kinds: Names | None) -> Names | None:
+    return None if kinds is None else tuple(kind.lower() for kind in kinds)
 
 
 def _refused(kinds: RestoredKinds) -> Names:
