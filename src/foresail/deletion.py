@@ -128,12 +128,12 @@ def protected(backups: Iterable[Stored], now: datetime) -> frozenset[str]:
     """
     newest_first = sorted(backups, key=lambda backup: (backup.started, backup.name), reverse=True)
     lasting = [backup for backup in newest_first if backup.expires is None or backup.expires > now + EXPIRES_SOON]
-    found = (
+    newest = (
         next((backup.name for backup in rows if backup.quality in qualities), None)
         for rows in (newest_first, lasting)
         for qualities in ((Quality.GOOD,), _RESTORABLE)
     )
-    return frozenset(name for name in found if name is not None)
+    return frozenset(name for name in newest if name is not None)
 
 
 _RESTORABLE = (Quality.GOOD, Quality.PARTIAL, Quality.SHRUNK)

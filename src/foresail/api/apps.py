@@ -66,7 +66,7 @@ def _server_in_script(script: str) -> list[str] | None:
         words = lines.split()
     for start, (word, following) in enumerate(pairwise(words)):
         if _base(word) == _VELERO and following == _SERVER:
-            return list(takewhile(lambda each: not set(each) <= _SEPARATORS, words[start:]))
+            return list(takewhile(lambda word: not set(word) <= _SEPARATORS, words[start:]))
     return None
 
 

@@ -29,7 +29,7 @@ def served_kind(discovery: Discovery) -> Kind | None:
         for version in group.versions or ()
         if any(resource.resource == PLURAL for resource in version.resources or ())
     }
-    version = next((each for each in _VERSIONS if each in served), None)
+    version = next((version for version in _VERSIONS if version in served), None)
     return None if version is None else capacity_buffer(version)
 
 

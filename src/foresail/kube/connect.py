@@ -160,8 +160,8 @@ def cluster_of_context(kubeconfig: str | None = None, context: str | None = None
     try:
         if _is_pods_own(kubeconfig, context):
             return "", host_of(_pods_server())
-        found = read_context(kubeconfig_paths(kubeconfig), context)
-        return found.name, host_of(found.cluster.text("server"))
+        chosen = read_context(kubeconfig_paths(kubeconfig), context)
+        return chosen.name, host_of(chosen.cluster.text("server"))
     except KubeconfigError as error:
         raise ConnectError(str(error)) from error
 
@@ -288,7 +288,7 @@ def _impersonation(user: Entry) -> tuple[tuple[str, str], ...]:
     if not isinstance(groups, list) or not isinstance(extra, dict):
         raise user.error("as-groups is not a list, or as-user-extra is not an object")
     return (
-        *(each for each in single if each[1]),
+        *(header for header in single if header[1]),
         *(("Impersonate-Group", str(group)) for group in groups),
         # As with kubectl: the name of a header cannot have every character that a key can.
         *(

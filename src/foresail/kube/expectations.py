@@ -51,10 +51,10 @@ class Expectations:
     def expect(self, key: Key, written: Iterable[Written]) -> None:
         """Release a key when the watches have observed what was written for it; at once if they have."""
         ahead = [
-            (number, each.version)
-            for each in written
+            (number, write.version)
+            for write in written
             for number, spec in enumerate(self._watched)
-            if each.version > self._observed[number] and _delivers(spec, each)
+            if write.version > self._observed[number] and _delivers(spec, write)
         ]
         if not ahead:
             self._release(key)

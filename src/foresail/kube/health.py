@@ -21,16 +21,16 @@ def liveness_problems(loops: Sequence[Loop[Any]]) -> list[str]:
 
 def readiness_problems(loops: Sequence[Loop[Any]], stale_seconds: float = STALE_SECONDS) -> list[str]:
     """Return the stores that were never read or are stale; a follower can be ready too."""
-    found = []
+    problems = []
     for loop in loops:
         for watch in loop.watches:
             name = f"{loop.controller.name}: {watch.reflector.spec.kind.name}"
             why = f": {watch.last_failure}" if watch.last_failure else ""
             if not watch.reflector.synced:
-                found.append(f"{name} has not been read yet{why}")
+                problems.append(f"{name} has not been read yet{why}")
             elif watch.age() > stale_seconds:
-                found.append(f"{name} is stale, last confirmed {watch.age():.0f} s ago{why}")
-    return found
+                problems.append(f"{name} is stale, last confirmed {watch.age():.0f} s ago{why}")
+    return problems
 
 
 @asynccontextmanager

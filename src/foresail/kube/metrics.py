@@ -184,7 +184,7 @@ class Metrics(Collector):
 
     def _background_reads(self) -> Iterable[Metric]:
         instant = now()
-        found = [
+        pairs = [
             ((loop.controller.name,), loop.background_reads)
             for loop in self._loops
             if loop.background_reads is not None
@@ -194,19 +194,19 @@ class Metrics(Collector):
             "foresail_background_reads",
             "Reads that a decision waits for, queued or running.",
             by,
-            [(name, len(reads.requested)) for name, reads in found],
+            [(name, len(reads.requested)) for name, reads in pairs],
         )
         yield _gauge(
             "foresail_background_read_age_seconds",
             "Seconds since the oldest of these reads was requested.",
             by,
-            [(name, reads.age(instant)) for name, reads in found],
+            [(name, reads.age(instant)) for name, reads in pairs],
         )
         yield _counter(
             "foresail_failed_background_reads",
             "Reads that raised an exception and are retried after a minute; the log has the stack.",
             by,
-            [(name, reads.failures) for name, reads in found],
+            [(name, reads.failures) for name, reads in pairs],
         )
 
     def _stores(self) -> Iterable[Metric]:
@@ -300,7 +300,7 @@ def _of_requests(requests: Requests) -> Iterable[Metric]:
         labels=("verb", "host"),
     )
     for labels, durations in requests.durations.items():
-        bounds = (*(str(each) for each in BUCKETS), "+Inf")
+        bounds = (*(str(bound) for bound in BUCKETS), "+Inf")
         seconds.add_metric(labels, list(zip(bounds, accumulate(durations.counts), strict=True)), durations.total)
     yield seconds
 

@@ -65,7 +65,7 @@ class WatchSpec(Generic[Wire, Row]):
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether the label selector matches these labels."""
-        return all(_meets(labels, each.strip()) for each in self.labels.split(",") if each)
+        return all(_meets(labels, term.strip()) for term in self.labels.split(",") if term)
 
     def may_share(self, other: "WatchSpec[Any, Any]") -> bool:
         """Whether one stream can serve both: the same objects, or all of them if one of the two selects by label."""
@@ -248,8 +248,8 @@ class Reflector(Generic[Wire, Row]):
             self._note(key)
             self.store.unread.pop(key, None)  # so that _remove does not report a deletion; it is added again below
             self._remove(key)
-            found = self.store.unread[key] = Unreadable(key, named.uid, _short(problem), _labels(raw))
-            self.unreadable(found)
+            unread = self.store.unread[key] = Unreadable(key, named.uid, _short(problem), _labels(raw))
+            self.unreadable(unread)
             return
         if isinstance(row, Keyed):
             key = row.key  # one object in memory instead of two

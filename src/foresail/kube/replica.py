@@ -82,7 +82,7 @@ async def run(
 
         leadership = Leadership(for_lease, config.lease, config.identity, now, config.timing, annotations)
         events = Events(
-            for_events, config.name, config.identity, now, is_busy=lambda: any(len(each.queue) for each in loops)
+            for_events, config.name, config.identity, now, is_busy=lambda: any(len(loop.queue) for loop in loops)
         )
         executor = Executor(
             client,

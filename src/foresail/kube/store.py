@@ -125,6 +125,6 @@ class Store(Generic[Row]):
         if isinstance(known, set):
             known.discard(key)
         else:
-            known = keys[value] = tuple(each for each in known if each != key)
+            known = keys[value] = tuple(other for other in known if other != key)
         if len(known) == 1:
             (keys[value],) = known

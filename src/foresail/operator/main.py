@@ -93,7 +93,7 @@ async def _run(
         port=settings.port,
         annotations=published[0].annotations if published else lambda *_: {},
     )
-    await replica.run(connection, chosen, config, figures=[each.metrics for each in figures], tracer=tracer)
+    await replica.run(connection, chosen, config, figures=[capability.metrics for capability in figures], tracer=tracer)
 
 
 def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> "list[Capability]":

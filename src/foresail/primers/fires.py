@@ -41,12 +41,12 @@ def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
     anchor = cron.last or cron.created
     if cron.deadline is not None:
         anchor = max(anchor, now - cron.deadline)  # the controller does not look further back
-    found = outlook(schedule, anchor, now)
-    if found.upcoming is None:
+    ahead = outlook(schedule, anchor, now)
+    if ahead.upcoming is None:
         text = f"{cron.text!r} has no fire in the next five years, which is the controller's horizon: correct it."
         return Because(Reason.NEVER_FIRES, f"CronJob {cron.key}: {text}")
-    last = found.due or cron.last
-    return Fires(last, found.upcoming)
+    last = ahead.due or cron.last
+    return Fires(last, ahead.upcoming)
 
 
 @small_cache(_CACHE_SIZE, largest=_LONGEST_CACHED)

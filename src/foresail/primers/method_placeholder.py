@@ -194,7 +194,7 @@ class _Reservation:
         cron = self.target.cron
         numbers = [(index, attempt) for index in range(self.verdict.count + len(kept))]
         free = [number for number in numbers if placeholder_name(cron, fire, *number) not in taken][:missing]
-        makes = [create_placeholder(self.view, cron, self.shape, fire, each, self._lasts) for each in free]
+        makes = [create_placeholder(self.view, cron, self.shape, fire, number, self._lasts) for number in free]
         steps = self._steps(released, [*wakes, self.now + _OBSERVE_WITHIN], warming, events=events, is_warming=True)
         return msgspec.structs.replace(steps, actions=(*steps.actions, *makes))
 

@@ -41,7 +41,7 @@ class Observer:
         self._state = state
         self._books = books
         settings = state.settings
-        self._settings = {each: msgspec.structs.replace(settings, image_volumes=each) for each in (False, True)}
+        self._settings = {is_on: msgspec.structs.replace(settings, image_volumes=is_on) for is_on in (False, True)}
 
     def observe(self, key: Key) -> PrimerView | None:
         """Return the view of a Primer, or of an annotated CronJob; None if there is nothing to decide."""

@@ -55,9 +55,6 @@ _OF_NO_NAMESPACE = frozenset({"NamespaceAbsent"})
 _OUTAGES = frozenset({"VeleroNotReady", "NobodyRuns", "LocationUnavailable"})
 """What keeps every schedule from running: the first to be told, whatever else is wrong with one."""
 
-WEIGHED = _UNSAFE | _UNKNOWN | _OF_NO_NAMESPACE
-"""The words with a weight of their own; whatever else is wrong puts a namespace at risk."""
-
 WORST_FIRST = (Verdict.UNSAFE, Verdict.AT_RISK, Verdict.UNKNOWN, Verdict.SAFE)
 
 
@@ -70,7 +67,7 @@ def weighed(
     """
     has_nothing = not evidence and not is_new
     verdicts = [_weight(finding, has_nothing=has_nothing) for finding in findings]
-    worst = next((each for each in WORST_FIRST if each in verdicts), None)
+    worst = next((verdict for verdict in WORST_FIRST if verdict in verdicts), None)
     if worst is not None and worst is not Verdict.UNKNOWN:
         pairs = zip(findings, verdicts, strict=True)
         told = [finding for finding, verdict in pairs if verdict is worst]

@@ -137,7 +137,7 @@ def backup_body(
 def copied(words: Mapping[str, str], not_copied: tuple[str, ...]) -> dict[str, str]:
     """Return the labels or annotations that a Backup gets: without those by which other tools would claim it."""
     excluded = (_OURS, *not_copied)
-    return {name: value for name, value in words.items() if not any(_matches(name, each) for each in excluded)}
+    return {name: value for name, value in words.items() if not any(_matches(name, pattern) for pattern in excluded)}
 
 
 def _labels(schedule: ScheduleRow, settings: Settings) -> dict[str, str]:
@@ -146,7 +146,7 @@ def _labels(schedule: ScheduleRow, settings: Settings) -> dict[str, str]:
     if own is None:
         labels = copied(schedule.labels, settings.not_copied)
     else:  # a label that the template itself sets is meant for the Backup; whole families of tracking labels never are
-        labels = copied(own, tuple(each for each in settings.not_copied if each.endswith(_FAMILY)))
+        labels = copied(own, tuple(pattern for pattern in settings.not_copied if pattern.endswith(_FAMILY)))
     return {**labels, velero.SCHEDULE_LABEL: schedule.key.name}
 
 

@@ -106,8 +106,8 @@ def pod_row(wire: StartedPod) -> PodRow | None:
 
 def _server_of(pod: PodSpec) -> tuple[Container | None, list[str]]:
     """Return the container that runs a Velero server, and its command line."""
-    found = ((container, server_words(container)) for container in pod.containers)
-    return next(((each, words) for each, words in found if words is not None), (None, []))
+    started = ((container, server_words(container)) for container in pod.containers)
+    return next(((container, words) for container, words in started if words is not None), (None, []))
 
 
 def scheduling_pod(pods: Iterable[PodRow | None]) -> Key | None:

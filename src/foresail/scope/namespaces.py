@@ -53,7 +53,7 @@ class NamespaceFilter:
             return (self.includes - self.excludes) & existing
         if self.lists_all:
             return existing - _expanded(self.excludes, existing)
-        return frozenset(each for each in self.includes & existing if self.includes_name(each))
+        return frozenset(name for name in self.includes & existing if self.includes_name(name))
 
 
 def namespace_filter(

@@ -311,7 +311,7 @@ def _meets_volume(conditions: Conditions, volume: Body) -> bool:
     storage_class = volume.get("storageClassName") or ""
     if conditions.storage_class and (not storage_class or storage_class not in conditions.storage_class):
         return False
-    kind = next((each for each in _TYPES if each in volume), "")
+    kind = next((kind for kind in _TYPES if kind in volume), "")
     if conditions.volume_types and _TYPE_NAMES.get(kind, kind) not in conditions.volume_types:
         return False
     return _meets_nfs(conditions, volume.get("nfs")) and _meets_csi(conditions, volume.get("csi"))

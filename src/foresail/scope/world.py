@@ -59,9 +59,9 @@ class World:
 
 def world_of(discovery: Discovery, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> World:
     """Return the world of these objects: pairs of the full name of a kind and an object as JSON has it."""
-    pairs = [(kind, each) for kind, each in objects]
+    pairs = [(kind, body) for kind, body in objects]
     links = _Links(pairs)
-    items = tuple(_item(kind, each, links) for kind, each in pairs)
+    items = tuple(_item(kind, body, links) for kind, body in pairs)
     return World(discovery, items, {item.key: item for item in items})
 
 

@@ -80,7 +80,7 @@ def hindrance(
     """
     if not uid or not backup.protection_class or not backup.is_of(namespace, uid):
         return Hindrance.NOT_OF_IT
-    for found, is_so in (
+    for reason, is_so in (
         (Hindrance.CLASS_REFUSES, not by_tenants),
         (Hindrance.SYNCED, backup.is_synced),
         (Hindrance.FAILED, backup.is_terminating or (backup.phase in TERMINAL and backup.phase not in RESTORABLE)),
@@ -89,7 +89,7 @@ def hindrance(
         (Hindrance.LOCATION_GONE, not has_location),
     ):
         if is_so:
-            return found
+            return reason
     return None
 
 

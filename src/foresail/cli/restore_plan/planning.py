@@ -143,7 +143,6 @@ async def _delete(cluster: Cluster, name: str) -> None:
         hint(f"the scratch namespace {name} is left: {error.problem}; delete it: kubectl delete namespace {name}")
 
 
-FAIL_ON = ("refused",)
 _WITH_VOLUMES = ("persistentvolumes", "persistentvolumeclaims", "pods")
 _MOST_NAMES = 10
 

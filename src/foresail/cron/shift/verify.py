@@ -94,7 +94,7 @@ def _layout(expression: OffsetFields, dialect: Dialect) -> list[tuple[int, int]]
     by, rest = divmod(expression.offset, _DAY_MINUTES)
     borrowing = (clock & ((1 << rest) - 1)) << (_DAY_MINUTES - rest)
     parts = ((clock >> rest, by), (borrowing, by + 1))
-    return [(minutes, shift_day_set(days, each)) for minutes, each in parts if minutes]
+    return [(minutes, shift_day_set(days, part)) for minutes, part in parts if minutes]
 
 
 def instants(layout: Layout, start: datetime, end: datetime) -> list[datetime]:

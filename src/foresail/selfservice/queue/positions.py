@@ -174,8 +174,8 @@ class PositionReports:
         while second in self._beyond:
             full.append(second)
             second = self._beyond[second]
-        for each in full:  # a shorter way to the same answer
-            self._beyond[each] = second
+        for before in full:  # a shorter way to the same answer
+            self._beyond[before] = second
         return second
 
 
