@@ -247,6 +247,14 @@ def on_cluster(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]
     return asyncio.run(run())
 
 
+def on_namespace(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Determine the namespace, none with -A, connect, do the work and disconnect."""
+    if getattr(args, "all_namespaces", False):
+        args.namespace = ""
+    settle_namespace(args)
+    return on_cluster(args, work)
+
+
 @asynccontextmanager
 async def connected(args: argparse.Namespace) -> AsyncIterator[Cluster]:
     """Connect, and disconnect when the block ends."""

@@ -89,10 +89,15 @@ def hint(text: str) -> None:
 def confirm_deletion(names: Iterable[str]) -> None:
     """Ask whether to delete objects, each named with its kind; without a terminal, refuse."""
     those = ", ".join(names)
+    confirm(f"Delete {those}?", f"delete without confirmation (no terminal): {those}", f"nothing was deleted: {those}")
+
+
+def confirm(question: str, refused: str, otherwise: str) -> None:
+    """Ask; end the command unless the answer is yes, or if there is no terminal: it refuses then."""
     if not sys.stdin.isatty():
-        raise UsageError(f"refusing to delete without confirmation (no terminal): {those}", "add --confirm")
-    if not confirmed(f"Delete {those}? [y/N] "):
-        raise CommandError(f"nothing was deleted: {those}")
+        raise UsageError(f"refusing to {refused}", "add --confirm")
+    if not confirmed(f"{question} [y/N] ", otherwise):
+        raise CommandError(otherwise)
 
 
 def confirmed(question: str, otherwise: str = "nothing was deleted") -> bool:

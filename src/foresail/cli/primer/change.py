@@ -10,14 +10,14 @@ import msgspec
 
 from foresail.api.instants import stamp
 from foresail.api.primer import PRIMER, Primer
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.cron.words import minutes_of
 from foresail.cli.errors import CommandError, UnreachableError, UsageError
 from foresail.cli.options.parser import SERVER
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.options.shared import is_table
 from foresail.cli.output.objects import Request, as_text
-from foresail.cli.primer.selection import as_document, check_selection, in_namespace, key_of, selected_primers
+from foresail.cli.primer.selection import as_document, check_selection, key_of, selected_primers
 from foresail.cli.primer.snapshot import read_snapshot
 from foresail.cli.verbs import are_shown, confirm, outcome, print_object
 from foresail.kube.clock import now
@@ -34,13 +34,13 @@ from foresail.primers.view import DryRunRequest, PrimerView, Target
 def suspend(args: argparse.Namespace) -> int:
     """Make Primers hold nothing."""
     check_selection(args, everything=False)
-    return in_namespace(args, lambda cluster: _set(cluster, args, suspended=True))
+    return on_namespace(args, lambda cluster: _set(cluster, args, suspended=True))
 
 
 def resume(args: argparse.Namespace) -> int:
     """Make Primers hold capacity again."""
     check_selection(args, everything=False)
-    return in_namespace(args, lambda cluster: _set(cluster, args, suspended=False))
+    return on_namespace(args, lambda cluster: _set(cluster, args, suspended=False))
 
 
 async def _set(cluster: Cluster, args: argparse.Namespace, *, suspended: bool) -> int:
@@ -62,7 +62,7 @@ async def _set(cluster: Cluster, args: argparse.Namespace, *, suspended: bool) -
 def delete(args: argparse.Namespace) -> int:
     """Delete the selected Primers, after confirmation."""
     check_selection(args, everything=False)
-    return in_namespace(args, lambda cluster: _delete(cluster, args))
+    return on_namespace(args, lambda cluster: _delete(cluster, args))
 
 
 async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
@@ -175,7 +175,7 @@ def create(args: argparse.Namespace) -> int:
     if args.dry_run != SERVER and (args.dry_run or args.output not in ("table", "wide", "name")):
         print_object(args, body_of(args))
         return 0
-    return in_namespace(args, lambda cluster: _create(cluster, args))
+    return on_namespace(args, lambda cluster: _create(cluster, args))
 
 
 def body_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from foresail.api import pods
 from foresail.api.batch import CRON_JOB
 from foresail.api.marks import WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PLACEHOLDER, PRIMER
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.errors import CommandError
 from foresail.cli.output.objects import document
@@ -21,7 +21,6 @@ from foresail.cli.output.words import in_words, moment
 from foresail.cli.primer.selection import (
     Document,
     check_selection,
-    in_namespace,
     in_primers_form,
     is_annotated,
     queue_key_of,
@@ -111,7 +110,7 @@ _QUESTIONS = {
 def explain(args: argparse.Namespace) -> int:
     """Print the chain of rules for each CronJob of the selected Primers."""
     check_selection(args)
-    explanations = in_namespace(args, lambda cluster: _explained(cluster, args))
+    explanations = on_namespace(args, lambda cluster: _explained(cluster, args))
     if args.output != "table":
         print(document([explanation.as_data() for explanation in explanations], args.output))
     elif explanations:

@@ -8,12 +8,13 @@ from typing import Any
 
 from foresail.api.instants import instant
 from foresail.api.primer import AUTO
+from foresail.cli.access.cluster import on_namespace
 from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import GREEN, YELLOW, painted
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, terminal_width
 from foresail.cli.output.words import moment, short
-from foresail.cli.primer.selection import Document, check_selection, in_namespace, in_primers_form, selected
+from foresail.cli.primer.selection import Document, check_selection, in_primers_form, selected
 from foresail.kube.clock import now
 from foresail.primers.status import READY, WARMING
 
@@ -26,7 +27,7 @@ _UNSEEN = "NotSeenYet"
 def get(args: argparse.Namespace) -> int:
     """List the selected Primers."""
     check_selection(args)
-    items = in_namespace(args, lambda cluster: selected(cluster, args))
+    items = on_namespace(args, lambda cluster: selected(cluster, args))
     if not is_table(args.output):
         print(as_text(items, args.output))
     elif items:
@@ -129,7 +130,7 @@ _WIDTH = 40
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected Primers."""
     check_selection(args)
-    items = in_namespace(args, lambda cluster: selected(cluster, args))
+    items = on_namespace(args, lambda cluster: selected(cluster, args))
     at = now()
     if items:
         print("\n\n".join(described(in_primers_form(item, at), at) for item in items))

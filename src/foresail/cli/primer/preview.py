@@ -12,12 +12,11 @@ import msgspec
 from foresail.api.batch import CRON_JOB, CronJob
 from foresail.api.instants import stamp
 from foresail.api.quantities import quantity
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.cron.words import minutes_of, pointed_out, wall_time
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.values import documents, objects
 from foresail.cli.output.table import table
-from foresail.cli.primer.selection import in_namespace
 from foresail.cron import CronError, Dialect, Schedule, fires_after, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.kube.clock import now
@@ -231,4 +230,4 @@ def _from_cluster(args: argparse.Namespace) -> CronJobRow:
     async def read(cluster: Cluster) -> CronJobRow:
         return cron_job_row(await cluster.read(CRON_JOB, Key(args.namespace, args.cron_job), CronJob))
 
-    return in_namespace(args, read)
+    return on_namespace(args, read)

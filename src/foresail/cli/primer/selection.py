@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ from foresail.api.batch import CRON_JOB
 from foresail.api.instants import instant
 from foresail.api.marks import WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
-from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError, UsageError
 from foresail.plan import Key
 from foresail.primers.annotated import read_record
@@ -23,14 +22,6 @@ from foresail.primers.status import READY, WARMING
 T = TypeVar("T")
 Document = dict[str, Any]
 _any = msgspec.json.Decoder(Document)
-
-
-def in_namespace(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
-    """Find the namespace, connect, do the work and disconnect."""
-    if args.all_namespaces:
-        args.namespace = ""
-    settle_namespace(args)
-    return on_cluster(args, work)
 
 
 def check_selection(args: argparse.Namespace, *, everything: bool = True) -> None:

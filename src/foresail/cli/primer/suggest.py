@@ -14,7 +14,7 @@ from foresail.api.instants import utc
 from foresail.api.primer import PRIMER
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.errors import CommandError
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.options.shared import is_table
@@ -22,7 +22,6 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text, document
 from foresail.cli.output.table import fitted, terminal_width
 from foresail.cli.primer.preview import Prices, Suggestion, p95, requests_text, usage
-from foresail.cli.primer.selection import in_namespace
 from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -100,7 +99,7 @@ _SHRINKS = ("CRONJOB", "NAMESPACE")
 def suggest(args: argparse.Namespace) -> int:
     """Print suggestions, or the Primers themselves."""
     selector = msgspec.convert(read_selector(args.selector), LabelSelector) if args.selector else LabelSelector()
-    known, started = in_namespace(args, lambda cluster: _read(cluster, args))
+    known, started = on_namespace(args, lambda cluster: _read(cluster, args))
     rows = [row for row in known.state.cron_jobs.rows() if not row.primer_uid and selects(selector, row.labels)]
     suggested = suggestions(known, rows, args.at_least, args.zone, now(), started)
     prices = Prices(args.price_cpu_hour, args.price_memory_gib_hour)

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from foresail.api.instants import instant, stamp
 from foresail.api.primer import BY_CRON_JOB
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.primer.get import condition
-from foresail.cli.primer.selection import Document, in_namespace, in_primers_form, key_of, selected
+from foresail.cli.primer.selection import Document, in_primers_form, key_of, selected
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.primers.reasons import Reason
@@ -28,7 +28,7 @@ _NEVER_RUNS = (Reason.NO_CRON_JOB, Reason.INVALID, Reason.NEVER_FIRES)
 def wait(args: argparse.Namespace) -> int:
     """Wait for the named Primers; exit code 1 if one cannot get there or the time is over."""
     return interruptible(
-        lambda: in_namespace(args, lambda cluster: _wait(cluster, args)),
+        lambda: on_namespace(args, lambda cluster: _wait(cluster, args)),
         "Stopped waiting. The Primers continue in the cluster.",
     )
 

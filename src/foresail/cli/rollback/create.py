@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api.rollback import ENDED, LONGEST_NAME, ROLLBACK
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.access.self_service import require
 from foresail.cli.errors import CommandError, NotFoundError, UsageError
 from foresail.cli.options.parser import SERVER
 from foresail.cli.options.shared import is_table
 from foresail.cli.options.values import deadline, read_list
-from foresail.cli.output.messages import confirmed, hint, interruptible
+from foresail.cli.output.messages import confirm, hint, interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.words import counted
 from foresail.cli.policy.usage import own_policy
@@ -21,7 +21,7 @@ from foresail.cli.restore_plan.dry_runs import served_kinds
 from foresail.cli.rollback.advice import next_step
 from foresail.cli.rollback.arguments import VOLUMES
 from foresail.cli.rollback.plan import Differences, Fields, find_differences, plan_text
-from foresail.cli.rollback.rollbacks import Seen, decode, in_namespace
+from foresail.cli.rollback.rollbacks import Seen, decode
 from foresail.cli.rollback.steps import follow
 from foresail.cli.tenant.contents import kinds_served
 from foresail.cli.tenant.create import check_exists, settle_namespace_if_known
@@ -60,7 +60,7 @@ def create(args: argparse.Namespace) -> int:
         return 0
     access = access_of(args)
     text = "Stopped waiting. A Rollback that was created goes on in the cluster; see foresail rollback get."
-    return interruptible(lambda: in_namespace(args, lambda cluster: _create(cluster, args, until, access)), text)
+    return interruptible(lambda: on_namespace(args, lambda cluster: _create(cluster, args, until, access)), text)
 
 
 def rollback_name(backup: str, at: datetime) -> str:
@@ -188,13 +188,9 @@ def again(args: argparse.Namespace, digest: str) -> str:
 
 
 def _ask(args: argparse.Namespace) -> None:
-    if args.confirm:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"refusing to roll back without confirmation (no terminal); {_NOTHING}", "add --confirm")
-    question = f"Roll namespace {args.namespace} back to {args.to}? It is backed up first. [y/N] "
-    if not confirmed(question, _NOTHING):
-        raise CommandError(_NOTHING)
+    if not args.confirm:
+        question = f"Roll namespace {args.namespace} back to {args.to}? It is backed up first."
+        confirm(question, f"roll back without confirmation (no terminal); {_NOTHING}", _NOTHING)
 
 
 async def _planned(cluster: Cluster, namespace: str, body: dict[str, Any], until: datetime | None) -> Seen:

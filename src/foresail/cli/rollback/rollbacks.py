@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,7 +9,7 @@ import msgspec
 
 from foresail.api.requests import Condition
 from foresail.api.rollback import ENDED, ROLLBACK, Rollback, RollbackSpec, RollbackStatus
-from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.access.together import all_of
 from foresail.cli.errors import CommandError, UsageError
 from foresail.plan import Key
@@ -89,15 +88,6 @@ def decode(raw: msgspec.Raw | bytes) -> Seen:
         raise CommandError(f"{name} cannot be decoded: {error}", hint) from error
 
 
-def in_namespace(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
-    """Determine the namespace, connect, do the work and disconnect."""
-    if args.all_namespaces:
-        args.namespace = ""
-    else:
-        settle_namespace(args)
-    return on_cluster(args, work)
-
-
 async def read(cluster: Cluster, key: Key) -> Seen:
     """Read one Rollback."""
     return decode(await cluster.read(ROLLBACK, key, msgspec.Raw))
@@ -108,7 +98,7 @@ def read_selected(args: argparse.Namespace) -> list[Seen]:
     if args.names and (args.selector or args.all_namespaces):
         problem = f"{ROLLBACK.name} {args.names[0]}: names cannot be combined with -l or -A"
         raise UsageError(problem, "specify either names or a selection")
-    rollbacks = in_namespace(args, lambda cluster: _selected(cluster, args))
+    rollbacks = on_namespace(args, lambda cluster: _selected(cluster, args))
     if not rollbacks:
         where = f"namespace {args.namespace}" if args.namespace else "any namespace"
         print(f"No {ROLLBACK.name}s found in {where}", file=sys.stderr)

@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api.rollback import ROLLBACK
-from foresail.cli.access.cluster import Cluster
-from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.access.cluster import Cluster, on_namespace
+from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
-from foresail.cli.output.messages import confirmed, interruptible
+from foresail.cli.output.messages import confirm, interruptible
 from foresail.cli.output.objects import Request
 from foresail.cli.rollback.advice import next_step
-from foresail.cli.rollback.rollbacks import Seen, decode, in_namespace, read
+from foresail.cli.rollback.rollbacks import Seen, decode, read
 from foresail.cli.rollback.steps import follow
 from foresail.cli.tenant.new_request import stamped
 from foresail.cli.verbs import are_shown, outcome, report
@@ -26,7 +26,7 @@ _NOTHING = "nothing was changed"
 def undo(args: argparse.Namespace) -> int:
     """Ask the operator to undo a Rollback."""
     until = deadline(args.timeout)
-    return interruptible(lambda: in_namespace(args, lambda cluster: _undo(cluster, args, until)))
+    return interruptible(lambda: on_namespace(args, lambda cluster: _undo(cluster, args, until)))
 
 
 async def _undo(cluster: Cluster, args: argparse.Namespace, until: datetime | None) -> int:
@@ -80,13 +80,9 @@ async def _patched(cluster: Cluster, seen: Seen, request: Request, *, dry_run: b
 
 
 def _ask(args: argparse.Namespace, seen: Seen) -> None:
-    if args.confirm or args.dry_run:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"refusing to undo {seen} without confirmation (no terminal)", "add --confirm")
-    question = f"Undo {seen}? Objects go back to how they were before it; what was changed since is lost. [y/N] "
-    if not confirmed(question, _NOTHING):
-        raise CommandError(_NOTHING)
+    if not (args.confirm or args.dry_run):
+        question = f"Undo {seen}? Objects go back to how they were before it; what was changed since is lost."
+        confirm(question, f"undo {seen} without confirmation (no terminal)", _NOTHING)
 
 
 def is_over(seen: Seen) -> bool:

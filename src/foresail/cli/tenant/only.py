@@ -18,7 +18,7 @@ import msgspec
 from foresail.cli.access.cluster import Cluster, refusal
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.values import read_list, spelled
-from foresail.cli.output.messages import confirmed, hint
+from foresail.cli.output.messages import confirm, hint
 from foresail.cli.output.words import counted
 from foresail.cli.restore_plan.dry_runs import Write, served_kinds
 from foresail.cli.restore_plan.planning import RestorePlan, make_plan
@@ -224,12 +224,9 @@ def _is_agreed(args: argparse.Namespace, plan: RestorePlan, number: int) -> bool
     if args.dry_run:
         print(f"{counted(number, 'object')} would be restored (server dry run).", file=sys.stderr)
         return False
-    if args.confirm:
-        return True
-    if not sys.stdin.isatty():
-        raise UsageError("refusing to restore without confirmation (no terminal)", "add --confirm")
-    if not confirmed(f"Restore {counted(number, 'object')} as yourself? [y/N] ", "nothing was restored"):
-        raise CommandError("nothing was restored")
+    if not args.confirm:
+        question = f"Restore {counted(number, 'object')} as yourself?"
+        confirm(question, "restore without confirmation (no terminal)", "nothing was restored")
     return True
 
 

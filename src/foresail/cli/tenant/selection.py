@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from foresail.api.core import EVENT
-from foresail.cli.access.cluster import Cluster, may, on_cluster, settle_namespace
+from foresail.cli.access.cluster import Cluster, may, on_namespace
 from foresail.cli.access.together import all_of
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
@@ -51,11 +51,7 @@ def family_of(args: argparse.Namespace) -> Family:
 
 def in_namespace(args: argparse.Namespace, work: Callable[[Cluster, Family], Awaitable[T]]) -> T:
     """Determine the namespace, connect, do the work and disconnect."""
-    if getattr(args, "all_namespaces", False):
-        args.namespace = ""
-    else:
-        settle_namespace(args)
-    return on_cluster(args, lambda cluster: work(cluster, family_of(args)))
+    return on_namespace(args, lambda cluster: work(cluster, family_of(args)))
 
 
 async def read_request(cluster: Cluster, family: Family, key: Key) -> TenantRequest:

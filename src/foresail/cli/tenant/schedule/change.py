@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
-from foresail.cli.access.cluster import Cluster, settle_namespace
+from foresail.cli.access.cluster import Cluster, on_namespace, settle_namespace
 from foresail.cli.access.self_service import require
 from foresail.cli.cron.words import explain_hint, pointed_out
 from foresail.cli.errors import CommandError
@@ -17,7 +17,7 @@ from foresail.cli.output.words import moment
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.tenant.advice import advice_for, next_step
 from foresail.cli.tenant.new_request import check_kinds, check_name, stamped
-from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, decode, in_namespace, selected_schedules
+from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, decode, selected_schedules
 from foresail.cli.tenant.spec import backup_spec
 from foresail.cli.verbs import (
     answer,
@@ -42,17 +42,17 @@ _KIND = NON_ADMIN_SCHEDULE
 
 def pause(args: argparse.Namespace) -> int:
     """Pause the selected schedules."""
-    return in_namespace(args, lambda cluster: _set_paused(cluster, args, paused=True))
+    return on_namespace(args, lambda cluster: _set_paused(cluster, args, paused=True))
 
 
 def unpause(args: argparse.Namespace) -> int:
     """Unpause the selected schedules; what spec.skipImmediately says stays unless the option says otherwise."""
-    return in_namespace(args, lambda cluster: _set_paused(cluster, args, paused=False))
+    return on_namespace(args, lambda cluster: _set_paused(cluster, args, paused=False))
 
 
 def delete(args: argparse.Namespace) -> int:
     """Delete the selected schedules, after asking."""
-    return in_namespace(args, lambda cluster: _delete(cluster, args))
+    return on_namespace(args, lambda cluster: _delete(cluster, args))
 
 
 async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: bool) -> int:
@@ -105,7 +105,7 @@ def create(args: argparse.Namespace) -> int:
             args.namespace = None  # a manifest without one goes where it is applied
         print_object(args, schedule_object(args))
         return 0
-    return in_namespace(args, lambda cluster: _create(cluster, args))
+    return on_namespace(args, lambda cluster: _create(cluster, args))
 
 
 def checked(text: str) -> Schedule:

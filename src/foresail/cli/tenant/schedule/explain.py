@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api.nonadmin import NON_ADMIN_SCHEDULE
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
 from foresail.cli.output.words import in_words, moment
 from foresail.cli.tenant.advice import LOCATION_DOWN, NOBODY_RUNS, STALLED, Advice, advice_for, sentence
-from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, in_namespace, stopped_by, with_stalled
+from foresail.cli.tenant.schedule.snapshot import SCHEDULES, TenantSchedule, stopped_by, with_stalled
 from foresail.kube.clock import now
 from foresail.kube.failures import WRITE_REFUSED
 from foresail.proof.reasons import Reason as Gap
@@ -42,7 +42,7 @@ _ADVICE: Mapping[Gap, Advice] = {
 
 def explain(args: argparse.Namespace) -> int:
     """Print the chain of rules for each selected schedule."""
-    schedules = in_namespace(args, lambda cluster: _read(cluster, args))
+    schedules = on_namespace(args, lambda cluster: _read(cluster, args))
     instant = now()
     if args.output != "table":
         print(document([as_data(schedule, instant) for schedule in schedules], args.output))

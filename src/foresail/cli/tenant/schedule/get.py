@@ -5,13 +5,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from foresail.cli.access.cluster import on_namespace
 from foresail.cli.options.shared import is_table
 from foresail.cli.output.messages import BOLD, painted
 from foresail.cli.output.objects import as_text, document
 from foresail.cli.output.table import aligned, fitted, table, terminal_width
 from foresail.cli.output.words import ago, moment, short
 from foresail.cli.tenant.schedule.explain import advised
-from foresail.cli.tenant.schedule.snapshot import TenantSchedule, in_namespace, stopped_by, with_stalled
+from foresail.cli.tenant.schedule.snapshot import TenantSchedule, stopped_by, with_stalled
 from foresail.kube.clock import now
 
 _SHORT = ("NAME", "SCHEDULE", "LAST RUN", "NEXT RUN", "WAITING")
@@ -21,7 +22,7 @@ _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
 def get(args: argparse.Namespace) -> int:
     """Print the selected schedules."""
-    schedules = in_namespace(args, lambda cluster: with_stalled(cluster, args))
+    schedules = on_namespace(args, lambda cluster: with_stalled(cluster, args))
     if not is_table(args.output):
         print(as_text([schedule.content for schedule in schedules], args.output))
     elif schedules:
@@ -88,7 +89,7 @@ _NONE = "<none>"
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected schedules."""
-    schedules = in_namespace(args, lambda cluster: with_stalled(cluster, args))
+    schedules = on_namespace(args, lambda cluster: with_stalled(cluster, args))
     if schedules:
         print("\n\n\n".join(described(schedule, now()) for schedule in schedules))
     return 0

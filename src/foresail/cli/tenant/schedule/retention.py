@@ -9,11 +9,11 @@ from foresail.api.instants import stamp
 from foresail.api.marks import RETENTION_APPROVED
 from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.backups import Quality
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.errors import CommandError
 from foresail.cli.output.objects import Request, document
 from foresail.cli.output.table import table
-from foresail.cli.tenant.schedule.snapshot import TenantSchedule, in_namespace, selected_schedules
+from foresail.cli.tenant.schedule.snapshot import TenantSchedule, selected_schedules
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.cli.verbs import are_shown, outcome
 from foresail.deletion import MOST_APPROVED, Stored, approval, list_digest
@@ -23,7 +23,7 @@ from foresail.selfservice.schedules.status import RETAINING
 
 def retention(args: argparse.Namespace) -> int:
     """Print what becomes of each run of the selected schedules; with --approve, let a list go."""
-    return in_namespace(args, lambda cluster: _retention(cluster, args))
+    return on_namespace(args, lambda cluster: _retention(cluster, args))
 
 
 async def _retention(cluster: Cluster, args: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api.instants import instant
 from foresail.api.nonadmin import NON_ADMIN_SCHEDULE, Condition, Schedule
-from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.access.cluster import Cluster, on_namespace
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
@@ -76,15 +76,6 @@ class TenantSchedule:
         )
 
 
-def in_namespace(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
-    """Determine the namespace, connect, do the work and disconnect."""
-    if args.all_namespaces:
-        args.namespace = ""
-    else:
-        settle_namespace(args)
-    return on_cluster(args, work)
-
-
 async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list[TenantSchedule]:
     """Read the schedules that names or a selector match, or all; print a message if there are none."""
     if args.names and (args.selector or getattr(args, "all", False) or not args.namespace):
@@ -103,7 +94,7 @@ async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list
 
 def read_selected(args: argparse.Namespace) -> list[TenantSchedule]:
     """Connect and read the selected schedules."""
-    return in_namespace(args, lambda cluster: selected_schedules(cluster, args))
+    return on_namespace(args, lambda cluster: selected_schedules(cluster, args))
 
 
 async def with_stalled(cluster: Cluster, args: argparse.Namespace) -> list[TenantSchedule]:
