@@ -10,10 +10,6 @@ def no_policy(namespace: str) -> Refused:
     return Refused(Reason.NO_POLICY, text)
 
 
-Limit = tuple[int, int | None, Refused]
-"""How many there are, how many there may be (None: any number), and what a tenant reads if there are as many."""
-
-
 def counted(stored: int, expired: int, quota: int | None) -> int:
     """Return how many stored backups count against a quota.
 
@@ -30,37 +26,31 @@ def over_quota(policy: PolicyRow, stored: int, active: int, expired: int = 0) ->
     """
     quotas = policy.spec.quotas
     stored = counted(stored, expired, quotas.stored)
-    too_many = Refused(
-        Reason.QUOTA_EXCEEDED,
-        f"Limit of {quotas.stored} stored backups reached; delete one with foresail backup delete, or ask a cluster "
-        f"administrator to raise quotas.stored of SelfServicePolicy {policy.name}",
-    )
-    wait = "starts automatically when one finishes" if quotas.active else "no backup may start"
-    too_many_at_once = Refused(
-        Reason.QUOTA_EXCEEDED,
-        f"Limit of {quotas.active} concurrent backups reached; {wait}. To raise it, ask a cluster administrator about "
-        f"quotas.active of SelfServicePolicy {policy.name}",
-    )
-    return _reached((stored, quotas.stored, too_many), (active, quotas.active, too_many_at_once))
+    return _reached("backup", "quotas", (stored, quotas.stored), (active, quotas.active), policy)
 
 
 def over_restore_quota(policy: PolicyRow, stored: int, active: int) -> Refused | None:
     """Report why one more restore does not fit beside those that a namespace has; None if it does."""
     quotas = policy.spec.quotas.restores
-    too_many = Refused(
-        Reason.QUOTA_EXCEEDED,
-        f"Limit of {quotas.stored} stored restores reached; delete one with foresail restore delete, or ask a cluster "
-        f"administrator to raise quotas.restores.stored of SelfServicePolicy {policy.name}",
-    )
-    wait = "starts automatically when one finishes" if quotas.active else "no restore may start"
-    too_many_at_once = Refused(
-        Reason.QUOTA_EXCEEDED,
-        f"Limit of {quotas.active} concurrent restores reached; {wait}. To raise it, ask a cluster administrator about "
-        f"quotas.restores.active of SelfServicePolicy {policy.name}",
-    )
-    return _reached((stored, quotas.stored, too_many), (active, quotas.active, too_many_at_once))
+    return _reached("restore", "quotas.restores", (stored, quotas.stored), (active, quotas.active), policy)
 
 
-def _reached(*limits: Limit) -> Refused | None:
-    """Return what a tenant reads about the first limit that is reached."""
-    return next((refused for count, quota, refused in limits if quota is not None and count >= quota), None)
+def _reached(
+    word: str, field: str, stored: tuple[int, int | None], active: tuple[int, int | None], policy: PolicyRow
+) -> Refused | None:
+    """Return what a tenant reads about the first limit that is reached, of how many there are and may be."""
+    if _is_reached(*stored):
+        text = f"Limit of {stored[1]} stored {word}s reached; delete one with foresail {word} delete, or ask a cluster"
+        more = f"administrator to raise {field}.stored of SelfServicePolicy {policy.name}"
+        return Refused(Reason.QUOTA_EXCEEDED, f"{text} {more}")
+    if _is_reached(*active):
+        wait = "starts automatically when one finishes" if active[1] else f"no {word} may start"
+        text = (
+            f"Limit of {active[1]} concurrent {word}s reached; {wait}. To raise it, ask a cluster administrator about"
+        )
+        return Refused(Reason.QUOTA_EXCEEDED, f"{text} {field}.active of SelfServicePolicy {policy.name}")
+    return None
+
+
+def _is_reached(count: int, most: int | None) -> bool:
+    return most is not None and count >= most
