@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ import pytest
 from testbed import Cluster, Options, TestbedError
 from testbed.api import Answer, is_ok, request
 from testbed.replicas import APISERVER, ETCD, names, replicas
+from tests.cluster.parents import finished, parents
+from tests.cluster.replicas import ACCOUNT, Replica, permit
 from tests.cluster.schedules import Eventually, Figure
+from tests.cluster.test_runtime_stale import STALE as STALE_REPLICA
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 FROM_CACHE = "resourceVersion=0"
@@ -46,6 +50,15 @@ def frozen(cluster: Cluster, server: str) -> Iterator[None]:
         yield
     finally:
         cluster.fault.release_cache(server)
+
+
+@contextmanager
+def operator(kubeconfig: Path, folder: Path) -> Iterator[Replica]:
+    replica = Replica(kubeconfig, folder / "operator.log", STALE_REPLICA, "100")
+    try:
+        yield replica
+    finally:
+        replica.kill()
 
 
 @contextmanager
@@ -138,6 +151,29 @@ def test_a_copy_of_etcd_is_restored_in_every_member(ha_cluster: Cluster) -> None
         found = listed(cluster, server)
         assert "in-the-copy" in found
         assert "too-late" not in found
+
+
+@pytest.mark.full
+def test_an_operator_that_does_not_see_its_own_writes_is_not_ready_until_it_does(
+    ha_cluster: Cluster, tmp_path: Path, eventually: Eventually
+) -> None:
+    cluster = ha_cluster
+    permit(cluster)
+    kubeconfig = cluster.service_account_kubeconfig("default", ACCOUNT)
+    cluster.fault.lead_to(STALE)
+    try:
+        with operator(kubeconfig, tmp_path) as replica:
+            eventually(replica.is_ready, 60)  # the server knows what it may do
+        with ExitStack() as until_released:
+            until_released.enter_context(frozen(cluster, STALE))
+            cluster.apply(*parents("default", ["unseen"]))
+            with operator(kubeconfig, tmp_path) as replica:
+                eventually(lambda: finished(cluster, "default") == {"unseen"}, 60)
+                eventually(lambda: "one-child-each: ConfigMap is stale" in replica.ask("/readyz")[1], 150)
+                until_released.close()
+                eventually(replica.is_ready, 60)
+    finally:
+        cluster.fault.lead_to()
 
 
 @pytest.mark.full

@@ -221,8 +221,8 @@ class WorldStream:
             ready.append(sent.line)
         if not ready and _now() >= self._next_bookmark and not self._ended:
             # A bookmark must not run ahead of an event that is still on its way: it would never be asked for again.
-            is_behind = self._pending or self._frozen is not None
-            revision = self._delivered if is_behind else self.world.history.revision
+            shown = self.world.history.revision if self._frozen is None else self._frozen.revision
+            revision = self._delivered if self._pending else max(self._delivered, shown)
             ready.append(_encode({"type": "BOOKMARK", "object": self._bookmark(revision)}) + b"\n")
         if ready:
             self._next_bookmark = _now() + self.weather.bookmark_every

@@ -41,12 +41,18 @@ class Expectations:
     Two watches of one kind with different selectors are tracked apart.
     """
 
-    def __init__(self, watched: Iterable[WatchSpec[Any, Any]], release: Callable[[Key], None]) -> None:
+    def __init__(
+        self,
+        watched: Iterable[WatchSpec[Any, Any]],
+        release: Callable[[Key], None],
+        on_missing: Callable[[int, int], None] = lambda _watch, _version: None,
+    ) -> None:
         self._watched = tuple(watched)
         self._observed = [0] * len(self._watched)
         self._pending: list[list[tuple[int, int, _Expectation]]] = [[] for _ in self._watched]
         self._order = count()  # a tie-breaker for equal versions
         self._release = release
+        self._on_missing = on_missing  # called with each watch and the version that it is to deliver
 
     def expect(self, key: Key, written: Iterable[Written]) -> None:
         """Release a key when the watches have observed what was written for it; at once if they have."""
@@ -61,6 +67,7 @@ class Expectations:
             return
         expectation = _Expectation(key, len(ahead))
         for number, version in ahead:
+            self._on_missing(number, version)
             heapq.heappush(self._pending[number], (version, next(self._order), expectation))
         asyncio.get_running_loop().call_later(_MAX_SECONDS, self._expire, expectation)
 
@@ -81,6 +88,6 @@ class Expectations:
 
 
 def _delivers(spec: WatchSpec[Any, Any], written: Written) -> bool:
-    """Whether a watch delivers what was written."""
-    in_scope = spec.kind == written.kind and spec.namespace in ("", written.namespace)
+    """Whether a watch delivers what was written; with a field selector that is not known."""
+    in_scope = spec.kind == written.kind and spec.namespace in ("", written.namespace) and not spec.fields
     return in_scope and spec.selects(written.labels)

@@ -25,10 +25,12 @@ def readiness_problems(loops: Sequence[Loop[Any]], stale_seconds: float = STALE_
     for loop in loops:
         for watch in loop.watches:
             name = f"{loop.controller.name}: {watch.reflector.spec.kind.name}"
-            why = f": {watch.last_failure}" if watch.last_failure else ""
+            failure = watch.last_failure
+            why = f": {failure}" if failure else ""
             if not watch.reflector.synced:
                 problems.append(f"{name} has not been read yet{why}")
             elif watch.age() > stale_seconds:
+                why = why or ": the API server answers and sends nothing new"
                 problems.append(f"{name} is stale, last confirmed {watch.age():.0f} s ago{why}")
     return problems
 

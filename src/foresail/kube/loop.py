@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Any, Generic
 
 from foresail.kube.background_reads import HasBackgroundReads
+from foresail.kube.clock import steady
 from foresail.kube.controller import (
     Controller,
     Election,
@@ -61,6 +62,7 @@ class LoopTiming:
     clock_check: float = CLOCK_CHECK_SECONDS
     stall: float = STALL_SECONDS
     jitter: Callable[[], float] = random.random  # from 0 to 1, by which back-offs are spread
+    clock: Callable[[], float] = steady
 
 
 _TIMING = LoopTiming()
@@ -90,7 +92,7 @@ class Loop(Generic[View]):
         self.controller = controller
         self.queue = Queue(now, clock_check=timing.clock_check, jitter=timing.jitter)
         informers = tuple(controller.informers)
-        self._expectations = Expectations((informer.spec for informer in informers), self.queue.done)
+        self._expectations = Expectations((informer.spec for informer in informers), self.queue.done, self._expect)
         self.watches = [
             self._watch(client, informer, number, siblings, timing) for number, informer in enumerate(informers)
         ]
@@ -181,7 +183,10 @@ class Loop(Generic[View]):
         for watch in (watch for loop in siblings for watch in loop.watches):
             if isinstance(watch, Watch) and watch.reflector.spec.may_share(informer.spec):
                 return watch.share(reflector, on_version)
-        return Watch(client, reflector, on_version, stall=timing.stall, jitter=timing.jitter)
+        return Watch(client, reflector, on_version, stall=timing.stall, clock=timing.clock, jitter=timing.jitter)
+
+    def _expect(self, number: int, version: int) -> None:
+        self.watches[number].expect(version)
 
     def _reflector(self, informer: Informer) -> Reflector[Any, Any]:
         kind = informer.spec.kind

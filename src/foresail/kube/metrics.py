@@ -243,7 +243,8 @@ class Metrics(Collector):
         )
         yield _gauge(
             "foresail_store_age_seconds",
-            "Seconds since the API server last confirmed the store, by an event, a bookmark or a list.",
+            "Seconds since the API server last confirmed the store by an event, a bookmark or a list, or kept an own "
+            "write from it. A store whose resourceVersion stands still for 30 minutes is that old.",
             by,
             [(names, watch.age()) for names, watch in watches],
         )

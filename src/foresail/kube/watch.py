@@ -18,8 +18,9 @@ Wire = TypeVar("Wire")
 Row = TypeVar("Row")
 _log = logging.getLogger(__name__)
 
-STALL_SECONDS = 90.0  # after so long without an event a stream is reopened: it may be dead, or its kind quiet
+STALL_SECONDS = 90.0  # after so long without news a stream is reopened: it may be dead, or its kind quiet
 STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it within STALL_SECONDS
+STANDSTILL_SECONDS = 1_800.0  # etcd tells an API server its revision, even of a quiet kind, each 22 minutes at least
 _LOG_INTERVAL = 600.0  # seconds between two log lines about the same failure
 _LOG_PAUSE = 10.0  # and between two about failures of the same cause
 _FIRST_PAUSE, _MAX_PAUSE = 0.2, 10.0
@@ -56,6 +57,9 @@ class Watch(Generic[Wire, Row]):
         self._clock = clock
         self._jitter = jitter  # from 0 to 1
         self._confirmed_at = clock()  # when an event, a bookmark or a whole list last arrived
+        self._version = ""
+        self._moved_at = self._confirmed_at  # when the resourceVersion last changed
+        self._unseen: tuple[int, float] | None = None  # the first own write that is missing, and since when
         self._bookmark_at: float | None = None  # when the last one arrived
         self._logged: dict[Cause, tuple[float, str]] = {}  # when and what was logged last, since the last recovery
         self._received = False  # whether the current request delivered anything; if not, the next one waits
@@ -72,9 +76,20 @@ class Watch(Generic[Wire, Row]):
                 shared.filters = True
         return SharedWatch(self, reflector)
 
+    def expect(self, version: int) -> None:
+        """Expect an own write, by its resourceVersion: as long as it is missing, the store is as old."""
+        if self._unseen is None:
+            self._unseen = version, self._clock()
+
     def age(self) -> float:
-        """Return the seconds since the API server last confirmed the store by an event, a bookmark or a list."""
-        return self._clock() - self._confirmed_at
+        """Return the seconds since the API server last confirmed the store by an event, a bookmark or a list.
+
+        An API server whose watch cache stands still confirms anything, but sends neither own writes nor a new version.
+        """
+        now = self._clock()
+        unseen = now - self._unseen[1] if self._unseen is not None else 0.0
+        standstill = now - self._moved_at
+        return max(now - self._confirmed_at, unseen, standstill if standstill > STANDSTILL_SECONDS else 0.0)
 
     def bookmark_age(self) -> float | None:
         """Return the seconds since the last bookmark; None if there was none yet."""
@@ -94,7 +109,8 @@ class Watch(Generic[Wire, Row]):
             if unserved >= (_UNSERVED_LATER if self.reflector.synced else _UNSERVED_AT_FIRST):
                 self._mark_unserved()
             if unserved and not self.reflector.store.is_served:
-                self._confirmed_at = self._clock()
+                self._confirmed_at = self._moved_at = self._clock()
+                self._unseen = None
                 await asyncio.sleep(UNSERVED_SECONDS)
                 continue
             if wait and failure is not None and not unserved:
@@ -127,7 +143,7 @@ class Watch(Generic[Wire, Row]):
             except SilentStreamError as problem:
                 if self.reflector.phase is not Phase.WATCHING:
                     return unreachable(problem)
-                self._received_event = True  # a quiet kind may get no bookmarks; a dead server fails the next request
+                self._received_event = True  # a quiet kind may get no news; a dead server fails the next request
                 self._log_recovery()
                 return None
             except OSError as problem:
@@ -170,10 +186,11 @@ class Watch(Generic[Wire, Row]):
         since_turn = 0
         worked = 0.0
         time = asyncio.get_running_loop().time
+        news_at = time()
         while True:
             try:
                 # Not wait_for: on Python 3.11 it loses a cancellation that comes together with what it waits for.
-                async with asyncio.timeout(self._stall):
+                async with asyncio.timeout_at(news_at + self._stall):
                     chunk = await stream.read()
             except TimeoutError:
                 raise SilentStreamError(f"no event for {self._stall:g} s") from None
@@ -181,7 +198,10 @@ class Watch(Generic[Wire, Row]):
                 return
             for line in lines.feed(chunk):
                 began = time()
+                version = self.reflector.version
                 yield line
+                if self.reflector.phase is not Phase.WATCHING or self.reflector.version != version:
+                    news_at = time()  # a bookmark that repeats the version is none: the watch cache may stand still
                 since_turn = since_turn + 1
                 worked = worked + time() - began
                 if since_turn >= _MAX_LINES or worked >= _MAX_SECONDS:
@@ -237,9 +257,14 @@ class Watch(Generic[Wire, Row]):
 
     def _report_version(self) -> None:
         version = self.reflector.version
+        if version != self._version:
+            self._version, self._moved_at = version, self._clock()
         if version.isdecimal():
+            number = int(version)
+            if self._unseen is not None and number >= self._unseen[0]:
+                self._unseen = None
             for listener in self._on_version:
-                listener(int(version))
+                listener(number)
 
 
 class SharedWatch:
@@ -258,6 +283,10 @@ class SharedWatch:
     def last_failure(self) -> Failure | None:
         """Why the last request ended."""
         return self.owner.last_failure
+
+    def expect(self, version: int) -> None:
+        """Expect an own write, by its resourceVersion."""
+        self.owner.expect(version)
 
     def age(self) -> float:
         """Return the seconds since the API server last confirmed the store."""
