@@ -97,9 +97,12 @@ class Judge:
 class ProtectionScene(ScheduleScene):
     """The world of Schedules, with classes and Protections."""
 
-    def __init__(self, ending: Ending = in_a_moment, ttl: timedelta | None = None) -> None:
+    def __init__(self, ending: Ending = in_a_moment, ttl: timedelta | None = None, version: str = "v1.18.3") -> None:
         super().__init__(
-            ending=ending, ttl=ttl, more=(Definition(CLASS), Definition(PROTECTION, status=False), Definition(CLAIM))
+            version=version,
+            ending=ending,
+            ttl=ttl,
+            more=(Definition(CLASS), Definition(PROTECTION, status=False), Definition(CLAIM)),
         )
         self.judge = Judge(self)
         self.keeper: Process | None = None
@@ -154,7 +157,8 @@ class ProtectionScene(ScheduleScene):
     def groups(self) -> dict[str, list[str]]:
         """The namespaces of each Schedule of a class."""
         found = self.world.history.present(velero.SCHEDULE)
-        ours = {key.name: row for key, row in found.items() if PROTECTION_CLASS in row["metadata"]["annotations"]}
+        marks = {key: row["metadata"].get("annotations", {}) for key, row in found.items()}
+        ours = {key.name: row for key, row in found.items() if PROTECTION_CLASS in marks[key]}
         return {name: row["spec"]["template"]["includedNamespaces"] for name, row in sorted(ours.items())}
 
     @property

@@ -31,11 +31,11 @@ OPEN = {"byTenants": True}
 Story = Callable[[ProtectionScene], Awaitable[None]]
 
 
-def live(story: Story, ending: Ending = in_a_moment) -> ProtectionScene:
+def live(story: Story, ending: Ending = in_a_moment, version: str = "v1.18.3") -> ProtectionScene:
     """Live through a story with both operators, and see that nobody was ever without a Schedule."""
 
     async def life() -> ProtectionScene:
-        scene = ProtectionScene(ending)
+        scene = ProtectionScene(ending, version=version)
         scene.start()
         scene.keep()
         await scene.until(BEGINNING + timedelta(seconds=2.5))

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import msgspec
+import pytest
 
 from foresail.api import velero
 from foresail.api.instants import stamp
@@ -12,7 +13,7 @@ from foresail.plan import Key, Kind
 from tests.worlds.documents import Document
 from tests.worlds.protection_scene import EXCLUDE, ProtectionScene
 from tests.worlds.schedule_scene import HOME
-from tests.worlds.test_protection import FAR, at, live
+from tests.worlds.test_protection import DAY, FAR, at, live
 from tests.worlds.velero_stand_in import Ending
 from tests.worlds.world import Answer, done
 
@@ -200,3 +201,74 @@ def test_a_quota_on_schedules_keeps_nobody_in_a_group_that_should_leave() -> Non
         assert list(scene.groups.values()) == [["c", "d"], ["e"]]
 
     live(story)
+
+
+def test_a_newest_good_backup_whose_location_is_deleted_protects_nobody() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        elsewhere = {"metadata": {"name": "far"}, "spec": {}, "status": {"phase": "Available"}}
+        done(scene.world.create(velero.LOCATION, elsewhere, "admin", HOME))
+        scene.classify("gold", "0 1 * * *", template={"storageLocation": "far"})
+        scene.ask("shop", "gold")
+        await scene.until(at(61))
+        scene.classify("gold", "0 1 * * *", template={"storageLocation": "default"})
+        await scene.until(at(62))
+        assert scene.verdict("shop") == ("True", "Protected")
+        scene.world.delete(velero.LOCATION, Key(HOME, "far"))
+        await scene.until(at(63))
+        assert scene.verdict("shop") == ("False", "LocationUnavailable")
+
+    live(story)
+
+
+def test_a_class_is_not_ready_while_one_of_its_schedules_cannot_run() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold", namespacesPerBackup=1)
+        for name in ("blog", "shop"):
+            scene.ask(name, "gold")
+        await scene.until(at(11))
+        scene.write("gold-2", paused=True)
+        await scene.until(at(12))
+        ready = scene.class_status("gold")["conditions"][0]
+        assert (ready["status"], ready["reason"]) == ("False", "SchedulePaused")
+        assert scene.verdict("blog") == ("True", "Protected"), "its own Schedule runs"
+        scene.write("gold-2", paused=None)
+        await scene.until(at(13))
+        assert scene.class_status("gold")["conditions"][0]["reason"] == "Ready"
+
+    live(story)
+
+
+@pytest.mark.parametrize("spec", [{"schedule": "0 1 * * *", "template": {}}, {"schedule": 5, "template": {}}])
+def test_a_schedule_by_hand_with_the_name_of_a_group_keeps_nobody_without(spec: Document) -> None:
+    async def story(scene: ProtectionScene) -> None:
+        done(scene.world.create(velero.SCHEDULE, {"metadata": {"name": "gold-1"}, "spec": spec}, "admin", HOME))
+        scene.classify("gold")
+        scene.ask("shop", "gold")
+        await scene.until(at(1))
+        assert scene.place("shop") == ["gold-2"]
+
+    live(story)
+
+
+def test_a_class_is_not_ready_while_one_of_its_schedules_cannot_be_read() -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold")
+        scene.ask("shop", "gold")
+        await scene.until(at(11))
+        scene.write("gold-1", schedule=5)
+        await scene.until(at(12))
+        ready = scene.class_status("gold")["conditions"][0]
+        assert (ready["status"], ready["reason"]) == ("False", "ScheduleInvalid")
+
+    live(story)
+
+
+@pytest.mark.parametrize(("version", "fire"), [("v1.18.2", at(0) + 2 * DAY), ("v1.18.3", at(0) + 4 * DAY)])
+def test_the_next_run_is_read_in_the_dialect_of_the_installed_velero(version: str, fire: datetime) -> None:
+    async def story(scene: ProtectionScene) -> None:
+        scene.classify("gold", "0 0 */2 * 1")
+        scene.ask("shop", "gold")
+        await scene.until(at(1))
+        assert scene.protection("shop")["nextRun"] == stamp(fire)
+
+    live(story, version=version)

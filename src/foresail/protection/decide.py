@@ -73,7 +73,7 @@ def _usable(of: ClassRow | None) -> ClassRow | None:
 
 def _created(view: AssignmentView, of: ClassRow, missing: Sequence[str]) -> Iterator[Action]:
     """Yield the Schedules of further groups."""
-    taken = {row.name for row in view.schedules}
+    taken = {*(row.name for row in view.schedules), *view.unread_names}
     for group, names in new_groups(of.name, missing, taken, of.spec.namespaces_per_backup).items():
         yield create_schedule(Key(view.velero_namespace, group), of, names)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from foresail.cron import Dialect, Schedule
+from foresail.cron import Schedule
 from foresail.protection.reasons import Reason
 from foresail.protection.rows import BackupRow, ScheduleRow
 from foresail.protection.view import NamespaceView
@@ -94,7 +94,7 @@ def zone_of(policy: PolicyRow | None, zone: str) -> str:
 
 def cron_of(schedule: ScheduleRow, zone: str) -> Schedule | None:
     """Return the expression of a Schedule; None if it cannot be used."""
-    cron = read_expression(schedule.text, zone, Dialect.ROBFIG)
+    cron = read_expression(schedule.text, zone, schedule.dialect)
     return None if isinstance(cron, Unusable) else cron
 
 

@@ -60,8 +60,8 @@ class Reason(StrEnum):
     """The storage location of the class does not exist or is read-only, so no backup can run. Correct it."""
 
     LOCATION_UNAVAILABLE = "LocationUnavailable"
-    """Velero has not reached the storage location of the class, or of the newest good backup, for ten minutes, so it
-    can neither back up nor restore there. `velero backup-location get` shows it.
+    """Velero has not reached the storage location of the class, or of the newest good backup, for ten minutes, or the
+    latter does not exist, so it can neither back up nor restore there. `velero backup-location get` shows it.
     """
 
     VELERO_NOT_READY = "VeleroNotReady"
@@ -90,10 +90,10 @@ class Reason(StrEnum):
     """
 
     SCHEDULE_PAUSED = "SchedulePaused"
-    """The Schedule of the namespace is paused. Resume it with `foresail schedule unpause`."""
+    """The Schedule of the namespace, or one of the class, is paused. Resume it with `foresail schedule unpause`."""
 
     SCHEDULE_INVALID = "ScheduleInvalid"
-    """The Schedule of the namespace cannot run. See `foresail schedule explain`."""
+    """The Schedule of the namespace, or one of the class, cannot run or be read. See `foresail schedule explain`."""
 
     WRITE_REFUSED = "WriteRefused"
     """The API server refused a Schedule of the class. The message has its words; the operator tries again."""

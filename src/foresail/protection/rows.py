@@ -11,6 +11,7 @@ from foresail.api import core, velero
 from foresail.api.instants import instant, utc
 from foresail.api.marks import (
     NAMESPACE_UIDS,
+    OBSERVED,
     PROTECTION,
     PROTECTION_CLASS,
     PROTECTION_REASON,
@@ -26,8 +27,10 @@ from foresail.api.protection import (
     ProtectionStatus,
 )
 from foresail.api.restore_check import is_sandbox
+from foresail.cron import Dialect
 from foresail.plan import Key, Keyed
 from foresail.scope.covered import is_excluded
+from foresail.slots.observed import observed_in
 from foresail.tenancy.points import namespace_uids
 from foresail.tenancy.records import owner_of
 
@@ -82,6 +85,7 @@ class ScheduleRow(Keyed, frozen=True):
     created: datetime | None = None
     labels: Mapping[str, str] = {}
     text: str = ""
+    dialect: Dialect = Dialect.ROBFIG  # in which the operator of Schedules reads it
     template: bytes = b"{}"  # raw JSON
     members: tuple[str, ...] = ()
     paused: bool = False
@@ -199,11 +203,13 @@ def schedule_row(wire: velero.Schedule) -> ScheduleRow:
     """Return the row of a Schedule."""
     meta = wire.metadata
     key = Key(meta.namespace, meta.name)
-    of = (meta.annotations or {}).get(PROTECTION_CLASS, "")
+    annotations = meta.annotations or {}
+    of = annotations.get(PROTECTION_CLASS, "")
     if not of:
         return ScheduleRow(key)
     template: dict[str, Any] = msgspec.json.decode(wire.spec.template, type=dict[str, Any])
     named = template.get(_NAMESPACES)
+    observed = observed_in(annotations.get(OBSERVED, ""))
     return ScheduleRow(
         key=key,
         uid=meta.uid,
@@ -212,6 +218,7 @@ def schedule_row(wire: velero.Schedule) -> ScheduleRow:
         created=meta.creation_timestamp,
         labels=meta.labels or {},
         text=wire.spec.schedule,
+        dialect=(observed and observed.read_by) or Dialect.ROBFIG,  # recorded where the two differ
         template=bytes(wire.spec.template),
         members=tuple(map(sys.intern, map(str, named))) if isinstance(named, list) else (),
         paused=bool(wire.spec.paused),

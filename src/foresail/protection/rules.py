@@ -211,6 +211,12 @@ def schedule_problem(schedule: ScheduleRow) -> Because | None:
     return None
 
 
+def schedule_unreadable(schedule: str, problem: str) -> Because:
+    """Return that a Schedule of a class cannot be read, so that nobody comes into its groups or leaves them."""
+    text = f"Schedule {schedule} cannot be read: {problem}"
+    return Because(Reason.SCHEDULE_INVALID, f"{text}. Correct that field.")
+
+
 def next_run(
     schedule: ScheduleRow, runs: Iterable[BackupRow], policy: PolicyRow | None, zone: str, now: datetime
 ) -> datetime | None:
@@ -256,8 +262,11 @@ def _of_velero(view: NamespaceView, now: datetime) -> Iterator[Because]:
     good = newest_good(view, now)
     if health.velero is not None and health.velero.counts:
         yield Because(Reason.VELERO_NOT_READY, f"{health.velero.message}. See: foresail doctor")
-    for name in dict.fromkeys((view.location, good.location if good is not None else "")):
-        if text := health.location_problem(name):
+    where = good.location if good is not None else ""
+    is_lost = where not in ("", *view.locations)  # that of the class is missing by the reason LocationUnusable
+    lost = f"BackupStorageLocation {where} of the newest good backup does not exist" if is_lost else ""
+    for text in dict.fromkeys((health.location_problem(view.location), health.location_problem(where), lost)):
+        if text:
             yield Because(Reason.LOCATION_UNAVAILABLE, f"{text}. See: velero backup-location get")
     late = lateness(view, good)
     if late is not None and late.at <= now:

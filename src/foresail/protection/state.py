@@ -7,8 +7,9 @@ import msgspec
 
 from foresail.api.apps import Deployment
 from foresail.api.marks import PROTECTION_CLASS
-from foresail.kube.store import Store
+from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key
+from foresail.protection.groups import order
 from foresail.protection.health import Health, HealthView, health_of
 from foresail.protection.rows import (
     BackupRow,
@@ -19,7 +20,15 @@ from foresail.protection.rows import (
     ProtectionRow,
     ScheduleRow,
 )
-from foresail.protection.rules import choice, class_location, class_problem, class_unreadable, newest_good
+from foresail.protection.rules import (
+    choice,
+    class_location,
+    class_problem,
+    class_unreadable,
+    newest_good,
+    schedule_problem,
+    schedule_unreadable,
+)
 from foresail.protection.view import AssignmentView, Classes, ClassView, NamespaceView
 from foresail.reporting import Because
 from foresail.safety.velero_pods import last_validation, server_pods, validates_every
@@ -143,6 +152,7 @@ class ProtectionState:
             namespaces={row.name: row for row in self.namespaces.rows()},
             classes=self.known_classes(),
             schedules=tuple(self.schedules.rows()),
+            unread_names=frozenset(key.name for key in self.schedules.unread),
             runs={name: self.runs_of(name) for name in moving},
             held={name: until for name, (until, _) in self.refused.items() if until > now},
             unread=frozenset(labelled),
@@ -154,9 +164,18 @@ class ProtectionState:
         row = self.classes.get(Key("", name))
         if row is None:
             return None
-        schedules = tuple(self.schedules.by("class", name))
+        schedules = tuple(sorted(self.schedules.by("class", name), key=lambda schedule: order(schedule.name)))
         count = len(self.namespaces_of(name))
-        return ClassView(row, self.known_classes(), count, schedules, self.problem_of(name))
+        of_schedules = (
+            *(schedule_unreadable(str(each.key), each.problem) for each in self._unread_schedules_of(name)),
+            *(schedule_problem(schedule) for schedule in schedules),
+        )
+        problems = (because for because in (self.problem_of(name), *of_schedules) if because is not None)
+        return ClassView(row, self.known_classes(), count, schedules, next(problems, None))
+
+    def _unread_schedules_of(self, name: str) -> Iterator[Unreadable]:
+        found = self.schedules.unread.values()
+        return (unreadable for unreadable in found if unreadable.labels.get(PROTECTION_CLASS) == name)
 
     def namespace_view(self, key: Key, now: datetime) -> NamespaceView | None:
         """Return a namespace, what it asks for, and what protects it."""

@@ -44,6 +44,7 @@ class AssignmentView(msgspec.Struct, frozen=True):
     schedules: tuple[ScheduleRow, ...]  # those of others too
     runs: Mapping[str, tuple[BackupRow, ...]]  # by Schedule, of those with a namespace that is in several
     held: Mapping[str, datetime] = {}  # classes whose write the API server has refused, and until when they wait
+    unread_names: frozenset[str] = frozenset()  # of Schedules that cannot be read, whosoever they are
     unread: frozenset[str] = frozenset()  # classes with a Schedule that cannot be read: who is in it is unknown
     unread_namespaces: frozenset[str] = frozenset()
 

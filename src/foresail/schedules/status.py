@@ -7,21 +7,16 @@ import msgspec
 from foresail.api.instants import stamp
 from foresail.api.marks import OBSERVED
 from foresail.schedules.observe import ScheduleRow
-from foresail.slots.observed import Observed
+from foresail.slots.observed import Observed, observed_in
 
 UNKNOWN = "unknown"
 
-
-_decoder = msgspec.json.Decoder(Observed)
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def last_observed(schedule: ScheduleRow) -> Observed | None:
     """Return what was last observed; None without the annotation, or if it cannot be decoded."""
-    try:
-        return _decoder.decode(schedule.annotations.get(OBSERVED, ""))
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    return observed_in(schedule.annotations.get(OBSERVED, ""))
 
 
 def pause_annotation(schedule: ScheduleRow, now: datetime) -> dict[str, str]:

@@ -75,3 +75,14 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     def read_by(self) -> Dialect | None:
         """The dialect in which the expression was read."""
         return next((dialect for dialect in Dialect if dialect.value == self.dialect), None)
+
+
+_decoder = msgspec.json.Decoder(Observed)
+
+
+def observed_in(text: str) -> Observed | None:
+    """Return what a record says that was observed last; None if it cannot be decoded."""
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None

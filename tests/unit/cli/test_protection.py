@@ -14,9 +14,12 @@ from foresail.api.protection import NotCovered, Protection, ProtectionStatus
 from foresail.cli.doctor.installation import protection as doctor_says
 from foresail.cli.main import main
 from foresail.cli.protection.get import described, is_wanted, protection_table
+from foresail.cli.protection.preview import Past, Snapshot, groups_of
 from foresail.plan import Key
+from foresail.protection.rows import ScheduleRow
 from tests.unit.cli.canned import canned
 from tests.unit.cli.test_doctor import APART, HEALTHY, OPERATOR
+from tests.unit.protection import rows
 
 NOW = datetime(2026, 11, 19, 7, tzinfo=UTC)
 PROTECTED = {"type": "Protected", "status": "True", "reason": "Protected", "message": "class gold has good backups"}
@@ -164,6 +167,22 @@ def test_a_preview_of_a_default_class_takes_those_that_say_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "6 namespaces, of which 5 by their label" in previewed(tmp_path, capsys, default=True)
+
+
+def snapshot(*schedules: ScheduleRow, **asked: str) -> Snapshot:
+    """Return a cluster with the classes gold, whose schedule is to be another one, and gold-eu."""
+    named = {name: rows.namespace(name, of) for name, of in asked.items()}
+    found = rows.classes(rows.protection_class("gold", schedule="0 2 * * *"), rows.protection_class("gold-eu"))
+    return Snapshot(named, found, schedules, frozenset(), (), Past(0, None), 1)
+
+
+def test_a_preview_of_a_change_keeps_the_groups_that_exist() -> None:
+    seen = snapshot(rows.schedule("gold-1", "shop"), shop="gold")
+    assert groups_of(seen, "gold", NOW) == {"gold-1": ("shop",)}
+
+
+def test_a_preview_counts_no_groups_of_a_class_whose_name_goes_on() -> None:
+    assert groups_of(snapshot(shop="gold", blog="gold-eu"), "gold", NOW) == {"gold-1": ("shop",)}
 
 
 def test_the_length_of_a_run_comes_from_past_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

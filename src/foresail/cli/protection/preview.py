@@ -11,6 +11,7 @@ import msgspec
 from foresail.api import core, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.instants import stamp
+from foresail.api.marks import PROTECTION_CLASS as CLASS_MARK
 from foresail.api.metadata import Named
 from foresail.api.protection import PROTECTION_CLASS, ProtectionClass
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
@@ -23,7 +24,7 @@ from foresail.cli.output.words import compact, counted
 from foresail.cli.schedule.lifetimes import LONGER, expires_first
 from foresail.cron import Dialect
 from foresail.kube.clock import now
-from foresail.plan import Create, Key, Kind, Patch
+from foresail.plan import Create, Delete, Key, Kind, Patch
 from foresail.protection.build import create_schedule
 from foresail.protection.decide import decide_assignment
 from foresail.protection.rows import ClassRow, NamespaceRow, ScheduleRow, class_row, namespace_row, schedule_row
@@ -179,13 +180,14 @@ def groups_of(snapshot: Snapshot, name: str, at: datetime) -> dict[str, tuple[st
     groups = {row.name: row.members for row in snapshot.schedules if row.protection_class == name}
     for action in decide_assignment(view, at).actions:
         match action:
-            case Create(body={"spec": dict(spec)}) if action.mark and action.key.name.startswith(f"{name}-"):
+            case Create(body={"spec": dict(spec)}) if action.mark.get(CLASS_MARK) == name:
                 groups[action.key.name] = tuple(spec["template"]["includedNamespaces"])
-            case Patch(body={"spec": {"template": {"includedNamespaces": list(members)}}}):
-                if action.key.name in groups:
-                    groups[action.key.name] = tuple(members)
-            case _:
+            case Patch(body={"spec": {"template": {"includedNamespaces": list(members)}}}) if action.key.name in groups:
+                groups[action.key.name] = tuple(members)
+            case Delete():
                 groups.pop(action.key.name, None)
+            case _:
+                pass  # what changes nobody's group
     return {group: members for group, members in groups.items() if members}
 
 

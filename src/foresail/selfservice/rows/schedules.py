@@ -13,7 +13,7 @@ from foresail.api.marks import RETENTION_APPROVED
 from foresail.api.nonadmin import Condition, RecentBackup
 from foresail.plan import Key, Keyed
 from foresail.selfservice.rows.requests import LARGEST_SPEC
-from foresail.slots.observed import Observed
+from foresail.slots.observed import Observed, observed_in
 from foresail.tenancy.requester import requester_of
 
 _LONGEST_STEM = 48  # with the slot, a name of at most 63 characters, which fits into a label
@@ -38,9 +38,6 @@ def stem_of_run(name: str) -> str | None:
     """Return with what the name of a run begins; None for a name that no run has."""
     match = _RUN.fullmatch(name)
     return match[1] if match is not None else None
-
-
-_observed = msgspec.json.Decoder(Observed)
 
 
 class ScheduleStatus(msgspec.Struct, frozen=True):
@@ -128,18 +125,10 @@ def _status(wire: nonadmin.ScheduleStatus) -> ScheduleStatus:
         last_backup=_stamp(wire.last_backup),
         last_skipped=_stamp(wire.last_skipped),
         recent=tuple(wire.recent_backups or ()),
-        observed=_decoded(record.record) if record is not None else None,
+        observed=observed_in(record.record) if record is not None else None,
         clearing=record.clearing if record is not None else 0,
     )
 
 
 def _stamp(moment: datetime | None) -> str:
     return stamp(utc(moment)) if moment is not None else ""
-
-
-def _decoded(record: str) -> Observed | None:
-    """Return what was last observed; None if it cannot be decoded."""
-    try:
-        return _observed.decode(record)
-    except (msgspec.DecodeError, RecursionError):
-        return None
