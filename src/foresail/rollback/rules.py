@@ -79,7 +79,7 @@ def refusal(view: RollbackView, now: datetime) -> Because | None:
     unknown = _requester_unknown(view)
     if unknown is not None:
         return unknown
-    disabled = _disabled(view)
+    disabled = disabled_by(view)
     if disabled:
         return Because(Reason.DISABLED, disabled)
     if row.spec.undo:
@@ -89,8 +89,8 @@ def refusal(view: RollbackView, now: datetime) -> Because | None:
     return None
 
 
-def _disabled(view: RollbackView) -> str:
-    """Return why the policy does not allow a Rollback like this; empty if it does."""
+def disabled_by(view: RollbackView) -> str:
+    """Return why the policy or the chart does not allow a Rollback like this; empty if they do."""
     if view.policy is None or not view.policy.spec.rollback.enabled:
         return "No SelfServicePolicy of this namespace has rollback.enabled; ask a cluster administrator"
     if not view.policy.chart.update_existing:
@@ -112,6 +112,13 @@ def _requester_unknown(view: RollbackView) -> Because | None:
         text = f"{row.requester} is a system account, so its permissions do not count; create the Rollback as yourself"
         return Because(Reason.REQUESTER_UNKNOWN, text)
     return None
+
+
+def restores_nothing_yet(row: RollbackRow, findings: Findings) -> bool:
+    """Whether a Rollback that is switched off has nothing to finish: no restore has been asked for."""
+    status = row.status
+    is_asked = status.velero_restore or status.velero_claims_restore or findings.restore or findings.claims_restore
+    return status.phase in _BEFORE_RESTORES | {"SafetyBackup"} and not is_asked
 
 
 def deadline(view: RollbackView) -> datetime:
