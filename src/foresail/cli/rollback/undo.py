@@ -11,7 +11,7 @@ from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirmed, interruptible
 from foresail.cli.output.objects import Request
-from foresail.cli.rollback.advice import next_step
+from foresail.cli.rollback.advice import lost_by_undo, next_step
 from foresail.cli.rollback.rollbacks import Seen, decode, in_namespace, read
 from foresail.cli.rollback.steps import follow
 from foresail.cli.tenant.new_request import stamped
@@ -80,12 +80,12 @@ async def _patched(cluster: Cluster, seen: Seen, request: Request, *, dry_run: b
 
 
 def _ask(args: argparse.Namespace, seen: Seen) -> None:
+    print(lost_by_undo(seen), file=sys.stderr)
     if args.confirm or args.dry_run:
         return
     if not sys.stdin.isatty():
         raise UsageError(f"refusing to undo {seen} without confirmation (no terminal)", "add --confirm")
-    question = f"Undo {seen}? Objects go back to how they were before it; what was changed since is lost. [y/N] "
-    if not confirmed(question, _NOTHING):
+    if not confirmed(f"Undo {seen}? Objects go back to how they were before it. [y/N] ", _NOTHING):
         raise CommandError(_NOTHING)
 
 
