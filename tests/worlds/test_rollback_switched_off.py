@@ -11,7 +11,7 @@ from foresail.plan import Key, Kind
 from foresail.tenancy.policies import ChartLimits
 from tests.worlds.documents import Document
 from tests.worlds.rollback_storage import GOOD_DATA, MARK, OLD, StorageScene
-from tests.worlds.test_rollback_attacks import is_as_before
+from tests.worlds.test_rollback_attacks import as_soon_as, is_as_before
 from tests.worlds.test_rollback_volumes import live, until, until_ended
 
 HOURS = 7200.0
@@ -111,3 +111,55 @@ def test_a_rollback_whose_operator_is_off_for_hours_ends_once_it_is_on(phase: st
             assert is_as_before(scene)
 
     live(tale)
+
+
+@pytest.mark.parametrize("phase", ["SafetyBackup", "Suspending", "Stopping", "Restoring"])
+def test_without_self_service_a_rollback_turns_back_before_long(phase: str) -> None:
+    async def tale(scene: StorageScene) -> None:
+        await until(scene, phase)
+        scene.line.is_off = True
+        async with asyncio.timeout(HOURS):
+            while scene.phase not in ("Refused", "Undone"):  # noqa: ASYNC110
+                await asyncio.sleep(1)
+        assert is_as_before(scene)
+
+    live(tale, volumes="None" if phase == "Restoring" else "All")
+
+
+def test_without_self_service_an_undo_resumes_what_is_suspended_and_ends_once_it_is_back() -> None:
+    async def tale(scene: StorageScene) -> None:
+        await until(scene, "Completed")
+        scene.line.is_off = True
+        scene.undo()
+        await until(scene, "Undoing")
+        await asyncio.sleep(HOURS)
+        assert (scene.phase, scene.reason) == ("Undoing", "UndoWaits")
+        assert scene.suspended() == scene.formerly
+        requests = [key.name for key in scene.world.history.present(NON_ADMIN_RESTORE) if "-undo-" in key.name]
+        assert len(requests) <= 1, "an attempt that is over is not taken up later"
+        scene.line.is_off = False
+        await until(scene, "Undone")
+        assert is_as_before(scene)
+
+    def arrange(scene: StorageScene) -> None:
+        scene.only = ("configmaps",)
+
+    live(tale, arrange, only=["configmaps"])
+
+
+def test_a_restore_that_is_taken_up_as_it_is_called_off_is_undone() -> None:
+    """Self-service is back just when the Rollback gives up waiting for it."""
+
+    async def tale(scene: StorageScene) -> None:
+        await until(scene, "Restoring")
+        scene.line.is_off = True
+        as_soon_as(scene, "Undoing", back_at_once)
+        await asyncio.sleep(HOURS)
+        await until(scene, "Undone")
+        assert [key.name for key in scene.world.history.present(NON_ADMIN_RESTORE) if "-undo-" in key.name]
+
+    def back_at_once(scene: StorageScene) -> None:
+        scene.line.is_off = False
+        scene.denies = lambda verb, kind, _: verb == "delete" and kind == NON_ADMIN_RESTORE
+
+    live(tale, volumes="None")
