@@ -44,7 +44,6 @@ PARTS = {
     "service-monitor.yaml": "monitoring",
     "schedules-hooks.yaml": "schedules-with-hooks",
     "self-service-locations.yaml": "tenant-locations",
-    "rollback-volumes.yaml": "rollback-volumes",
 }
 """The templates of what has a switch of its own, beside that of its capability."""
 

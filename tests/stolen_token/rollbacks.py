@@ -340,7 +340,8 @@ def objects() -> Iterator[Json]:
     for namespace in NAMESPACES:
         for name in (EXTRA, MINE, RESTORED):
             yield from _of_all_kinds(namespace, name)
-        yield _placed(made("Rollback", BACK, OURS, {"to": "daily", "prune": namespace == SHOP}), namespace)
+        back = {"to": "daily", "volumes": "All", "prune": namespace == SHOP}
+        yield _placed(made("Rollback", BACK, OURS, back), namespace)
     spec = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],

@@ -83,6 +83,7 @@ class Line:
     scene: "RollbackScene"
     bucket: dict[str, State] = field(default_factory=dict)
     is_away: bool = False  # the bucket, or Velero
+    is_off: bool = False  # self-service: nobody takes requests
     is_refused: bool = False  # the requester may no longer restore
     fails_halfway: int = 0  # how many of the next restores end in the middle
     over_quota: int = 0  # how many of the next restores cannot create an object
@@ -93,6 +94,8 @@ class Line:
         """Take requests in turn, for ever."""
         while True:
             await asyncio.sleep(1.0)
+            if self.is_off:
+                continue
             for kind, take in (
                 (NON_ADMIN_DOWNLOAD_REQUEST, self._answer),
                 (NON_ADMIN_BACKUP, self._back_up),
@@ -110,6 +113,7 @@ class Line:
 
     async def _back_up(self, key: Key, row: Document) -> None:
         mirror: Document = {"nacuuid": f"{key.name}-uuid", "spec": {"storageLocation": "default"}}
+        began = stamp(self.scene.clock())
         self._report(NON_ADMIN_BACKUP, key, {"phase": "Created", "veleroBackup": mirror})
         taken = {name: what for name, what in self.scene.state().items() if not self._is_excluded(name)}
         moved = self.scene.snapshot(row)
@@ -117,7 +121,7 @@ class Line:
         phase = "Failed" if self.is_away else "Completed"
         if phase == "Completed":
             self.bucket[row["metadata"]["name"]] = taken
-        ends = {"phase": phase, "expiration": stamp(self.scene.clock() + timedelta(days=30))}
+        ends = {"phase": phase, "startTimestamp": began, "expiration": stamp(self.scene.clock() + timedelta(days=30))}
         self._report(NON_ADMIN_BACKUP, key, {**moved, "veleroBackup": {**mirror, "status": ends}})
 
     def _is_excluded(self, name: tuple[str, str]) -> bool:

@@ -36,6 +36,9 @@ from tests.worlds.rollback_histories import (
 )
 from tests.worlds.rollback_scene import GOOD, KEY, SHOP, WIDGET, RollbackScene
 
+LAST_WRITES = 5.0
+"""Seconds after a story's end: a Rollback that has ended lets go of its finalizer in the write that follows."""
+
 PLAIN, PRUNED, SOME_KINDS, UNDONE, PRUNED_AND_UNDONE, DRY = STORIES
 SECOND = Key(SHOP, "second")
 Story = Callable[[RollbackScene], Awaitable[None]]
@@ -49,6 +52,7 @@ def live(story: Story, *, prunes: bool = False) -> RollbackScene:
         others = [asyncio.create_task(scene.line.work()), asyncio.create_task(scene.flux())]
         scene.start()
         await story(scene)
+        await asyncio.sleep(LAST_WRITES)
         judged = scene.judge.end()
         await scene.end()
         for task in others:
@@ -265,6 +269,7 @@ def test_what_the_requester_may_no_longer_change_is_not_left_out_in_silence() ->
         scene.forbidden.add(("update", "configmaps"))
         await until(scene, "Undone")
         assert scene.message.startswith("the requester may no longer update configmaps")
+        assert not scene.world.history.present(NON_ADMIN_RESTORE), "nothing was changed, so nothing is changed back"
 
     live(story)
 
@@ -300,7 +305,8 @@ def test_a_rollback_without_a_requester_is_refused(by: str) -> None:
 def test_a_restore_that_is_refused_has_changed_nothing_so_nothing_waits_to_be_restored() -> None:
     async def story(scene: RollbackScene) -> None:
         scene.ask()
-        await until(scene, "Restoring")
+        while not scene.world.history.present(NON_ADMIN_RESTORE):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
         scene.line.is_refused = True
         await until(scene, "Undone")
         assert scene.message.endswith("Everything is as it was before")

@@ -30,6 +30,7 @@ from tests.worlds.rollback_histories import (
 )
 from tests.worlds.rollback_scene import GOOD, HOME, KEY, SHOP
 from tests.worlds.rollback_storage import OLD, STRANGER, StorageScene, claim_deleted
+from tests.worlds.test_rollback import LAST_WRITES
 
 ALL, ALL_UNDONE, DATA, DATA_UNDONE, SOME_KINDS, PRUNED = VOLUME_STORIES
 
@@ -83,10 +84,6 @@ def test_random_faults_and_deaths_lose_no_data(figure: Callable[[str], None]) ->
 # The plan, and what keeps it from beginning
 
 Tale = Callable[[StorageScene], Awaitable[None]]
-
-
-LAST_WRITES = 5.0
-"""Seconds after a tale's end: a Rollback that has ended lets go of its finalizer in the write that follows."""
 
 
 def live(tale: Tale, arrange: Callable[[StorageScene], object] = lambda _: None, **spec: object) -> StorageScene:

@@ -318,3 +318,45 @@ def test_an_empty_claim_of_a_stateful_set_in_place_of_the_restored_one_turns_the
         assert set(scene.contents().values()) == {BAD_DATA}
 
     live(tale)
+
+
+# What is written between the safety backup and the restore
+
+
+def edit(scene: StorageScene, name: str, manager: str, subresource: str = "") -> None:
+    fields = [
+        {"manager": manager, "time": stamp(scene.clock()), **({"subresource": subresource} if subresource else {})}
+    ]
+    scene.world.merge(core.CONFIG_MAP, Key(SHOP, name), {"metadata": {"managedFields": fields}}, TEAM)
+
+
+def test_what_somebody_changes_after_the_safety_backup_is_neither_overwritten_nor_lost() -> None:
+    def edited(scene: StorageScene) -> None:
+        scene.configure("settings", {"colour": "green", "more": "yes"})
+        edit(scene, "settings", "kubectl-edit")
+        scene.judge.touched.add(("ConfigMap", "settings"))
+
+    async def tale(scene: StorageScene) -> None:
+        as_soon_as(scene, "Suspending", edited)
+        await until_ended(scene)
+        assert (scene.phase, scene.reason) == ("Undone", "Failed")
+        assert "configmaps/settings was changed after the safety backup" in scene.message
+        assert scene.state()["ConfigMap", "settings"]["data"]["colour"] == "green"
+        assert not scene.world.history.present(NON_ADMIN_RESTORE)
+
+    live(tale, volumes="None")
+
+
+@pytest.mark.parametrize(
+    ("name", "manager", "subresource"),
+    [("settings", "foresail", ""), ("settings", "kubectl", "status"), ("added", "kubectl", "")],
+    ids=["by the operator", "of a status", "of what stays"],
+)
+def test_what_an_undo_does_not_lose_turns_no_rollback_back(name: str, manager: str, subresource: str) -> None:
+    async def tale(scene: StorageScene) -> None:
+        as_soon_as(scene, "Suspending", lambda scene: edit(scene, name, manager, subresource))
+        await until_ended(scene)
+        assert scene.phase == "Completed"
+        scene.judge.excused = True  # type: ignore[attr-defined]  # no data was to come back
+
+    live(tale, volumes="None")

@@ -9,6 +9,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.output.words import counted
 from foresail.cli.restore_plan.dry_runs import served_kinds
+from foresail.cli.rollback.advice import lost_by_undo
 from foresail.cli.rollback.create import again, check_policy, full_kinds, rollback_name, rollback_object, volumes_option
 from foresail.cli.rollback.plan import summary
 from foresail.cli.rollback.rollbacks import Seen, read
@@ -102,7 +103,7 @@ async def undo(cluster: Cluster, key: Key, now: datetime) -> Act:
     deleted = f", with {counted(len(seen.status.pruned), 'deleted object')}" if seen.status.pruned else ""
     return Act(
         f"Undo rollback {key.name}",
-        f"Brings {key.namespace} back to how it was before the rollback{deleted}. What was changed since is lost.",
+        f"Brings {key.namespace} back to how it was before the rollback{deleted}. {lost_by_undo(seen)}",
         f"Undo {key.name}",
         ROLLBACK,
         key,

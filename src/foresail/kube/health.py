@@ -26,7 +26,7 @@ def readiness_problems(loops: Sequence[Loop[Any]], stale_seconds: float = STALE_
         for watch in loop.watches:
             name = f"{loop.controller.name}: {watch.reflector.spec.kind.name}"
             failure = watch.last_failure
-            why = f": {failure}" if failure else ""
+            why = f": {watch.last_failure}" if watch.last_failure else ""
             if not watch.reflector.synced:
                 problems.append(f"{name} has not been read yet{why}")
             elif watch.age() > stale_seconds:

@@ -44,19 +44,18 @@ class Rollbacks:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Rollbacks, namespaces and policies; everything else is read live while a Rollback runs."""
+        """Rollbacks, namespaces, policies and old volumes; everything else is read live while a Rollback runs."""
         state = self.state
         rollbacks = WatchSpec(ROLLBACK, Rollback, rollback_row)
         volumes = WatchSpec(core.VOLUME, MarkedVolume, kept_row, labels=ROLLBACK_UID)
         namespaces = WatchSpec(core.NAMESPACE, core.Namespace, namespace_row)
         policies = WatchSpec(SELF_SERVICE_POLICY, SelfServicePolicy, lambda wire: policy_row(wire, state.chart))
-        watches = (
+        return (
             Informer(rollbacks, state.rollbacks, self._for_rollback),
             Informer(namespaces, state.namespaces, self._for_namespace),
             Informer(policies, state.policies, self._for_policy),
+            Informer(volumes, state.kept, self._for_volume),
         )
-        of_volumes = Informer(volumes, state.kept, self._for_volume)
-        return (*watches, of_volumes) if state.chart.rollback_volumes else watches
 
     def _for_rollback(self, change: Change[RollbackRow]) -> Iterator[Key]:
         """Return a Rollback, and those that wait for its end, or can no longer be undone because of it."""

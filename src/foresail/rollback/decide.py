@@ -46,10 +46,24 @@ def decide(view: RollbackView, now: datetime) -> Plan:
     if isinstance(findings, Plan):
         return findings
     step = Step(view, findings, now)
-    if rules.is_to_be_undone(row) and row.status.phase != "Undoing":
-        return call_back(step)
     still = steps.hold_still(step, is_strict=False) if row.status.phase in STILL else None
-    return still if still is not None else STEPS[row.status.phase](step)
+    return _called_off(step) or still or STEPS[row.status.phase](step)
+
+
+def _called_off(step: Step) -> Plan | None:
+    """Return the Plan that ends a Rollback that is no longer wanted, or is switched off before it restores anything."""
+    if rules.is_to_be_undone(step.row) and step.status.phase != "Undoing":
+        text = "The undo was asked for before anything was changed"
+        return _back(step, Because(Reason.ROLLED_BACK_NOTHING, text, Level.NORMAL), "")
+    disabled = rules.disabled_by(step.view) if rules.restores_nothing_yet(step.row, step.findings) else ""
+    return _back(step, Because(Reason.DISABLED, disabled), disabled) if disabled else None
+
+
+def _back(step: Step, because: Because, failure: str) -> Plan:
+    """Refuse what has changed nothing, and undo all else."""
+    if step.status.phase in ("Planning", "SafetyBackup"):
+        return steps.leave_planning(step, steps.refuse(step.row, because, step.now))
+    return steps.turn_back(step, failure)
 
 
 def begin(view: RollbackView, now: datetime) -> Plan:
@@ -65,15 +79,6 @@ def begin(view: RollbackView, now: datetime) -> Plan:
         because = Because(Reason.WAITING, text, Level.NORMAL)
         return report(row, row.status, now, because=because, wake_at=rules.deadline(view))
     return report(row, moved(row.status, "Planning", now), now)
-
-
-def call_back(step: Step) -> Plan:
-    """End a Rollback that is no longer wanted: what has changed nothing is refused, all else is undone."""
-    if step.status.phase in ("Planning", "SafetyBackup"):
-        text = "The undo was asked for before anything was changed"
-        plan = steps.refuse(step.row, Because(Reason.ROLLED_BACK_NOTHING, text, Level.NORMAL), step.now)
-        return steps.leave_planning(step, plan)
-    return steps.turn_back(step)
 
 
 def rest(view: RollbackView, now: datetime) -> Plan:

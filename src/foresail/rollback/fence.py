@@ -71,6 +71,7 @@ _OWN = Condition(has_all(OLD_ANNOTATIONS, (ROLLBACK_UID,)), "it deletes only wha
 
 
 _VOLUMES_ON = Condition("variables.allowsVolumes", "rollback.volumes of the chart is false")
+"""What begins with volumes. The way back does not ask for it: the switch may be turned off amid a Rollback."""
 
 
 def _request(kind: Kind, names: str, annotations: tuple[str, ...], *conditions: Condition, when: str = "") -> Rule:
@@ -186,7 +187,7 @@ def _stopped(resource: str, kind: Kind) -> Rule:
     """Return the rule for what is stopped while the claims are replaced that it uses."""
     name = SUSPENDED_BY.get(resource, "replicas")
     field = Condition(same(SPEC, OLD_SPEC, (name,)), f"it changes spec.{name} only")
-    return Rule(kind, UPDATE, (_GATE, _VOLUMES_ON, *unchanged(annotations=(ROLLBACK_UID,)), field))
+    return Rule(kind, UPDATE, (_GATE, *unchanged(annotations=(ROLLBACK_UID,)), field))
 
 
 _REFERENCE, _OLD_REFERENCE = value(SPEC, "claimRef", "{}"), value(OLD_SPEC, "claimRef", "{}")
@@ -205,7 +206,11 @@ def _records(annotations: str, policy: str) -> str:
 
 
 _BEGINS_TO_KEEP = all_of(
-    _MARKED, _SAME_CLAIM, f"{_NEW_POLICY} == {quoted('Retain')}", _records(ANNOTATIONS, _OLD_POLICY)
+    "variables.allowsVolumes",
+    _MARKED,
+    _SAME_CLAIM,
+    f"{_NEW_POLICY} == {quoted('Retain')}",
+    _records(ANNOTATIONS, _OLD_POLICY),
 )
 _KEEPS = all_of(
     _MARKED,
@@ -225,7 +230,6 @@ _RELEASES = all_of(
     _records(OLD_ANNOTATIONS, _NEW_POLICY),
 )
 _OLD_VOLUME = (
-    _VOLUMES_ON,
     *unchanged((ROLLBACK_UID,), (KEPT_VOLUME,)),
     Condition(
         all_of(
@@ -238,7 +242,8 @@ _OLD_VOLUME = (
     ),
     Condition(
         f"{_WAS_MARKED} || ({_BEGINS_TO_KEEP})",
-        "it begins to keep a volume with Retain and a record of the reclaim policy that it had, and for the same claim",
+        "it begins to keep a volume with Retain and a record of the reclaim policy that it had, and for the same claim;"
+        " rollback.volumes of the chart must be true",
     ),
     Condition(
         f"!({_WAS_MARKED}) || ({_KEEPS}) || ({_RELEASES})",
@@ -248,7 +253,6 @@ _OLD_VOLUME = (
 )
 _NEW_CLAIM = (
     _GATE,
-    _VOLUMES_ON,
     plain("spec", "status", metadata=("finalizers",)),
     Condition(
         all_of(
@@ -298,7 +302,7 @@ FENCE = Fence(
         *(_stopped(resource, kind) for resource, kind in STOPPED.items()),
         Rule(core.VOLUME, UPDATE, _OLD_VOLUME),
         Rule(core.CLAIM, CREATE, _NEW_CLAIM),
-        Rule(core.CLAIM, DELETE, (_GATE, _VOLUMES_ON)),
+        Rule(core.CLAIM, DELETE, (_GATE,)),
         events(EVENT),
         lease(LEASE, ROLLBACK_LEASE),
     ),

@@ -14,7 +14,7 @@ from foresail.api.authorization import OWN_ACCESS_REVIEW, SUBJECT_ACCESS_REVIEW,
 from foresail.api.batch import Owner
 from foresail.api.instants import instant
 from foresail.api.marks import NOT_BACKED_UP, ROLLBACK_UID
-from foresail.api.metadata import Metadata
+from foresail.api.metadata import Metadata, Write
 from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.api.rollback import ROLLBACK, Rollback
 from foresail.api.velero_files import MOST_BYTES, named_lists
@@ -60,6 +60,7 @@ Fetch = Callable[[str, str], Awaitable[bytes]]
 """Returns the file at a URL, with an additional CA certificate in PEM."""
 
 
+_NO_EDITORS = ("foresail", "velero", "kube-controller-manager")
 _REFUSED = "False"
 _LEFT_OUT = "KindsLeftOut"
 
@@ -81,8 +82,18 @@ class NotAnsweredError(Exception):
     """Why a survey has no answer, in a few words."""
 
 
+class _Writer(Write, frozen=True):
+    manager: str = ""
+    subresource: str = ""
+
+    @property
+    def is_edit(self) -> bool:
+        return not self.subresource and not self.manager.startswith(_NO_EDITORS)
+
+
 class _Owned(Metadata, frozen=True, rename="camel"):
     owner_references: tuple[Owner, ...] | None = None
+    managed_fields: tuple[_Writer, ...] = ()
 
 
 class _Object(msgspec.Struct, frozen=True):
@@ -125,6 +136,7 @@ class _Application(msgspec.Struct, frozen=True):
 class _Velero(msgspec.Struct, frozen=True):
     phase: str = ""
     expiration: str | None = None
+    start: str | None = msgspec.field(default=None, name="startTimestamp")
 
 
 class _VeleroSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -408,6 +420,7 @@ def _seen(wire: nonadmin.Request, uid: str, *, is_backup: bool) -> RequestSeen:
         refusal=accepted.message if accepted is not None and is_refused else "",
         velero_phase=mirror.phase,
         velero_name=reference.nacuuid or reference.name,
+        started=_time(mirror.start),
         expires=_time(mirror.expiration),
         left_out=_left_out(status.conditions or ()),
         is_terminating=wire.metadata.deletion_timestamp is not None,
@@ -484,6 +497,7 @@ def _listed(kind: Kind, meta: _Owned) -> Listed:
         is_terminating=meta.deletion_timestamp is not None,
         is_excluded=(meta.labels or {}).get(NOT_BACKED_UP) == "true",
         stopped_by=(meta.annotations or {}).get(ROLLBACK_UID, ""),
+        edited=max((write.time for write in meta.managed_fields if write.is_edit and write.time), default=None),
     )
 
 

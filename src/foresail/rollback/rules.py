@@ -42,6 +42,7 @@ def survey_of(row: RollbackRow) -> Survey:
     status = row.status
     is_planned = status.phase == "Planning"
     is_undone, is_asked = status.phase == "Undoing", status.phase == "Completed"
+    is_to_be_restored = status.phase == "Restoring" and not status.velero_restore
     return Survey(
         key=row.key,
         version=row.version,
@@ -52,14 +53,14 @@ def survey_of(row: RollbackRow) -> Survey:
         restore=status.restore,
         undo=build.undo_name(row, status.undo_attempts) if status.undo_attempts else "",
         download=build.list_name(row) if is_planned else "",
-        lists=is_planned or is_undone or status.phase in ("Pruning", "Comparing"),
+        lists=is_planned or is_undone or is_to_be_restored or status.phase in ("Pruning", "Comparing"),
         prunes=row.spec.prune or is_undone or is_asked,
         claims_restore=status.claims_restore,
         storage=row.spec.volumes != "None" and (is_asked or status.phase in _WITH_STORAGE),
         kept=tuple(volume.volume for volume in status.volumes),
         accounts=accounts.are_read(status.phase, row.spec),
         unlisted=words_of(status),
-        changes=is_planned or is_asked or (status.phase == "Restoring" and not status.velero_restore),
+        changes=is_planned or is_asked or is_to_be_restored,
     )
 
 
@@ -79,7 +80,7 @@ def refusal(view: RollbackView, now: datetime) -> Because | None:
     unknown = _requester_unknown(view)
     if unknown is not None:
         return unknown
-    disabled = _disabled(view)
+    disabled = disabled_by(view)
     if disabled:
         return Because(Reason.DISABLED, disabled)
     if row.spec.undo:
@@ -89,8 +90,8 @@ def refusal(view: RollbackView, now: datetime) -> Because | None:
     return None
 
 
-def _disabled(view: RollbackView) -> str:
-    """Return why the policy does not allow a Rollback like this; empty if it does."""
+def disabled_by(view: RollbackView) -> str:
+    """Return why the policy or the chart does not allow a Rollback like this; empty if they do."""
     if view.policy is None or not view.policy.spec.rollback.enabled:
         return "No SelfServicePolicy of this namespace has rollback.enabled; ask a cluster administrator"
     if not view.policy.chart.update_existing:
@@ -114,11 +115,22 @@ def _requester_unknown(view: RollbackView) -> Because | None:
     return None
 
 
+def restores_nothing_yet(row: RollbackRow, findings: Findings) -> bool:
+    """Whether a Rollback that is switched off has nothing to finish: no restore has been asked for."""
+    status = row.status
+    is_asked = status.velero_restore or status.velero_claims_restore or findings.restore or findings.claims_restore
+    return status.phase in _BEFORE_RESTORES | {"SafetyBackup"} and not is_asked
+
+
 def deadline(view: RollbackView) -> datetime:
     """Return until when a Rollback must have its safety backup: it acts when it was asked for, or not at all."""
-    policy = view.policy
-    length = length_of(policy.spec.restore.starting_deadline) if policy is not None else None
-    return view.row.created + (_AN_HOUR if length is None else length)
+    return view.row.created + starting_deadline(view)
+
+
+def starting_deadline(view: RollbackView) -> timedelta:
+    """Return how long self-service lets a request wait before it ends it."""
+    length = length_of(view.policy.spec.restore.starting_deadline) if view.policy is not None else None
+    return _AN_HOUR if length is None else length
 
 
 def is_in_progress(row: RollbackRow) -> bool:
@@ -323,6 +335,32 @@ def lost(row: RollbackRow, findings: Findings) -> str:
     if not has_safety_backup(findings):
         return f"safety backup {row.status.safety_backup} is gone"
     return ""
+
+
+def edited(row: RollbackRow, findings: Findings) -> str:
+    """Return an object to be changed back that somebody has changed since the safety backup; empty if there is none.
+
+    The undo would lose that change. Where volumes are replaced, it may take hours, and nothing of that is thrown away.
+    """
+    began = findings.safety.started if findings.safety is not None else None
+    if began is None or row.status.volumes:
+        return ""
+    kinds = _changed_kinds(row)
+    late = (
+        listed
+        for listed in findings.listed
+        if listed.resource in kinds and not listed.is_owned and listed.edited is not None and listed.edited > began
+    )
+    text = "was changed after the safety backup, so an undo would lose that"
+    text += ": create another Rollback, or leave its kind out with spec.only"
+    return next((f"{listed.resource}/{listed.name} {text}" for listed in late if _is_planned(row, listed)), "")
+
+
+def _is_planned(row: RollbackRow, listed: Listed) -> bool:
+    plan = row.status.plan
+    groups = (plan.created, plan.existing) if plan is not None else ()
+    spelled = f"{listed.resource}/{listed.name}"
+    return any(spelled in group.names or group.count > len(group.names) for group in groups)
 
 
 def has_failed(seen: RequestSeen) -> str:

@@ -296,8 +296,9 @@ def restoring(step: Step) -> Plan:
     row = step.row
     if step.findings.restore is None and not row.status.velero_restore:
         lost, refused = rules.lost(row, step.findings), rules.may_no_longer(row, step.findings)
-        if lost or refused:
-            return turn_back(step, lost or f"the requester may no longer {refused}")
+        failure = lost or (f"the requester may no longer {refused}" if refused else rules.edited(row, step.findings))
+        if failure:
+            return turn_back(step, failure, is_untouched=not row.status.volumes)
     waits = follow(step, step.findings.restore, "velero_restore", build.restore(row, step.findings.served))
     if waits is not None:
         return waits
@@ -313,15 +314,23 @@ def follow(step: Step, seen: RequestSeen | None, field: str, create: Create) -> 
         return turn_back(step, f"NonAdminRestore {name} was deleted")
     if seen is None:  # the deletion of claims may have taken half of that time
         return attempt(step, f"NonAdminRestore {name} could not be created", create, patience=2 * PATIENCE)
-    failure = rules.has_failed(seen)
-    if failure:
-        text = f"NonAdminRestore {name}: {failure}"  # what is refused may have had a name, and Velero never had it
-        return turn_back(step, text, is_untouched=bool(seen.refusal) and not row.status.volumes)
+    lying = left_lying(step, seen)
+    failure = rules.has_failed(seen) or lying
+    if failure:  # what is refused may have had a name, and Velero never had it
+        is_untouched = bool(seen.refusal or lying) and not row.status.volumes
+        return turn_back(step, f"NonAdminRestore {name}: {failure}", is_untouched=is_untouched)
     if seen.velero_name and not recorded:
         return report(row, msgspec.structs.replace(row.status, **{field: seen.velero_name}), step.now)
     if seen.velero_phase != rules.COMPLETED:
         return wait(step, f"Waiting for NonAdminRestore {name}: {seen.velero_phase or seen.phase}")
     return None
+
+
+def left_lying(step: Step, seen: RequestSeen) -> str:
+    """Return why a request is waited for no longer: nobody has taken it up, or ended it when its time was over."""
+    if seen.velero_name or not is_late(step, rules.starting_deadline(step.view) + 2 * PATIENCE):
+        return ""
+    return "it was not taken up in time: does self-service run?"
 
 
 def pruning(step: Step) -> Plan:

@@ -7,6 +7,8 @@ What cannot be done now is tried again. What is suspended or stopped does not wa
 attempt, but for workloads that are still as in the backup.
 """
 
+from datetime import datetime
+
 import msgspec
 
 from foresail.api.instants import whole
@@ -20,13 +22,26 @@ from foresail.rollback.plan import owner_of_claim
 from foresail.rollback.reasons import Reason
 from foresail.rollback.replace import swapping
 from foresail.rollback.status import moved, report, since
-from foresail.rollback.steps import PATIENCE, POLL, Step, act, hold_still, insist, is_late, resumptions, wait
+from foresail.rollback.steps import (
+    PATIENCE,
+    POLL,
+    Step,
+    act,
+    hold_still,
+    insist,
+    is_late,
+    left_lying,
+    resumptions,
+    wait,
+)
 from foresail.rollback.view import RequestSeen, RollbackRow
 
 
 def undoing(step: Step) -> Plan:
     """Return the next step of the undo."""
     row = step.row
+    if _is_touched_after_all(step):
+        return report(row, msgspec.structs.replace(row.status, restore_started=_began_to_restore(row)), step.now)
     first = _call_off(step, row.status.claims_restore, step.findings.claims_restore)
     first = first or _call_off(step, row.status.restore, step.findings.restore) or swapping(step)
     if first is not None:
@@ -36,6 +51,16 @@ def undoing(step: Step) -> Plan:
     if row.status.retry_at is not None:
         return _try_again(step)
     return _attempt(step) if row.status.undo_attempts else _begin(step)
+
+
+def _is_touched_after_all(step: Step) -> bool:
+    """Whether self-service took up the restore just before it was called off because nobody did."""
+    seen = step.findings.restore
+    return step.status.restore_started is None and seen is not None and bool(seen.velero_name) and not seen.refusal
+
+
+def _began_to_restore(row: RollbackRow) -> datetime | None:
+    return next((step.started for step in row.status.steps if step.name == "Restoring"), None)
 
 
 def _is_lost(step: Step) -> bool:
@@ -112,6 +137,10 @@ def _follow(step: Step, seen: RequestSeen) -> Plan:
     failure = rules.has_failed(seen)
     if failure:
         return _later(step, failure)
+    lying = left_lying(step, seen) if row.status.undo_attempts == 1 else ""
+    if lying:
+        name = build.undo_name(row, 1)
+        return _later(step, lying, build.delete(NON_ADMIN_RESTORE, row.key.namespace, name, seen.uid))
     if seen.velero_phase != rules.COMPLETED:
         return _waiting(step, f"Waiting for NonAdminRestore {build.undo_name(row, row.status.undo_attempts)}")
     if seen.restored is None and now < since(row.status, now) + PATIENCE:
@@ -124,13 +153,13 @@ def _waiting(step: Step, message: str) -> Plan:
     return wait(step, message) if step.status.undo_attempts == 1 else Plan(wake_at=step.now + POLL)
 
 
-def _later(step: Step, failure: str) -> Plan:
+def _later(step: Step, failure: str, *actions: Action) -> Plan:
     """Say why the undo waits, and when it is tried again."""
     row, now = step.row, step.now
     at = whole(now + rules.pause(row.status.undo_attempts))
     text = f"Safety backup {row.status.safety_backup} cannot be restored now: {failure}. The operator tries again"
     status = msgspec.structs.replace(row.status, retry_at=at)
-    return report(row, status, now, "False", Because(Reason.UNDO_WAITS, text))
+    return report(row, status, now, "False", Because(Reason.UNDO_WAITS, text), actions=actions)
 
 
 def _delete_created(step: Step) -> Plan:

@@ -63,6 +63,7 @@ class RequestSeen(msgspec.Struct, frozen=True):
     velero_phase: str = ""
     velero_name: str = ""
     location: str = ""
+    started: datetime | None = None  # of a backup: what is written later is not in it
     expires: datetime | None = None  # of a backup
     left_out: str = ""  # of a restore: the kinds that do not come back, and why
     restored: RestoredItems | None = None  # of a restore, once Velero's files about it were read
@@ -104,6 +105,7 @@ class Listed(msgspec.Struct, frozen=True):
     is_terminating: bool = False
     is_excluded: bool = False  # from backups, by its label
     stopped_by: str = ""  # the UID of the Rollback in its mark
+    edited: datetime | None = None  # when anybody but Foresail, Velero and Kubernetes itself last wrote to it
 
 
 class Unlisted(msgspec.Struct, frozen=True):

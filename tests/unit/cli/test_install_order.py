@@ -12,13 +12,15 @@ import pytest
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import CONFIG_MAP, NAMESPACE
-from foresail.api.marks import CHECK_LABEL, OBSERVED
+from foresail.api.marks import CHECK_LABEL, OBSERVED, ROLLBACK_FINALIZER
 from foresail.api.nonadmin import NON_ADMIN_LOCATION
 from foresail.api.pods import POD
+from foresail.api.rollback import ROLLBACK
 from foresail.cli.errors import CommandError
 from foresail.cli.install.install import install
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, operators
 from foresail.cli.install.objects import Patience
+from foresail.cli.install.uninstall import _Uninstall
 from foresail.cli.main import parser
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
@@ -134,6 +136,30 @@ class Stored:
 def run(stored: Stored, *words: str) -> int:
     args = parser().parse_args(["install", "--confirm", *words])
     return asyncio.run(install(cast("Cluster", stored), args, Patience(now() + timedelta(seconds=0.1))))
+
+
+@pytest.mark.parametrize("off", ["--rollback=false", "--self-service=false"])
+def test_rollback_is_not_switched_off_amid_a_rollback(off: str) -> None:
+    stored = Stored(OFF, capabilities=("schedules", "self-service", "rollback"))
+    back = {"metadata": {"finalizers": [ROLLBACK_FINALIZER]}, "status": {"phase": "Replacing"}}
+    stored.put(ROLLBACK, Key("shop", "back"), back)
+    with pytest.raises(CommandError, match=r"Rollback shop/back \(Replacing\) has not ended") as refusal:
+        run(stored, off)
+    assert stored.writes == []
+    assert "foresail rollback undo" in (refusal.value.hint or "")
+    stored.put(ROLLBACK, Key("shop", "back"), {**back, "status": {"phase": "Undone"}})
+    assert run(stored, off) == 0
+
+
+def test_foresail_is_not_uninstalled_amid_a_rollback() -> None:
+    stored = Stored(OFF, capabilities=("schedules", "self-service", "rollback"))
+    back = {"metadata": {"finalizers": [ROLLBACK_FINALIZER]}, "status": {"phase": "Undoing"}}
+    stored.put(ROLLBACK, Key("shop", "back"), back)
+    args = parser().parse_args(["uninstall", "--confirm"])
+    patience = Patience(now() + timedelta(seconds=0.1))
+    with pytest.raises(CommandError, match=r"Rollback shop/back \(Undoing\) has not ended"):
+        asyncio.run(_Uninstall(cast("Cluster", stored), args, patience).run())
+    assert stored.writes == []
 
 
 def fail_at(text: str, error: BaseException) -> Callable[[str], None]:

@@ -443,6 +443,19 @@ def test_an_undo_is_asked_for_by_one_field_as_the_user(tmp_path: Path, capsys: p
     assert "everything is as it was before" in capsys.readouterr().err
 
 
+def test_an_undo_names_what_it_takes_away_for_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    volumes = [{"claim": name, "volume": f"pv-{name}"} for name in ("data", "cache")]
+    completed = content(plan=PLAN, volumes=volumes, undoUntil="2999-01-01T00:00:00Z")
+    answers = {f"{GROUP}/back": completed}
+    assert run(tmp_path, answers, "undo", "back")[0] != 0, "nobody has confirmed it"
+    told = capsys.readouterr().err
+    assert (
+        "what was written since to the volumes of data, cache, and what the rollback has created: configmaps/gone"
+        in told
+    )
+    assert "To keep it, take a backup first." in told
+
+
 @pytest.mark.parametrize(
     ("found", "problem"),
     [

@@ -89,7 +89,7 @@ def test_a_rollback_is_undone_after_its_namespace_is_typed(tmp_path: Path) -> No
         path = "/ns/shop/rollback/back/undo"
         page = (await browser.get(path)).text
         assert "foresail rollback undo back -n shop" in page
-        assert "What was changed since is lost." in page
+        assert "What was changed since is lost" in page
         assert (await browser.post(path, browser.own)).status == 400
         assert browser.changes == []
         answer = await browser.post(path, {**browser.own, "typed": "shop"})

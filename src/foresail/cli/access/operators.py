@@ -61,7 +61,6 @@ class Operator:
     restore_checks: bool = False
     protection: bool = False
     rollback: bool = False
-    rollback_volumes: bool = False
     records_namespaces: bool = False  # in Backups of ProtectionClasses
     tenant_checks: bool = False
     check_data: bool = False  # RestoreChecks with depth Data
@@ -98,7 +97,6 @@ def operator_of(wire: Deployment) -> Operator:
         restore_checks=bool({"--restore-checks", "--restore-checks=true"} & set(words)),
         protection=bool({"--protection", "--protection=true"} & set(words)),
         rollback=bool({"--rollback", "--rollback=true"} & set(words)),
-        rollback_volumes=bool({"--rollback-volumes", "--rollback-volumes=true"} & set(words)),
         records_namespaces=bool({"--record-namespaces", "--record-namespaces=true"} & set(words)),
         tenant_checks=bool({"--tenant-checks", "--tenant-checks=true"} & set(words)),
         heeds_schedules=bool({"--heed-schedules", "--heed-schedules=true"} & set(words)),

@@ -475,7 +475,6 @@ async def _permissions(
             check_data=operator.check_data,
             protection=operator.protection,
             rollback=operator.rollback,
-            rollback_volumes=operator.rollback_volumes,
             records_namespaces=operator.records_namespaces,
         )
         wanted = sorted({*wanted, *(FORECAST if operator.heeds_schedules else ())})

@@ -102,14 +102,11 @@ ROLLBACK = (
     *_each("helm.toolkit.fluxcd.io", "helmreleases", "get list patch", everywhere=True),
     *_each("keda.sh", "scaledobjects", "list patch", everywhere=True),
     *_each("argoproj.io", "applications", "list", everywhere=True),
-    *_each("", "persistentvolumeclaims", "list", everywhere=True),
     *_each("authorization.k8s.io", "subjectaccessreviews", "create", everywhere=True),
     *_each("events.k8s.io", "events", "create", everywhere=True),
     *_each("velero.io", "backupstoragelocations", "get"),
-)
-ROLLBACK_VOLUMES = (
     *_each("", "persistentvolumes", "get list watch patch", everywhere=True),
-    *_each("", "persistentvolumeclaims", "create delete", everywhere=True),
+    *_each("", "persistentvolumeclaims", "list create delete", everywhere=True),
     *_each("", "pods", "list", everywhere=True),
     *_each("apps", "deployments statefulsets", "patch", everywhere=True),
     *_each("apps", "replicasets", "list", everywhere=True),
@@ -177,7 +174,6 @@ def needed(  # noqa: PLR0913 - a switch for each capability and part of one
     check_data: bool = False,
     protection: bool = False,
     rollback: bool = False,
-    rollback_volumes: bool = False,
     records_namespaces: bool = False,
 ) -> list[Permission]:
     """Return what an operator with these capabilities needs; with or without tenants' own locations and depth Data."""
@@ -192,7 +188,6 @@ def needed(  # noqa: PLR0913 - a switch for each capability and part of one
         (CHECK_DATA, restore_checks and check_data),
         (PROTECTION, protection),
         (ROLLBACK, rollback),
-        (ROLLBACK_VOLUMES, rollback and rollback_volumes),
         (NAMESPACE_RECORDS, schedules and records_namespaces),
     )
     return sorted({permission for permissions, wanted in sets if wanted for permission in permissions})

@@ -38,7 +38,7 @@ from foresail.cli.install.manifests import (
     operators,
 )
 from foresail.cli.install.objects import STOPPED, Patience, all_free, applied, is_established, report
-from foresail.cli.install.releases import remove
+from foresail.cli.install.releases import refuse_amid_rollbacks, remove
 from foresail.cli.install.start import start
 from foresail.cli.options.parser import CLIENT
 from foresail.cli.options.values import deadline
@@ -185,6 +185,8 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
     options = checked(await _without_rival(cluster, replace(options, schedules_with_hooks=hooked), before))
     off = capabilities_switched_off(before, options, is_confirmed=bool(args.confirm or args.dry_run))
     released = to_release(args, before, off)
+    if "rollback" in released:
+        await refuse_amid_rollbacks(cluster)
     ours = definitions()
     wanted = await without_stamp(cluster, operators(options))
     await _all_known(cluster, wanted)

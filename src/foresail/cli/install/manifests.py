@@ -25,7 +25,7 @@ CAPABILITIES = ("schedules", "self-service", "primers", "restore-checks", "prote
 TENANT_LOCATIONS = "tenant-locations"
 """The part of self-service that is switched on its own, and holds objects of tenants."""
 
-_MONITORING, _WITH_HOOKS, _ROLLBACK_VOLUMES = "monitoring", "schedules-with-hooks", "rollback-volumes"
+_MONITORING, _WITH_HOOKS = "monitoring", "schedules-with-hooks"
 _HOOKED_SCHEDULE = "schedule.with.hooks"
 """The name of the one Schedule with hooks for which the chart was rendered."""
 
@@ -226,7 +226,6 @@ def _switches(options: InstallOptions) -> frozenset[str]:
     parts = {
         _MONITORING: options.monitoring,
         TENANT_LOCATIONS: options.tenant_locations,
-        _ROLLBACK_VOLUMES: options.rollback_volumes,
         _WITH_HOOKS: bool(options.schedules_with_hooks),
     }
     return frozenset((*options.capabilities, *(name for name, is_on in parts.items() if is_on)))

@@ -26,7 +26,7 @@ from foresail.api.metadata import Metadata
 from foresail.api.nonadmin import NON_ADMIN_LOCATION
 from foresail.api.pods import POD
 from foresail.api.restore_check import SANDBOX_NAME
-from foresail.api.rollback import ROLLBACK
+from foresail.api.rollback import ENDED, ROLLBACK
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.installed import hook_bindings
@@ -73,12 +73,30 @@ class _Phase(msgspec.Struct, frozen=True):
     phase: str = ""
 
 
+class _Rollback(_Named, frozen=True):
+    status: _Phase = _Phase()
+
+    @property
+    def is_running(self) -> bool:
+        return ROLLBACK_FINALIZER in self.metadata.finalizers and self.status.phase not in ("", "New", *ENDED)
+
+
 class _Restore(_Named, frozen=True):
     status: _Phase = _Phase()
 
     @property
     def is_running(self) -> bool:
         return self.status.phase not in _ENDED
+
+
+async def refuse_amid_rollbacks(cluster: Cluster) -> None:
+    """Refuse while a Rollback runs: without its operator, nobody starts what it has stopped, or gives volumes back."""
+    rollbacks = (msgspec.json.decode(raw, type=_Rollback) for raw in await cluster.listed_if_known(ROLLBACK))
+    running = sorted(f"{item.key} ({item.status.phase})" for item in rollbacks if item.is_running)
+    if running:
+        problem = f"Rollback {running[0]} has not ended; nothing was written"
+        hint = "wait, or foresail rollback undo. If no operator runs, foresail install --rollback has it end"
+        raise CommandError(problem, hint)
 
 
 class Releases:
@@ -254,7 +272,6 @@ def _no_longer(options: InstallOptions, wanted: Sequence[Piece], hooked: tuple[s
         capabilities=CAPABILITIES,
         monitoring=True,
         tenant_locations=True,
-        rollback_volumes=True,
         schedules_with_hooks=hooked,
     )
     there = {(piece.kind, piece.key) for piece in wanted}

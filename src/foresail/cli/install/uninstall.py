@@ -28,7 +28,7 @@ from foresail.cli.install.manifests import (
     retired,
 )
 from foresail.cli.install.objects import STOPPED, Patience, deleted, existing, leading, other_maker
-from foresail.cli.install.releases import Releases
+from foresail.cli.install.releases import Releases, refuse_amid_rollbacks
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.kube.clock import now
@@ -61,13 +61,13 @@ class _Uninstall:
             "pause",
             monitoring=True,
             tenant_locations=True,
-            rollback_volumes=True,
         )
         self._options = checked(options)
         self._pieces = list[Piece]()
         self._leases = [Key(self._namespace, name) for name in (*LEASES, RETIRED_LEASE)]
 
     async def run(self) -> int:
+        await refuse_amid_rollbacks(self._cluster)
         if self._and_kinds and not self._is_confirmed:
             await self._confirm_kinds()
         if not self._leaves_stopped:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from foresail.api.rollback import NamedGroup
 from foresail.cli.output.words import moment
 from foresail.cli.rollback.rollbacks import Seen
 from foresail.rollback.reasons import Reason
@@ -47,6 +48,18 @@ def next_step(seen: Seen, at: datetime) -> str:
     else:
         text = _BY_REASON.get(seen.reason) or _BY_PHASE.get(phase, _RUNS)
     return text.format(name=seen.key.name, namespace=seen.key.namespace, safety=seen.status.safety_backup)
+
+
+def lost_by_undo(seen: Seen) -> str:
+    """Return what an undo takes away for good, by name."""
+    status = seen.status
+    created = status.plan.created if status.plan is not None else NamedGroup()
+    rest = created.count - len(created.names)
+    names = ", ".join((*created.names, *((f"{rest} more",) if rest else ())))
+    claims = ", ".join(volume.claim for volume in status.volumes)
+    volumes = f", what was written since to the volumes of {claims}" if claims else ""
+    objects = f", and what the rollback has created: {names}" if names else ""
+    return f"What was changed since is lost{volumes}{objects}. To keep it, take a backup first."
 
 
 def _completed(seen: Seen, at: datetime) -> str:

@@ -11,7 +11,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm, interruptible
 from foresail.cli.output.objects import Request
-from foresail.cli.rollback.advice import next_step
+from foresail.cli.rollback.advice import lost_by_undo, next_step
 from foresail.cli.rollback.rollbacks import Seen, decode, read
 from foresail.cli.rollback.steps import follow
 from foresail.cli.tenant.new_request import stamped
@@ -80,8 +80,9 @@ async def _patched(cluster: Cluster, seen: Seen, request: Request, *, dry_run: b
 
 
 def _ask(args: argparse.Namespace, seen: Seen) -> None:
+    print(lost_by_undo(seen), file=sys.stderr)
     if not (args.confirm or args.dry_run):
-        question = f"Undo {seen}? Objects go back to how they were before it; what was changed since is lost."
+        question = f"Undo {seen}? Objects go back to how they were before it."
         confirm(question, f"undo {seen} without confirmation (no terminal)", _NOTHING)
 
 
