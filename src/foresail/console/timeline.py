@@ -129,6 +129,7 @@ _LANE, _TOP = 34, 26
 _DAYS = {"day": "%H:%M", "week": "%a %d", "years": "%Y"}  # for each span; all others name the day and the month
 _TOUCHING = 26  # units between two points, each of which is 24 wide for fingers
 _MOST_LISTED = 100
+_HALF_A_DAY = 26  # units that the name of a day needs on each side
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +213,12 @@ def _ticks(window: Window, height: int) -> list[Html]:
     while at <= window.end:
         x = _x(at, window)
         marks.append(element("line", x1=x, x2=x, y1=18, y2=height, class_="tick"))
-        marks.append(element("text", _day(at, window.span), x=x, y=13, class_="when"))
+        if float(x) <= _WIDTH - _HALF_A_DAY:
+            marks.append(element("text", _day(at, window.span), x=x, y=13, class_="when"))
         at += step
     if window.has(window.now):
         x = _x(window.now, window)
-        marks.append(element("line", x1=x, x2=x, y1=4, y2=height, class_="now"))
+        marks.append(element("line", x1=x, x2=x, y1=18, y2=height - 14, class_="now"))
         marks.append(element("text", "now", x=x, y=height - 2, class_="when now"))
     return marks
 

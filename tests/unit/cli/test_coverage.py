@@ -1,4 +1,5 @@
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from foresail.cli.coverage import show
 from foresail.cli.coverage.closing_commands import nightly
 from foresail.cli.coverage.fix import first_backups, fixes, text_of
 from foresail.cli.coverage.show import summary
 from foresail.cli.main import main
+from foresail.kube import connect
 from foresail.kube.clock import now
 from foresail.proof.claims import ClaimCoverage
 from foresail.proof.coverage import NamespaceCoverage
@@ -280,6 +283,22 @@ def test_gaps_alone_are_no_failure_unless_asked_for(run: Callable[..., tuple[int
     assert "bank" not in out
     assert run("-n", "lab", "--fail-on", "not-safe")[0] == 0
     assert run("-n", "shop", "--fail-on", "not-safe", "--rpo", "26h")[0] == 1
+
+
+@pytest.mark.parametrize(("days", "verdict"), [(0, "Safe: the newest good backup, lab-mine-1"), (3, "Unknown: ")])
+def test_nothing_is_safe_by_a_clock_that_is_not_the_api_servers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, days: int, verdict: str
+) -> None:
+    """The last backup started three hours ago by this machine, and three days ago by everybody else."""
+    right = now
+    lease = {"spec": {"holderIdentity": "foresail-1", "renewTime": right().isoformat()}}
+    for module in (sys.modules[__name__], show, connect):
+        monkeypatch.setattr(module, "now", lambda: right() - timedelta(days=days))
+    with canned(tmp_path, {**answers(), LEASE: lease}) as server:
+        main(["coverage", "--kubeconfig", str(server.kubeconfig), "-n", "lab"])
+    err = capsys.readouterr().err
+    assert err.startswith(verdict)
+    assert ("the clock of this machine is" in err) is (days > 0)
 
 
 def test_the_verdicts_of_the_summary_add_up(run: Callable[..., tuple[int, str, str]]) -> None:

@@ -1,6 +1,7 @@
 """The time line: where points are drawn, what they lead to, and that nothing is complete without evidence."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -210,3 +211,12 @@ def test_markup_in_names_is_text() -> None:
     page = time_line(SITE, ("",), [point], window_of("week", "", NOW))
     assert "<script" not in page
     assert "<img" not in page
+
+
+def test_no_name_of_a_day_is_cut_off_at_an_end_of_the_time_line() -> None:
+    for minutes in range(0, 24 * 60, 90):
+        window = window_of("week", "", NOW + timedelta(minutes=minutes))
+        drawn = time_line(Site("mount", "secret", "shop", is_administrator=True), ("ns", "shop"), [], window)
+        places = [float(x) for x in re.findall(r'<text x="([\d.]+)" y="13"', drawn)]
+        assert len(places) >= 8
+        assert all(26 <= x <= 1000 - 26 for x in places)

@@ -17,7 +17,7 @@ from foresail.api.policy import SELF_SERVICE_POLICY, BackupPolicy
 from foresail.api.specs import BackupSpec, StoredBackupSpec
 from foresail.cli.access.cluster import Cluster, may, may_all
 from foresail.cli.coverage.facts import located, read_facts, unknown_locations, unknown_policies, with_facts
-from foresail.cli.coverage.snapshot import BackupStatus, claim_rows, claims_not_in, failure_of
+from foresail.cli.coverage.snapshot import BackupStatus, claim_rows, claims_not_in, clock_doubts, failure_of
 from foresail.cli.coverage.tenant_schedules import allows_files, lists_of_kinds, read_rules, tenant_schedules
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
@@ -61,7 +61,7 @@ async def read_own_view(
     schedules = await cluster.listed(NON_ADMIN_SCHEDULE, namespace)
     titles = {item.get("uid", ""): f"{namespace}/{item.get('name')}" for item in map(_metadata, schedules)}
     backups = [decode_request(BACKUPS, raw) for raw in await cluster.listed(BACKUPS.kind, namespace)]
-    unread = list[str]()
+    unread = clock_doubts(cluster)
     claims = await _read_claims(cluster, namespace, unread)
     shared = await read_facts(cluster, velero_namespace, now)
     unknown_volumes = list[str]()

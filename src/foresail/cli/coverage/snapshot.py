@@ -23,6 +23,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.coverage.tenant_schedules import allows_files, read_rules, spec_of, tenant_schedules
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.messages import hint
+from foresail.cli.output.words import short
 from foresail.cli.schedule.hints import is_without_its_policy, nobody_runs, runner_unknown, velero_down
 from foresail.cli.schedule.snapshot import (
     EvaluatedSchedule,
@@ -32,6 +33,7 @@ from foresail.cli.schedule.snapshot import (
     read_policies,
     row_of,
 )
+from foresail.deletion import SKEW
 from foresail.origin import Origin, origin_of
 from foresail.plan import Key
 from foresail.proof.view import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
@@ -214,6 +216,15 @@ _request = msgspec.json.Decoder(_Request)
 _namespace = msgspec.json.Decoder(_Namespace)
 
 
+def clock_doubts(cluster: Cluster) -> list[str]:
+    """Return that ages are unknown, if our clock, by which they are counted, is not that of the API server."""
+    skew = cluster.client.skew or timedelta()
+    if abs(skew) <= SKEW:
+        return []
+    word = "ahead of" if skew > timedelta() else "behind"
+    return [f"how old backups are: the clock of this machine is {short(abs(skew))} {word} the API server's"]
+
+
 async def read_view(
     cluster: Cluster, velero_namespace: str, objective: timedelta | None, now: datetime
 ) -> CoverageView:
@@ -228,7 +239,7 @@ async def read_view_and_schedules(
     namespaces = await cluster.listed(NAMESPACE, "")
     backups = [_backup.decode(raw) for raw in await cluster.listed(velero.BACKUP, velero_namespace)]
     schedules = await cluster.listed(velero.SCHEDULE, velero_namespace)
-    unknown = list[str]()
+    unknown = clock_doubts(cluster)
     unknown_volumes = list[str]()
     schedule_policies = await read_policies(cluster, unknown if objective is None else None)
     known = await read_namespace(cluster, velero_namespace, argparse.Namespace(), now, schedule_policies)

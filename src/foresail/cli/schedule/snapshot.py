@@ -277,8 +277,9 @@ async def read_controllers(
         lease_for_tenants = tasks.begin(_lease_if_allowed(cluster, Key(namespace, SELF_SERVICE_LEASE)))
     known, operators, deployments = deployed.result()
     vouches = any(one.velero_schedules_off for one in operators)
-    holder = leader(lease.result(), instant)
-    of_tenants = leader(lease_for_tenants.result(), instant)
+    server_time = instant - (cluster.client.skew or timedelta())
+    holder = leader(lease.result(), server_time)
+    of_tenants = leader(lease_for_tenants.result(), server_time)
     # Deployments that may not be listed may run either.
     runs = [one for one in operators if one.lease == SCHEDULES_LEASE]
     runs_schedules = not runs or any(one.schedules for one in runs)
