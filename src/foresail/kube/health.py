@@ -25,7 +25,6 @@ def readiness_problems(loops: Sequence[Loop[Any]], stale_seconds: float = STALE_
     for loop in loops:
         for watch in loop.watches:
             name = f"{loop.controller.name}: {watch.reflector.spec.kind.name}"
-            failure = watch.last_failure
             why = f": {watch.last_failure}" if watch.last_failure else ""
             if not watch.reflector.synced:
                 problems.append(f"{name} has not been read yet{why}")
