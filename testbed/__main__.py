@@ -16,6 +16,7 @@ from testbed.node import images, needs
 from testbed.site import Options, known, names
 
 _VELERO = {"1.18": "velero", "1.17": "velero-1.17"}
+_KARPENTER = {"1.14": "karpenter", "1.15": "karpenter-1.15"}
 _KUBERNETES = {"1.36": "kube", "1.34": "kube-1.34", "1.35": "kube-1.35", "1.37": "kube-1.37"}
 _EMULATED = ("1.33", "1.34", "1.35")  # by Kubernetes 1.36
 
@@ -86,7 +87,13 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--flux", action="store_true", help="with Flux's controllers, which need --velero for its S3 server"
     )
-    one.add_argument("--karpenter", action="store_true", help="with Karpenter, which makes nodes when pods need them")
+    one.add_argument(
+        "--karpenter",
+        nargs="?",
+        const="1.14",
+        choices=_KARPENTER,
+        help="with Karpenter, which makes nodes when pods need them (1.14 if no version is given)",
+    )
     one.add_argument(
         "--node-seconds",
         type=int,
@@ -173,7 +180,7 @@ def _up(args: argparse.Namespace) -> int:
         kubernetes=_KUBERNETES[args.kubernetes],
         emulate=args.emulate,
         nodes=args.nodes,
-        karpenter=args.karpenter,
+        karpenter=_KARPENTER[args.karpenter] if args.karpenter else None,
         flux=args.flux,
         audit=args.audit,
         node_seconds=args.node_seconds,

@@ -93,9 +93,9 @@ def _build_one(component: Component, say: Say) -> None:
     say(f"{component.name}: built in {time.monotonic() - began:.0f} s")
 
 
-def _go_environment() -> dict[str, str]:
-    # GOTOOLCHAIN: build with the Go that is here, or fail; never fetch another one.
-    return {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": ""}
+def _go_environment(component: Component) -> dict[str, str]:
+    # GOTOOLCHAIN: build with the Go that is here, or fail, unless the component names another one.
+    return {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": component.toolchain, "GOWORK": "off", "GOFLAGS": ""}
 
 
 def _go(component: Component, command: list[str], progress: Callable[[], None]) -> None:
@@ -104,7 +104,7 @@ def _go(component: Component, command: list[str], progress: Callable[[], None]) 
         process = subprocess.Popen(
             command,
             cwd=component.folder,
-            env=_go_environment(),
+            env=_go_environment(component),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -132,7 +132,7 @@ def _keep_files(component: Component, folder: Path) -> None:
         where = subprocess.run(
             ["go", "list", "-m", "-f", "{{.Dir}}", module],  # noqa: S607 - the `go` of the user's PATH is meant
             cwd=component.folder,
-            env=_go_environment(),
+            env=_go_environment(component),
             check=True,
             capture_output=True,
             text=True,

@@ -359,7 +359,7 @@ def components_of(options: Options) -> list[str]:
     names += [*up.COMPONENTS, *up.COMPONENTS_OF_IMAGES] if options.node else []
     names += csi.COMPONENTS if options.csi else []
     names += flux.COMPONENTS.values() if options.flux else []
-    return list(dict.fromkeys(names + (["karpenter"] if options.karpenter else [])))
+    return list(dict.fromkeys(names + ([options.karpenter] if options.karpenter else [])))
 
 
 def _link_programs(where: Site) -> None:

@@ -45,6 +45,7 @@ class Component:
     module: str = ""  # the component whose module this one shares, to build other packages of it
     packages: tuple[str, ...] = ()  # what to build of the module, if not what its `tool` block names
     tags: tuple[str, ...] = ()
+    toolchain: str = "local"  # the Go that builds it; another than the one that is here comes from the module proxy
     only_node: bool = False  # only a cluster with a real node needs it
     only_asked: bool = False  # only if it is named: for a cluster of an older version, or as an oracle
 
@@ -81,6 +82,18 @@ def _control_plane(version: str) -> Component:
     return Component(f"kube-{minor}", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps(version), only_asked=True)
 
 
+def _karpenter(name: str, toolchain: str = "local", *, only_asked: bool = False) -> Component:
+    return Component(
+        name,
+        ("karpenter",),
+        3,
+        renamed={"kwok": "karpenter"},
+        files={"sigs.k8s.io/karpenter": ("kwok/charts/crds/*.yaml", "kwok/apis/crds/*.yaml")},
+        toolchain=toolchain,
+        only_asked=only_asked,
+    )
+
+
 COMPONENTS = {
     component.name: component
     for component in (
@@ -92,13 +105,8 @@ COMPONENTS = {
         Component("velero-1.17", ("velero",), 4, stamps=((VELERO_VERSION, "v1.17.2"), *_ANY_PORT)),
         Component("velero-aws", ("velero-plugin-for-aws",), 4.5),
         Component("kwok", ("kwok",), 3),
-        Component(
-            "karpenter",
-            ("karpenter",),
-            3,
-            renamed={"kwok": "karpenter"},
-            files={"sigs.k8s.io/karpenter": ("kwok/charts/crds/*.yaml", "kwok/apis/crds/*.yaml")},
-        ),
+        _karpenter("karpenter"),
+        _karpenter("karpenter-1.15", toolchain="go1.26.9", only_asked=True),
         *(
             Component(
                 f"flux-{name}",

@@ -4,6 +4,7 @@ from typing import Any
 
 from testbed.api import is_ok
 from testbed.build import cached_folder, component_named, program
+from testbed.components import Component
 from testbed.kubectl import apply, kubectl, wait_for_kinds
 from testbed.places import MANIFESTS
 from testbed.ports import Port
@@ -50,7 +51,7 @@ def create_nodes(site: Site) -> None:
 
 def prepare_karpenter(site: Site) -> None:
     """Create Karpenter's own kinds, from the module it was built from, and a pool for it to fill."""
-    for file in sorted(cached_folder(component_named("karpenter")).glob("*.yaml")):
+    for file in sorted(cached_folder(_component(site)).glob("*.yaml")):
         kubectl(site, "apply", "--server-side", f"--filename={file}")
     wait_for_kinds(site)
     apply(site, [_node_class(), _node_pool(site.options.node_seconds)])
@@ -60,7 +61,7 @@ def karpenter(site: Site) -> Program:
     """Return Karpenter with its kwok provider."""
     return Program(
         KARPENTER,
-        [str(program("karpenter", "karpenter"))],
+        [str(program(_component(site).name, KARPENTER))],
         {
             "KUBECONFIG": str(site.admin_kubeconfig),
             "SYSTEM_NAMESPACE": "kube-system",
@@ -71,6 +72,12 @@ def karpenter(site: Site) -> Program:
         },
         lambda: is_ok(f"{site.url(Port.KARPENTER_HEALTH, 'http')}/readyz"),
     )
+
+
+def _component(site: Site) -> Component:
+    if site.options.karpenter is None:
+        raise ValueError(f"{site} has no Karpenter")
+    return component_named(site.options.karpenter)
 
 
 def _node_class() -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Options:
     kubernetes: str = "kube"  # the component that brings the control plane: "kube", or "kube-1.34" and others
     emulate: str = ""  # the older minor version, such as 1.33, whose kinds and features the control plane has instead
     nodes: int = 0
-    karpenter: bool = False
+    karpenter: str | None = None  # the component that brings it: "karpenter" or "karpenter-1.15"
     audit: bool = False
     node_seconds: int = 30  # how long a node that Karpenter made takes to become ready
     capacity_buffers: bool = False  # whether Karpenter acts on CapacityBuffers; their kind is there in any case
@@ -51,7 +51,7 @@ class Options:
     @property
     def has_kwok(self) -> bool:
         """Whether KWOK plays nodes."""
-        return self.karpenter or self.nodes > 0
+        return self.karpenter is not None or self.nodes > 0
 
     def written(self) -> dict[str, object]:
         """Return what differs from the defaults: another checkout may not know an option that nobody chose."""

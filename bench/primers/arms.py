@@ -76,7 +76,7 @@ class _Seen:
 
 def arms(fires: int, node_seconds: int) -> dict[str, object]:
     """Measure so many fires of each, where nodes take that long."""
-    options = Options(karpenter=True, node_seconds=node_seconds, capacity_buffers=True)
+    options = Options(karpenter="karpenter", node_seconds=node_seconds, capacity_buffers=True)
     with (
         Cluster.create("bench-primers", options, owned=True) as cluster,
         tempfile.TemporaryDirectory() as folder,

@@ -85,13 +85,13 @@ def audited_velero_cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def karpenter_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster with no node at all, and Karpenter, whose nodes take a while to become ready."""
-    yield from _shared_cluster(request, "karpenter", Options(karpenter=True, node_seconds=20))
+    yield from _shared_cluster(request, "karpenter", Options(karpenter="karpenter", node_seconds=20))
 
 
 @pytest.fixture(scope="session")
 def buffer_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster with no node and an audit log, whose Karpenter acts on CapacityBuffers."""
-    yield from _shared_cluster(request, "buffers", Options(karpenter=True, capacity_buffers=True, audit=True))
+    yield from _shared_cluster(request, "buffers", Options(karpenter="karpenter", capacity_buffers=True, audit=True))
 
 
 @pytest.fixture(scope="module")

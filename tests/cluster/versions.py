@@ -5,7 +5,9 @@ from dataclasses import replace
 
 from testbed import Cluster, Options
 
-KUBERNETES, EMULATE, VELERO = "FORESAIL_KUBERNETES", "FORESAIL_EMULATE", "FORESAIL_VELERO"
+KUBERNETES, EMULATE, VELERO, KARPENTER = (
+    f"FORESAIL_{name}" for name in ("KUBERNETES", "EMULATE", "VELERO", "KARPENTER")
+)
 """The environment variables: components of the testbed, and a version that Kubernetes emulates."""
 
 
@@ -13,7 +15,9 @@ def in_matrix(options: Options) -> Options:
     """Return the options with the versions that the environment names."""
     kubernetes = os.environ.get(KUBERNETES, options.kubernetes)
     velero = os.environ.get(VELERO, options.velero) if options.velero else None
-    return replace(options, kubernetes=kubernetes, emulate=os.environ.get(EMULATE, ""), velero=velero)
+    karpenter = os.environ.get(KARPENTER, options.karpenter) if options.karpenter else None
+    emulate = os.environ.get(EMULATE, "")
+    return replace(options, kubernetes=kubernetes, emulate=emulate, velero=velero, karpenter=karpenter)
 
 
 def sets_requester(cluster: Cluster) -> bool:

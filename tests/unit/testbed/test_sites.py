@@ -19,7 +19,13 @@ def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_site_is_the_same_for_everyone_who_opens_it() -> None:
     options = Options(
-        velero="velero", nodes=3, karpenter=True, audit=True, node_seconds=7, capacity_buffers=True, saves_memory=True
+        velero="velero",
+        nodes=3,
+        karpenter="karpenter",
+        audit=True,
+        node_seconds=7,
+        capacity_buffers=True,
+        saves_memory=True,
     )
     made = Site.claim("one", options, owner=None)
     assert Site.open("one") == made
