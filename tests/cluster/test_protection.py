@@ -150,34 +150,28 @@ def labeller(protected: Cluster) -> tuple[str, ...]:
     classify(protected, "silver")
     arrive(protected, "field", "gold")
     arrive(protected, "meadow")
-    rules: dict[str, object] = {
-        "labels": [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["*"]}],
-        "protections": [{"apiGroups": ["foresail.dev"], "resources": ["protections"], "verbs": ["*"]}],
-        "silver": [
-            {
-                "apiGroups": ["foresail.dev"],
-                "resources": ["protectionclasses"],
-                "verbs": ["use"],
-                "resourceNames": ["silver"],
-            }
-        ],
-    }
-    for name, each in rules.items():
-        meta = {"name": f"test-{name}"}
-        api = "rbac.authorization.k8s.io/v1"
-        role = {"apiVersion": api, "kind": "ClusterRole", "metadata": meta, "rules": each}
-        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": meta["name"]}
-        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "labeller"}
-        binding = {
-            "apiVersion": api,
-            "kind": "ClusterRoleBinding",
-            "metadata": meta,
-            "roleRef": ref,
-            "subjects": [subject],
-        }
-        for body in (role, binding):
-            protected.kubectl("apply", "--filename=-", text=json.dumps(body))
+    group = {"apiGroups": ["foresail.dev"]}
+    grant(protected, "labels", {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["*"]}, "User", "labeller")
+    grant(protected, "protections", {**group, "resources": ["protections"], "verbs": ["*"]}, "User", "labeller")
+    grant(protected, "silver", use_of("silver"), "User", "labeller")
     return ("--as=labeller",)
+
+
+def use_of(name: str) -> dict[str, object]:
+    """Return the rule that allows the use of a class."""
+    resources = {"apiGroups": ["foresail.dev"], "resources": ["protectionclasses"], "resourceNames": [name]}
+    return {**resources, "verbs": ["use"]}
+
+
+def grant(cluster: Cluster, name: str, rule: dict[str, object], kind: str, to: str) -> None:
+    """Allow a user or a group something in the whole cluster."""
+    meta, group = {"name": f"test-{name}"}, "rbac.authorization.k8s.io"
+    role = {"kind": "ClusterRole", "rules": [rule]}
+    ref = {"apiGroup": group, "kind": "ClusterRole", "name": meta["name"]}
+    subjects = [{"apiGroup": group, "kind": kind, "name": to}]
+    for body in (role, {"kind": "ClusterRoleBinding", "roleRef": ref, "subjects": subjects}):
+        whole = {"apiVersion": f"{group}/v1", "metadata": meta, **body}
+        cluster.kubectl("apply", "--filename=-", text=json.dumps(whole))
 
 
 @pytest.mark.parametrize(
@@ -224,6 +218,39 @@ def test_who_may_use_a_class_labels_a_namespace_with_it_and_nobody_forges_a_prot
     assert "only the operator writes Protections" in refused(protected, *forged, *labeller)
     protected.kubectl("label", "namespace", "meadow", "foresail.dev/protection-", *labeller)
     eventually(lambda: condition(protected, "meadow") == "NoClass", 30)
+
+
+def test_whoever_leaves_the_default_class_needs_its_use_too(
+    protected: Cluster, labeller: tuple[str, ...], eventually: Eventually
+) -> None:
+    grant(protected, "none", use_of("none"), "Group", "exempting")
+    exempting = (*labeller, "--as-group=exempting")
+    classify(protected, "basic", default=True)
+    arrive(protected, "heath")
+
+    def said(change: str, *who: str) -> str:
+        return attempted(protected, "label", "namespace", "heath", change, "--overwrite", *who)
+
+    try:
+        eventually(lambda: "basic" in said("foresail.dev/protection=silver", *labeller), 30)
+        assert "basic" in said("foresail.dev/protection=none", *exempting)
+        assert "basic" in said("velero.io/exclude-from-backup=true", *exempting)
+        assert said("foresail.dev/protection=silver") == "", "an administrator may"
+        protected.kubectl("label", "namespace", "heath", "foresail.dev/protection=none")
+        assert "basic" in said("foresail.dev/protection=silver", *labeller), "without a date it is no exemption"
+        assert said("foresail.dev/protection-", *labeller) == ""
+    finally:
+        classify(protected, "basic")
+        protected.kubectl("delete", "namespace", "heath", "--wait", "--timeout=120s")
+
+
+def attempted(cluster: Cluster, *words: str) -> str:
+    """Return what the API server says to a command that changes nothing; empty if it admits it."""
+    try:
+        cluster.kubectl(*words, "--dry-run=server")
+    except TestbedError as error:
+        return str(error)
+    return ""
 
 
 @pytest.mark.parametrize(
