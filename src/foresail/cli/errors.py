@@ -37,6 +37,10 @@ class NotFoundError(CommandError):
     """The object does not exist."""
 
 
+class ExistsError(CommandError):
+    """There is an object of that name already."""
+
+
 class TooLargeError(CommandError):
     """A file is larger than what is read of it here."""
 

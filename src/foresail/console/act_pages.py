@@ -1,29 +1,33 @@
 """The page of an act: what it does, its runs, its object and its command, and one button that does it."""
 
+from datetime import datetime
+
 import yaml
 
+from foresail.api.instants import stamp
 from foresail.console.acts import Act, Choice, Runs
 from foresail.console.layout import Site, cut, shell
 from foresail.console.web.markup import Html, element
 from foresail.console.web.parts import data_table, section
 
-_MOST_SHOWN = 12
+_MOST_SHOWN, _LONGEST_CLUSTER = 12, 60
+_CHANGED = "You changed the form, or the cluster has changed: this is what it would write now."
 _VERBS = {(True, False): "Creates", (False, False): "Changes", (False, True): "Deletes"}
 
 
-def preview(site: Site, act: Act, *, is_changed: bool = False) -> Html:
-    """Return what an act will write; nothing is written yet."""
+def preview(site: Site, act: Act, at: datetime, *, is_changed: bool = False) -> Html:
+    """Return what an act will write, as it was made then; nothing is written yet."""
     text = yaml.safe_dump(act.body, sort_keys=False, allow_unicode=True)
     shown = element("pre", text, class_="scroll", tabindex=0, role="region", aria_label="YAML")
     verb = f"{_VERBS[act.creates, act.deletes]} {act.kind.name} {act.key}"
-    changed = element("p", "You changed the form: this is what it would write now.", role="status")
+    changed = element("p", _CHANGED, role="status")
     return shell(
         site,
         act.title,
         act.command,
         section(
             "does", "Nothing is written yet", element("p", cut(act.does)), changed if is_changed else None,
-            _problem(act), _wished(site, act) if act.problem else _confirmed(site, act),
+            _problem(act), _wished(site, act) if act.problem else _confirmed(site, act, at),
         ),
         section("effects", "What it would do", *_effects(act)) if act.effects else None,
         section("runs", "When it would run", *_runs(act.runs)) if act.runs is not None else None,
@@ -31,14 +35,14 @@ def preview(site: Site, act: Act, *, is_changed: bool = False) -> Html:
     )  # fmt: skip
 
 
-def _confirmed(site: Site, act: Act) -> Html:
+def _confirmed(site: Site, act: Act, at: datetime) -> Html:
     """Return the form that does what is shown; what was changed in it since comes back as another preview."""
-    fixed = {"csrf": site.csrf, "previewed": act.digest}
+    fixed = {"csrf": site.csrf, "previewed": act.digest, "at": stamp(at)}
     hidden = (element("input", type="hidden", name=name, value=value) for name, value in fixed.items())
     again = element("button", "Preview", type="submit", name="what", value="preview", formnovalidate=True)
     go = element("button", act.label, type="submit", class_="go")
     buttons = element("div", again if act.is_a_form else None, go, back(site, act), class_="acts")
-    inner = (*hidden, *map(_field, act.choices), _typed(act), buttons)
+    inner = (*hidden, *map(_field, act.choices), _typed(site, act), buttons)
     kind = " ".join(filter(None, ("choices", "danger" if act.typed else "")))
     return element("form", *inner, method="post", action=site.link(*act.place), class_=kind)
 
@@ -51,7 +55,7 @@ def _wished(site: Site, act: Act) -> Html:
     return element("form", *fields, buttons, method="get", action=site.link(*act.place), class_="choices")
 
 
-def _typed(act: Act) -> Html | None:
+def _typed(site: Site, act: Act) -> Html | None:
     """Return the field for what has to be typed."""
     if not act.typed:
         return None
@@ -59,7 +63,8 @@ def _typed(act: Act) -> Html | None:
         "input", type="text", id="typed", name="typed", required=True, maxlength=63, pattern=act.typed,
         autocomplete="off", spellcheck="false",
     )  # fmt: skip
-    return element("p", element("label", f"Type {act.typed} to confirm", for_="typed"), field)
+    label = f"Type {act.typed} to confirm, in cluster {cut(site.viewpoint.title or 'unknown', _LONGEST_CLUSTER)}"
+    return element("p", element("label", label, for_="typed"), field)
 
 
 def back(site: Site, act: Act) -> Html:

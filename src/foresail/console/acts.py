@@ -17,13 +17,13 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
-from foresail.api.instants import stamp
+from foresail.api.instants import instant, stamp, whole
 from foresail.api.marks import CHECK_NOW
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster, may, may_all
 from foresail.cli.access.self_service import require
-from foresail.cli.errors import CommandError, NotAllowedError, UnreachableError
+from foresail.cli.errors import CommandError, ExistsError, NotAllowedError, UnreachableError
 from foresail.cli.output.words import counted
 from foresail.cli.policy.preview import policy_objects
 from foresail.cli.schedule.run import backup_object, namespaces_of
@@ -36,6 +36,9 @@ from foresail.plan import Key, Kind
 
 Fields = Mapping[str, str]
 AHEAD = timedelta(days=7)
+LONGEST_PREVIEW = timedelta(minutes=15)
+"""An act that was shown longer ago is shown again, with the names of now, before it is written."""
+
 MOST_RUNS = 50
 LONGEST_CRON = 256
 LONGEST_NAME = 253
@@ -112,8 +115,9 @@ class Act:
 
     @property
     def digest(self) -> str:
-        """What its page has shown, so that nothing else is written."""
-        return sha256(json.dumps(self.chosen, sort_keys=True).encode()).hexdigest()[:32]
+        """What its page has shown, so that nothing else is written: the fields, the sentence and the object."""
+        shown = json.dumps([self.chosen, self.does, self.body], sort_keys=True, default=str)
+        return sha256(shown.encode()).hexdigest()[:32]
 
     def refused(self, error: CommandError) -> "Act":
         """Return it with the reason for which it was not written."""
@@ -127,8 +131,27 @@ async def apply_policies(cluster: Cluster, text: str) -> None:
         await cluster.apply(SCHEDULE_POLICY, Key("", body["metadata"]["name"]), body)
 
 
-async def perform(cluster: Cluster, act: Act, typed: str = "") -> None:
-    """Write what the page has shown; the API server decides whether the viewer may."""
+def asked_at(fields: Fields, now: datetime) -> datetime:
+    """Return when the form of an act was made, which is in the names of what it creates; now if that is long ago."""
+    at = instant(fields.get("at", ""))
+    return at if at is not None and timedelta() <= now - at <= LONGEST_PREVIEW else whole(now)
+
+
+async def create_once(cluster: Cluster, kind: Kind, key: Key, body: Mapping[str, Any], at: datetime) -> None:
+    """Create what a form asks for that was made then; the same form may come twice, as after a double click."""
+    try:
+        await cluster.create(kind, key, dict(body))
+    except ExistsError:
+        existing = await cluster.if_there(kind, key, dict[str, Any]) or {}
+        created = instant(str((existing.get("metadata") or {}).get("creationTimestamp", "")))
+        is_new = created is not None and created >= whole(at - (cluster.client.skew or timedelta()))
+        stored = existing.get("spec") or {}
+        if not is_new or any(stored.get(name) != value for name, value in body["spec"].items()):
+            raise
+
+
+async def perform(cluster: Cluster, act: Act, at: datetime, typed: str = "") -> None:
+    """Write what the page has shown that was made then; the API server decides whether the viewer may."""
     if act.problem:
         raise CommandError(act.problem, act.hint or "correct the form")
     if act.typed and typed.strip() != act.typed:
@@ -139,7 +162,7 @@ async def perform(cluster: Cluster, act: Act, typed: str = "") -> None:
     if act.deletes:
         await cluster.delete(act.kind, act.key, act.body["preconditions"]["uid"])
     elif act.creates:
-        await cluster.create(act.kind, act.key, body)
+        await create_once(cluster, act.kind, act.key, body, at)
     else:
         await cluster.merge(act.kind, act.key, body)
 

@@ -91,6 +91,7 @@ async def deletion(cluster: Cluster, velero_namespace: str, name: str, fields: F
         ["foresail", "schedule", "retention", name, "--approve", seen, "-n", velero_namespace],
         after=("policies",),
         choices=(_seen("list", seen),),
+        typed=name,
         place=("approvals", "deletion", name, APPROVE),
     )
 
@@ -110,6 +111,7 @@ async def own_deletion(cluster: Cluster, key: Key, fields: Fields) -> Act:
         after=("ns", key.namespace),
         choices=(_seen("list", seen),),
         place=("ns", key.namespace, "schedule", key.name, APPROVE),
+        typed=key.namespace,
         is_stamped=True,
     )
 

@@ -13,6 +13,7 @@ from foresail.cli.tenant.new_request import restore_name, stamped
 from foresail.cli.tenant.only import check_only, write_as_caller, writes_digest, writes_of
 from foresail.cli.tenant.selection import read_request
 from foresail.cli.tenant.tenant_request import TenantRequest
+from foresail.console.acts import create_once
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
 
@@ -23,23 +24,23 @@ async def back_up_now(cluster: Cluster, namespace: str, now: datetime) -> Key:
     key = Key(namespace, f"console-{now:%Y%m%d%H%M%S}")
     kind: dict[str, Any] = {"apiVersion": BACKUPS.kind.api_version, "kind": BACKUPS.kind.name}
     body = {**kind, "metadata": {"name": key.name, "namespace": namespace}, "spec": {"backupSpec": {}}}
-    await cluster.create(BACKUPS.kind, key, await stamped(cluster, body))
+    await create_once(cluster, BACKUPS.kind, key, await stamped(cluster, body), now)
     return key
 
 
-async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, now: datetime) -> Key:
-    """Create a restore of the backup that the viewer has seen, and return its name."""
+async def restore(cluster: Cluster, backup: Key, uid: str, policy: str, at: datetime) -> Key:
+    """Create a restore of the backup that the viewer has seen then, and return its name."""
     await require(cluster, RESTORES.kind, backup.namespace)
     request = await read_request(cluster, BACKUPS, backup)
     check_seen(request, uid)
-    key = Key(backup.namespace, restore_name(backup.name, now))
+    key = Key(backup.namespace, restore_name(backup.name, at))
     kind: dict[str, Any] = {"apiVersion": RESTORES.kind.api_version, "kind": RESTORES.kind.name}
     body = {
         **kind,
         "metadata": {"name": key.name, "namespace": key.namespace},
         "spec": {"restoreSpec": restore_fields(backup.name, policy)},
     }
-    await cluster.create(RESTORES.kind, key, await stamped(cluster, body))
+    await create_once(cluster, RESTORES.kind, key, await stamped(cluster, body), at)
     return key
 
 

@@ -29,7 +29,7 @@ from foresail.console.report.snapshot import Wanted
 from foresail.console.server import Form, Pages, application, wanted_of
 from foresail.console.turns import Streams, Turns
 from foresail.kube.client import Client
-from foresail.kube.clock import now, steady
+from foresail.kube.clock import steady
 from foresail.kube.connect import Anonymous, ConnectError, host_of
 from foresail.kube.http_pool import HttpPool
 
@@ -190,7 +190,7 @@ class Gate:
         if problem_with_name(namespace) is not None:
             namespace = self._setup.wanted.namespace
         reader = self._viewers.reader(token, namespace)
-        rights = await reader.rights(now())
+        rights = await reader.rights()
         if not (rights.is_administrator or rights.has_namespace):
             return _html(setup_pages.choose_namespace(_BASE, namespace), HTTPStatus.FORBIDDEN)
         if chosen:

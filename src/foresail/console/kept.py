@@ -130,7 +130,12 @@ class KeptList:
             objects: dict[Key, msgspec.Raw] = {_key(raw): raw for raw in read}
             objects |= {key: msgspec.Raw(raw) for key, raw in changes.items() if raw is not None}
             read = [objects[key] for key in sorted(objects, key=str) if changes.get(key, b"") is not None]
-        return [raw for raw in read if label in (_named.decode(raw).metadata.labels or {})] if label else read
+        return labelled(read, label)
+
+
+def labelled(raws: list[msgspec.Raw], label: str) -> list[msgspec.Raw]:
+    """Return the objects with a label; all if that is empty."""
+    return [raw for raw in raws if not label or label in (_named.decode(raw).metadata.labels or {})]
 
 
 def _key(raw: msgspec.Raw) -> Key:
@@ -227,6 +232,11 @@ async def _follow(kept_list: KeptList, client: Client, kind: Kind, namespace: st
         kept_list.is_followed = False
 
 
+def is_key(selector: str) -> bool:
+    """Whether a selector asks only that there is a label; an empty one asks for nothing."""
+    return not set(selector) & set("=!,() ")
+
+
 class KeptCluster(Cluster):
     """The cluster with one viewer's token; what is kept is used only after the API server has allowed the list."""
 
@@ -247,7 +257,7 @@ class KeptCluster(Cluster):
 
     async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
         label = selection.get("labelSelector", "")
-        is_whole = set(selection) <= {"labelSelector"} and not set(label) & set("=!,() ")
+        is_whole = set(selection) <= {"labelSelector"} and is_key(label)
         if is_whole and self._kept.find(self._viewer, kind, namespace) and await may(self, "list", kind, namespace):
             kept_list = self._kept.find(self._viewer, kind, namespace)
             if kept_list is not None:

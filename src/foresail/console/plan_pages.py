@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from foresail.api.instants import stamp
 from foresail.cli.errors import CommandError
 from foresail.cli.output.words import counted
 from foresail.cli.restore_plan.planning import RestorePlan
@@ -276,7 +277,7 @@ def confirm(site: Site, wish: Wish, now: datetime, plan: RestorePlan | None = No
     cluster = site.viewpoint.title or "this cluster"
     number = counted(len(wish.picked), "object") if wish.picked else "everything"
     extra = {"only": ",".join(wish.picked), "seen": seen} if wish.picked else {}
-    hidden = [_hidden(name, value) for name, value in {**wish.fields, **extra}.items()]
+    hidden = [_hidden(name, value) for name, value in {**wish.fields, **extra, "at": stamp(now)}.items()]
     typed = element(
         "p", element("label", f"Type {key.namespace} to confirm ", for_="typed"),
         element(

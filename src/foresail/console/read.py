@@ -4,8 +4,9 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.access.cluster import Cluster, may, may_all
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.access.self_service import is_enabled
-from foresail.cli.access.together import in_thread
+from foresail.cli.access.together import all_of, in_thread
 from foresail.cli.check.checks import CheckCells, read_check, read_check_rows, read_evidence, read_history
 from foresail.cli.coverage.own_snapshot import is_administrator
 from foresail.cli.doctor.evidence import gather
@@ -78,18 +79,20 @@ from foresail.console.changes import restore_fields
 from foresail.console.kept import KeptCluster
 from foresail.console.policy_pages import Approvals
 from foresail.console.protection_pages import Protected
+from foresail.console.read_once import ReadOnce
 from foresail.console.recent import Recent
 from foresail.console.report.figures import Figures
 from foresail.console.report.snapshot import Wanted, read_cluster, read_own
 from foresail.console.restore_pages import LARGEST_LOG, MOST_LOG, Copies
 from foresail.console.running import Rates, last_like
 from foresail.console.turns import Share
+from foresail.kube.clock import steady
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.signatures import secret_key
 
-_FRESH = timedelta(minutes=1)
-_HEALTH_FRESH = timedelta(seconds=10)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_FRESH, _HEALTH_FRESH = 60.0, 10.0
 _LONGEST_PLAN = timedelta(minutes=5)
 Decode = Callable[[Family, msgspec.Raw], TenantRequest | None]
 GiveAccess = Callable[[], Access]
@@ -141,11 +144,17 @@ class Reader:
         self.wanted = wanted
         self.operator_namespace = operator_namespace
         self.share = share
-        self._reviewed: tuple[datetime, Rights] | None = None
+        self._reviewed: tuple[float, Rights] | None = None
         self._reviewing = asyncio.Lock()
-        self._health: tuple[datetime, SystemHealth] | None = None
+        self._health: tuple[float, SystemHealth] | None = None
         self.recent = Recent(self._is_accepted)
         self.rates = Rates()
+
+    def for_one_page(self) -> "Reader":
+        """Return the same reader for one page, which reads nothing twice."""
+        reader = copy(self)
+        reader.cluster = ReadOnce(self.cluster)
+        return reader
 
     async def _is_accepted(self) -> bool:
         """Ask the API server about something cheap, which fails if it no longer accepts the viewer."""
@@ -160,22 +169,22 @@ class Reader:
     async def health(self, now: datetime) -> SystemHealth:
         """Return whether Velero and Foresail run, read some seconds ago at most."""
         async with self._reviewing:
-            is_fresh = self._health is not None and now - self._health[0] <= _HEALTH_FRESH
+            is_fresh = self._health is not None and steady() - self._health[0] <= _HEALTH_FRESH
             if self._health is None or not is_fresh:
                 is_all = self._reviewed is not None and self._reviewed[1].is_administrator
                 place = self.wanted.velero_namespace
-                self._health = now, await read_health(self.cluster, place, now, is_administrator=is_all)
+                self._health = steady(), await read_health(self.cluster, place, now, is_administrator=is_all)
             return self._health[1]
 
-    async def is_administrator(self, now: datetime) -> bool:
+    async def is_administrator(self) -> bool:
         """Return whether the viewer may read the whole cluster."""
-        return (await self.rights(now)).is_administrator
+        return (await self.rights()).is_administrator
 
-    async def rights(self, now: datetime) -> Rights:
+    async def rights(self) -> Rights:
         """Return what the viewer may read."""
         async with self._reviewing:  # pages that are opened at once ask once
-            if self._reviewed is None or now - self._reviewed[0] > _FRESH:
-                self._reviewed = now, await self._review()
+            if self._reviewed is None or steady() - self._reviewed[0] > _FRESH:
+                self._reviewed = steady(), await self._review()
             return self._reviewed[1]
 
     async def _review(self) -> Rights:
@@ -261,16 +270,16 @@ class Reader:
         return await self.recent.get("figures", lambda: self._figures(now))
 
     async def _figures(self, now: datetime) -> Figures:
-        if await self.is_administrator(now):
+        if await self.is_administrator():
             return await read_cluster(self.cluster, replace(self.wanted, namespace=""), now)
         return await read_own(self.cluster, self.wanted, now)
 
-    async def waiting(self, now: datetime) -> list[TenantRequest]:
+    async def waiting(self) -> list[TenantRequest]:
         """Return the backups and restores that have not ended, as far as the viewer may list them."""
-        return await self.recent.get("waiting", lambda: self._waiting(now))
+        return await self.recent.get("waiting", self._waiting)
 
-    async def _waiting(self, now: datetime) -> list[TenantRequest]:
-        namespace = "" if await self.is_administrator(now) else self.wanted.namespace
+    async def _waiting(self) -> list[TenantRequest]:
+        namespace = "" if await self.is_administrator() else self.wanted.namespace
         return [
             request
             for family in (BACKUPS, RESTORES)
@@ -280,21 +289,30 @@ class Reader:
     async def namespace(self, name: str, now: datetime) -> OwnNamespace:
         """Return everything about one namespace."""
         wanted = replace(self.wanted, namespace=name)
-        is_all = await self.is_administrator(now)
+        is_all = await self.is_administrator()
         figures = await (read_cluster if is_all else read_own)(self.cluster, wanted, now)
         schedules: tuple[TenantSchedule, ...] = ()
         if await may(self.cluster, "list", NON_ADMIN_SCHEDULE, name):
             schedules = tuple(decode_each(await self.cluster.listed_if_known(NON_ADMIN_SCHEDULE, name)))
         backups = tuple(await self._requests(BACKUPS, name))
+        may_back_up, may_pause, may_restore, may_schedule = await all_of(
+            may(self.cluster, verb, kind, name)
+            for verb, kind in (
+                ("create", BACKUPS.kind),
+                ("patch", NON_ADMIN_SCHEDULE),
+                ("create", RESTORES.kind),
+                ("create", NON_ADMIN_SCHEDULE),
+            )
+        )
         return OwnNamespace(
             figures,
             backups,
             tuple(await self._requests(RESTORES, name)),
             schedules,
-            may_back_up=await may(self.cluster, "create", BACKUPS.kind, name),
-            may_pause=await may(self.cluster, "patch", NON_ADMIN_SCHEDULE, name),
-            may_restore=await self.may_restore(name),
-            may_schedule=await may(self.cluster, "create", NON_ADMIN_SCHEDULE, name),
+            may_back_up=may_back_up,
+            may_pause=may_pause,
+            may_restore=may_restore,
+            may_schedule=may_schedule,
             is_enabled=await is_enabled(self.cluster, name),
             usage=await self._usage(name),
             earlier="" if backups else await earlier_backups(self.cluster, name),
@@ -440,10 +458,10 @@ class Reader:
         """Return what the doctor finds."""
         return list(findings(await gather(self.cluster, self.wanted.velero_namespace, None)))
 
-    async def queue(self, now: datetime) -> tuple[list[TenantRequest], list[TenantShare]]:
+    async def queue(self) -> tuple[list[TenantRequest], list[TenantShare]]:
         """Return the open requests in order, and the share of each namespace; without policies all weigh the same."""
-        requests = in_order(await self.waiting(now))
-        is_known = "policies" in (await self.rights(now)).offered
+        requests = in_order(await self.waiting())
+        is_known = "policies" in (await self.rights()).offered
         names = {request.key.namespace for request in requests}
         usages = await read_usage(self.cluster, self._policy_options(), names) if is_known else []
         return requests, tenant_shares(requests, usages)
@@ -485,7 +503,7 @@ class Reader:
 
     async def checks(self, now: datetime) -> list[CheckCells]:
         """Return the RestoreChecks that the viewer may list, those of administrators first."""
-        places = (await self.rights(now)).checks
+        places = (await self.rights()).checks
         rows = [row for place in places for row in await read_check_rows(self.cluster, place, now)]
         return sorted(rows, key=lambda row: (row[0].namespace != self.wanted.velero_namespace, row[0]))
 
@@ -518,9 +536,9 @@ class Reader:
             return ""
         return await read_evidence(self.cluster, place, check)
 
-    async def protection(self, now: datetime) -> Protected:
+    async def protection(self) -> Protected:
         """Return the classes and the Protections that the viewer may list."""
-        place = "" if await self.is_administrator(now) else self.wanted.namespace
+        place = "" if await self.is_administrator() else self.wanted.namespace
         may_list = await may(self.cluster, "list", PROTECTION_CLASS)
         classes = await self.cluster.listed_if_known(PROTECTION_CLASS) if may_list else None
         return Protected(
@@ -531,9 +549,9 @@ class Reader:
             ],
         )
 
-    async def rollbacks(self, now: datetime) -> list[Seen]:
+    async def rollbacks(self) -> list[Seen]:
         """Return the Rollbacks of the cluster or of the viewer's namespace, the newest first."""
-        return await self._rollbacks("" if await self.is_administrator(now) else self.wanted.namespace)
+        return await self._rollbacks("" if await self.is_administrator() else self.wanted.namespace)
 
     async def rollbacks_of(self, namespace: str) -> list[Seen]:
         """Return the Rollbacks of one namespace, as far as the viewer may list them."""
@@ -552,14 +570,14 @@ class Reader:
             raise NotAllowedError(f"you may not get rollbacks in namespace {key.namespace}", "ask for access")
         return await read_rollback(self.cluster, key)
 
-    async def may_roll_back(self, verb: str, namespace: str, now: datetime) -> bool:
+    async def may_roll_back(self, verb: str, namespace: str) -> bool:
         """Return whether the viewer may create or patch Rollbacks, where the cluster serves them."""
-        is_served = "rollbacks" in (await self.rights(now)).offered
+        is_served = "rollbacks" in (await self.rights()).offered
         return is_served and await may(self.cluster, verb, ROLLBACK, namespace)
 
     async def primers(self, now: datetime) -> list[Document]:
         """Return the Primers, and the CronJobs that are primed by annotations."""
-        place = "" if await self.is_administrator(now) else self.wanted.namespace
+        place = "" if await self.is_administrator() else self.wanted.namespace
         items = [as_document(raw) for raw in await self.cluster.listed_if_known(PRIMER, place)]
         if await may(self.cluster, "list", CRON_JOB, place):
             items += await read_annotated(self.cluster, place)
@@ -596,11 +614,9 @@ def _decoded(family: Family, raws: Iterable[msgspec.Raw], decode: Decode) -> Ite
             yield request
 
 
-def _made(seen: Seen) -> tuple[str, Key]:
-    created = seen.rollback.metadata.creation_timestamp
-    return created.isoformat() if created is not None else "", seen.key
+def _made(seen: Seen) -> tuple[datetime, Key]:
+    return seen.rollback.metadata.creation_timestamp or _NEVER, seen.key
 
 
-def _created(request: TenantRequest) -> tuple[str, Key]:
-    created = request.request.metadata.creation_timestamp
-    return created.isoformat() if created else "", request.key
+def _created(request: TenantRequest) -> tuple[datetime, Key]:
+    return request.request.metadata.creation_timestamp or _NEVER, request.key

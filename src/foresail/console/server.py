@@ -94,7 +94,7 @@ class Pages:
 
     async def in_turn(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read when it is this viewer's turn."""
-        rights = await self._reader.rights(now())
+        rights = await self._reader.rights()
         async with self.share.read(is_administrator=rights.is_administrator):
             return await read()
 
@@ -149,7 +149,7 @@ class Pages:
 
     async def rights(self) -> Rights:
         """Return what the viewer may read."""
-        return await self._reader.rights(now())
+        return await self._reader.rights()
 
     async def _site(self, namespace: str = "") -> Site:
         """Return the site, for a page of a namespace or of the one that was chosen."""
@@ -183,11 +183,12 @@ class Pages:
 
     async def _overview(self, request: web.Request) -> web.Response:
         at = now()
-        waiting = await self._reader.waiting(at)
+        reader = self._reader.for_one_page()
+        waiting = await reader.waiting()
         site = await self._site()
         if site.is_administrator:
-            return html_answer(pages.overview(site, await self._reader.figures(at), waiting, _search(request)))
-        own = await self._reader.namespace(site.namespace, at)
+            return html_answer(pages.overview(site, await reader.figures(at), waiting, _search(request)))
+        own = await reader.namespace(site.namespace, at)
         return html_answer(pages.own_overview(site, own, waiting, _window(request, at)))
 
     async def _style(self, _: web.Request) -> web.Response:
@@ -242,17 +243,18 @@ class Pages:
             return live.digest([followed])
         if "namespace" in place:
             return live.digest(await self.in_turn(lambda: self._reader.requests(place["namespace"])))
-        return live.digest(await self.in_turn(lambda: self._reader.waiting(at)))
+        return live.digest(await self.in_turn(self._reader.waiting))
 
     async def _namespaces(self, request: web.Request) -> web.Response:
-        figures = await self._reader.figures(now())
+        figures = await self._reader.for_one_page().figures(now())
         return html_answer(pages.namespaces(await self._site(), figures, _search(request)))
 
     async def _calendar(self, _: web.Request) -> web.Response:
         at = now()
+        reader = self._reader.for_one_page()
         site = await self._site()
-        schedules = await self._reader.schedules(at) if site.is_administrator else []
-        return html_answer(cluster_pages.calendar(site, await self._reader.figures(at), schedules))
+        schedules = await reader.schedules(at) if site.is_administrator else []
+        return html_answer(cluster_pages.calendar(site, await reader.figures(at), schedules))
 
     async def _preview(self, request: web.Request) -> web.Response:
         """Show what a SchedulePolicy would change; nothing is applied."""
@@ -282,13 +284,13 @@ class Pages:
 
     async def _queue(self, request: web.Request) -> web.Response:
         site = await self._site_of("queue")
-        requests, shares = await self._reader.queue(now())
+        requests, shares = await self._reader.queue()
         return html_answer(cluster_pages.queue(site, requests, shares, _search(request)))
 
     async def _policies(self, _: web.Request) -> web.Response:
         at = now()
         site = await self._site_of("policies")
-        reader = self._reader
+        reader = self._reader.for_one_page()
         applied = await reader.policies()
         schedules = await reader.schedule_policies(at)
         approvals = await reader.approvals(at)
@@ -297,7 +299,7 @@ class Pages:
     async def _checks(self, request: web.Request) -> web.Response:
         at = now()
         site = await self._site_of("checks")
-        places = (await self._reader.rights(at)).checks
+        places = (await self._reader.rights()).checks
         return html_answer(pages.checks(site, places, await self._reader.checks(at), _search(request)))
 
     async def _check(self, request: web.Request) -> web.Response:
@@ -317,13 +319,13 @@ class Pages:
     async def _protection(self, request: web.Request) -> web.Response:
         at = now()
         site = await self._site_of("protection")
-        protected = await self._reader.protection(at)
+        protected = await self._reader.protection()
         return html_answer(protection_pages.protection(site, protected, _search(request), at))
 
     async def _rollbacks(self, request: web.Request) -> web.Response:
         at = now()
         site = await self._site_of("rollbacks")
-        rollbacks = await self._reader.rollbacks(at)
+        rollbacks = await self._reader.rollbacks()
         return html_answer(rollback_pages.rollbacks(site, rollbacks, _search(request), at))
 
     async def _rollback(self, request: web.Request) -> web.Response:
@@ -331,9 +333,7 @@ class Pages:
         key = Key(request.match_info["namespace"], request.match_info["name"])
         seen = await self._reader.rollback(key)
         others = [] if seen.has_ended else await self._reader.rollbacks_of(key.namespace)
-        may_change, may_create = [
-            await self._reader.may_roll_back(verb, key.namespace, at) for verb in ("patch", "create")
-        ]
+        may_change, may_create = [await self._reader.may_roll_back(verb, key.namespace) for verb in ("patch", "create")]
         site = await self._site(key.namespace)
         return html_answer(
             rollback_pages.rollback(site, seen, at, others, may_change=may_change, may_create=may_create)
@@ -347,7 +347,7 @@ class Pages:
     async def _one_namespace(self, request: web.Request) -> web.Response:
         at = now()
         name = request.match_info["namespace"]
-        namespace = await self._reader.namespace(name, at)
+        namespace = await self._reader.for_one_page().namespace(name, at)
         return html_answer(pages.namespace(await self._site(name), name, namespace, at, _window(request, at)))
 
     async def _detail(self, request: web.Request) -> web.Response:
@@ -358,7 +358,7 @@ class Pages:
         is_copy = family is BACKUPS and is_restorable(tenant_request, at)
         may_restore = is_copy and await self._reader.may_restore(key.namespace)
         may_download = not tenant_request.is_open and await self._reader.may_download(key.namespace)
-        may_roll_back = is_copy and await self._reader.may_roll_back("create", key.namespace, at)
+        may_roll_back = is_copy and await self._reader.may_roll_back("create", key.namespace)
         may_cancel = await self._reader.may_cancel(tenant_request)
         offered = pages.Offered(may_restore, may_download, may_roll_back, may_cancel)
         pace = pages.Pace(self._reader.rates.observe(tenant_request, at), await self._reader.last_like(tenant_request))
@@ -417,7 +417,7 @@ class Pages:
             raise web.HTTPBadRequest(reason="The name of the namespace was not typed: nothing is restored")
         uid = fields.get("uid", "")
         if not wish.picked:
-            key = await restore(self._cluster, copy, uid, wish.policy, now())
+            key = await restore(self._cluster, copy, uid, wish.policy, acts.asked_at(fields, now()))
             return await self._moved("ns", key.namespace, RESTORES.word, key.name)
         check_seen(wish.copy, uid)
         told = await restore_picked(self._cluster, await self._picked(wish), fields.get("seen", ""))
@@ -462,25 +462,27 @@ class Pages:
 
     async def _preview_act(self, request: web.Request) -> web.Response:
         """Show what an act would write; nothing is written."""
-        fields = {name: value for name, value in request.query.items() if name != "csrf"}
-        act = await self._desk.act(request.match_info, fields, now())
-        return html_answer(act_pages.preview(await self._site(request.match_info.get("namespace", "")), act))
+        fields = {name: value for name, value in request.query.items() if name not in ("csrf", "at")}
+        at = acts.asked_at(fields, now())
+        act = await self._desk.act(request.match_info, fields, at)
+        return html_answer(act_pages.preview(await self._site(request.match_info.get("namespace", "")), act, at))
 
     async def _act(self, request: web.Request) -> web.Response:
         """Do what the page has shown, as it is built again from the fields of the form."""
         fields = await self._own_form(request)
-        act = await self._desk.act(request.match_info, fields, now())
+        at = acts.asked_at(fields, now())
+        act = await self._desk.act(request.match_info, fields, at)
         is_changed = fields.get("previewed", act.digest) != act.digest
         if is_changed or fields.get("what") == "preview":
             site = await self._site(request.match_info.get("namespace", ""))
-            return html_answer(act_pages.preview(site, act, is_changed=is_changed))
+            return html_answer(act_pages.preview(site, act, at, is_changed=is_changed))
         try:
-            await acts.perform(self._cluster, act, fields.get("typed", ""))
+            await acts.perform(self._cluster, act, at, fields.get("typed", ""))
         except UnreachableError:
             raise
         except CommandError as error:  # the form comes back as it was filled in
             site = await self._site(request.match_info.get("namespace", ""))
-            return html_answer(act_pages.preview(site, act.refused(error)), HTTPStatus.BAD_REQUEST)
+            return html_answer(act_pages.preview(site, act.refused(error), at), HTTPStatus.BAD_REQUEST)
         return await self._moved(*act.after)
 
     async def _own_form(self, request: web.Request) -> dict[str, str]:

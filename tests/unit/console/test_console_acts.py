@@ -2,22 +2,26 @@
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from foresail.api.instants import stamp
 from foresail.api.marks import DELETE_REASON, RETENTION_APPROVED
 from foresail.cli.main import parser
 from foresail.cli.tenant.spec import backup_spec
+from foresail.console import server
 from foresail.console.layout import Site
 from foresail.console.policy_pages import Approvals, policies
 from foresail.deletion import approved
+from foresail.kube.clock import now
 from tests.unit.cli.test_coverage import listed, named
 from tests.unit.cli.test_tenant_retention import backup
 from tests.unit.cli.test_tenant_schedule import wire
-from tests.unit.console.test_console import XSS, Browser, browse, everything
+from tests.unit.console.test_console import PAGES, XSS, Browser, browse, everything
 from tests.unit.console.test_report import NOW, TENANTS, Outline
 
 VELERO = "/apis/velero.io/v1/namespaces/velero"
@@ -373,7 +377,9 @@ def test_a_team_sees_what_would_be_deleted_and_approves_exactly_that(tmp_path: P
         for seen in ("another", ""):
             assert (await browser.post(path, {**browser.own, "list": seen})).status == 502
         assert browser.changes == []
-        assert (await browser.post(path, {**browser.own, "list": digest})).status == 303
+        refused = await browser.post(path, {**browser.own, "list": digest, "typed": "nightly"})
+        assert (refused.status, browser.changes) == (400, [])
+        assert (await browser.post(path, {**browser.own, "list": digest, "typed": "shop"})).status == 303
         metadata = browser.server.bodies[f"PATCH {TENANTS}/nonadminschedules/nightly"]["metadata"]
         assert len(approved(metadata["annotations"][RETENTION_APPROVED], "keepLast 1")) == 2
 
@@ -389,6 +395,95 @@ def test_deletions_of_schedules_wait_on_the_page_of_policies() -> None:
     assert "/approvals/deletion" not in policies(site, [], [], found, NOW)
 
 
+CHANGED = "You changed the form, or the cluster has changed: this is what it would write now."
+
+
+def hidden(page: str) -> dict[str, str]:
+    """Return the fields of the form of a page that nobody fills in."""
+    return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page))
+
+
+def keeping(answers: dict[str, Any], path: str) -> list[str]:
+    """Let the API server keep what is created below a path, and refuse it a second time; return the names."""
+    names = list[str]()
+
+    def create(_: str, sent: dict[str, Any]) -> dict[str, Any]:
+        name = sent["metadata"]["name"]
+        if name in names:
+            text = f'"{name}" already exists'
+            return {"kind": "Status", "reason": "AlreadyExists", "message": text, "code": 409}
+        names.append(name)
+        sent["metadata"]["creationTimestamp"] = stamp(now())
+        answers[f"{path}/{name}"] = sent
+        return sent
+
+    listed_before = answers.get(path, listed())
+    answers[path] = lambda path, sent: create(path, sent) if sent else listed_before
+    return names
+
+
+def test_an_object_that_has_changed_since_its_preview_is_previewed_again(tmp_path: Path) -> None:
+    answers = writable()
+    path = f"{VELERO}/schedules/nightly"
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        shown = hidden((await browser.get("/ns/shop/run/nightly")).text)
+        spec = answers[path]["spec"]
+        answers[path] = {**answers[path], "spec": {**spec, "template": {"includedNamespaces": ["bank"]}}}
+        again = await browser.post("/ns/shop/run/nightly", shown)
+        assert (again.status, CHANGED in again.text, browser.changes) == (200, True, [])
+        assert (await browser.post("/ns/shop/run/nightly", hidden(again.text))).status == 303
+        assert browser.server.bodies[f"POST {VELERO}/backups"]["spec"]["includedNamespaces"] == ["bank"]
+
+    browse(tmp_path, walk, answers)
+
+
+@pytest.mark.parametrize(
+    ("path", "created"),
+    [
+        ("/ns/shop/run/nightly", f"{VELERO}/backups"),
+        ("/ns/shop/back-up?name=mine", f"{TENANTS}/nonadminbackups"),
+        ("/ns/shop/rollback/plan/run", f"{OWN}/namespaces/shop/rollbacks"),
+    ],
+)
+def test_a_form_that_is_sent_twice_creates_one_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, created: str
+) -> None:
+    """A double click sends a form twice, and the second answer is the one that is seen."""
+    answers = writable()
+    names = keeping(answers, created)
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        shown = {**hidden((await browser.get(path)).text), "name": "mine", "volumes": "default", "typed": "shop"}
+        place = path.partition("?")[0]
+        first = await browser.post(place, shown)
+        monkeypatch.setattr(server, "now", lambda: now() + timedelta(seconds=2))
+        second = await browser.post(place, shown)
+        assert (first.status, second.status, len(names)) == (303, 303, 1), second.text
+        assert first.headers["location"] == second.headers["location"]
+        monkeypatch.setattr(server, "now", lambda: now() + timedelta(minutes=20))
+        late = await browser.post(place, {**shown, "name": "later"})
+        assert (late.status, len(names)) == (200, 1), "an act that was previewed long ago is previewed again"
+
+    browse(tmp_path, walk, answers)
+
+
+def test_what_has_not_changed_is_not_previewed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def walk(browser: Browser) -> list[str]:
+        await browser.sign_in()
+        pages = {path: (await browser.get(path)).text for path in PAGES}
+        monkeypatch.setattr(server, "now", lambda: now() + timedelta(seconds=3))
+        forms = {path: hidden(page) for path, page in pages.items() if 'name="previewed"' in page}
+        for path, fields in forms.items():
+            answer = await browser.post(path.partition("?")[0], {**fields, "typed": "shop"})
+            assert CHANGED not in answer.text, path
+        return list(forms)
+
+    assert len(browse(tmp_path, walk, writable())) >= 10
+
+
 def test_a_form_that_was_changed_after_its_preview_is_previewed_again(tmp_path: Path) -> None:
     async def walk(browser: Browser) -> None:
         await browser.sign_in()
@@ -397,7 +492,7 @@ def test_a_form_that_was_changed_after_its_preview_is_previewed_again(tmp_path: 
         for more in ({"keep": "96h"}, {"what": "preview"}):
             answer = await browser.post("/ns/shop/back-up", {**browser.own, **OPTIONS, "previewed": digest, **more})
             assert answer.status == 200
-            assert ("You changed the form" in answer.text) is ("keep" in more)
+            assert (CHANGED in answer.text) is ("keep" in more)
             assert browser.changes == []
         answer = await browser.post("/ns/shop/back-up", {**browser.own, **OPTIONS, "previewed": digest})
         assert answer.status == 303

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from foresail.console import read, server
 from foresail.console.read import MOST_NAMESPACES
+from foresail.kube.clock import now, steady
 from foresail.kube.connect import cluster_of_context
 from tests.unit.cli.test_coverage import listed, named
 from tests.unit.console.test_console import PAGES, Browser, browse, browsing, everything, of_tenant
@@ -122,3 +125,19 @@ def test_the_cluster_is_named_by_its_context_and_never_with_a_password(tmp_path:
     file = tmp_path / "config"
     file.write_text(json.dumps({"clusters": [cluster], "contexts": [context], "current-context": "prod-eu1"}))
     assert cluster_of_context(str(file)) == ("prod-eu1", "prod.example:6443")
+
+
+def test_rights_are_reviewed_again_after_a_minute_whatever_the_clock_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = [True]
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        assert "/doctor" in header_of((await browser.get("/calendar")).text)
+        allowed[0] = False
+        monkeypatch.setattr(server, "now", lambda: now() - timedelta(days=1))
+        monkeypatch.setattr(read, "steady", lambda: steady() + 61)
+        assert "/doctor" not in header_of((await browser.get("/calendar")).text)
+
+    browse(tmp_path, walk, {**everything(), REVIEWS: lambda *_: {"status": {"allowed": allowed[0]}}})

@@ -27,7 +27,7 @@ from foresail.cli.restore_plan.planning import RestorePlan
 from foresail.cli.tenant.files import Access
 from foresail.cli.tenant.since import Since
 from foresail.cli.tenant.tenant_request import TenantRequest, decode_request, restorable
-from foresail.console import read
+from foresail.console import read, server
 from foresail.console.layout import ROWS, Search, Site
 from foresail.console.pages import own_overview
 from foresail.console.plan_pages import MOST_PICKED, Wish, planned
@@ -44,6 +44,7 @@ from foresail.proof.restore_plan.items import ItemKey
 from foresail.selfservice.families import BACKUPS
 from tests.unit.cli.test_coverage import listed
 from tests.unit.console.test_console import SERVED, XSS, Browser, browse, copy_of, everything
+from tests.unit.console.test_console_acts import hidden, keeping
 from tests.unit.console.test_report import NOW, REVIEWS, TENANTS, Outline, figures
 from tests.unit.served import served
 
@@ -405,6 +406,23 @@ def test_a_backup_that_is_too_large_for_the_console_is_planned_by_the_command(
 
     with bucket() as url:
         browse(tmp_path, walk, with_bucket(url))
+
+
+def test_a_restore_that_is_confirmed_twice_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = everything()
+    names = keeping(answers, f"{TENANTS}/nonadminrestores")
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        wish = {**browser.own, "backup": "copy", "policy": "update", "uid": "uid-of-copy"}
+        fields = {**hidden((await browser.post("/ns/shop/confirm", wish)).text), "typed": "shop"}
+        first = await browser.post("/ns/shop/restore", fields)
+        monkeypatch.setattr(server, "now", lambda: now() + timedelta(seconds=2))
+        second = await browser.post("/ns/shop/restore", fields)
+        assert (first.status, second.status, len(names)) == (303, 303, 1), second.text
+        assert first.headers["location"] == second.headers["location"]
+
+    browse(tmp_path, walk, answers)
 
 
 def test_a_backup_that_was_replaced_meanwhile_is_not_restored(tmp_path: Path) -> None:

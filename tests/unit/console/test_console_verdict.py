@@ -74,6 +74,15 @@ def test_every_verdict_says_of_when_it_is_and_that_it_is_not_live_until_it_is(co
     assert f"This verdict is older than {OLD_MINUTES} minutes. It may no longer be true." in texts
 
 
+def test_a_page_that_was_live_is_not_green_when_it_is_old_already() -> None:
+    """The animation begins when the class `live` goes, which is long after the page was read."""
+    live = re.search(r"((?:\.live [^{}]+,\n?)+[^{}]+)\{\s*animation:none\}", CONSOLE)
+    assert live is not None
+    assert f"{live[1].replace('.live ', '.old ')}{{\nanimation-delay:0s}}" in CONSOLE
+    assert 'classList.toggle("old", age() >= OLD)' in SCRIPT
+    assert 'addEventListener("pageshow", (event) => { if (event.persisted) follow(); })' in SCRIPT
+
+
 def test_an_old_verdict_is_not_green_without_the_script_and_a_live_one_is_read_again() -> None:
     seconds = f"0s {60 * OLD_MINUTES}s forwards"
     assert f".verdict.good{{animation:faded {seconds}}}" in CONSOLE

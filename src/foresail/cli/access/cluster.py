@@ -14,6 +14,7 @@ from foresail.api.authorization import OWN_ACCESS_REVIEW, Discovery, Review
 from foresail.api.metadata import Metadata, Named
 from foresail.cli.errors import (
     CommandError,
+    ExistsError,
     NotAllowedError,
     NotFoundError,
     TooLargeError,
@@ -292,7 +293,7 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
     if failure.cause in _NO_ANSWER:
         return _no_answer(failure)
     if failure.cause is Cause.ALREADY_EXISTS:
-        return CommandError(f"{name} already exists", "choose another name, or delete it first")
+        return ExistsError(f"{name} already exists", "choose another name, or delete it first")
     return CommandError(f"{name}: cannot {verb} it: {failure.message}", _try(kind, key))
 
 

@@ -81,6 +81,7 @@ SCRIPT = """"use strict";
     document.querySelectorAll(".state").forEach((each) => { each.textContent = live ? "Live" : "Not live"; });
     document.querySelectorAll(".reload").forEach((each) => { each.hidden = live; });
     document.documentElement.classList.toggle("live", live);
+    document.documentElement.classList.toggle("old", age() >= OLD);
   }
 
   // A stream reports what runs; a verdict also changes when nothing runs any more, so it is read again.
@@ -104,6 +105,7 @@ SCRIPT = """"use strict";
     source?.close();
     source = null;
     clearTimeout(timer);
+    tell();
     if (document.hidden || !main()) return;
     note?.remove();
     note = null;
@@ -124,7 +126,17 @@ SCRIPT = """"use strict";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 
+  // A form that changes something is sent once, however often its button is clicked.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "yes";
+    setTimeout(() => { delete form.dataset.sent; }, LATER);
+  });
+
   document.addEventListener("visibilitychange", follow);
+  window.addEventListener("pageshow", (event) => { if (event.persisted) follow(); });  // by the button Back
   window.addEventListener("pagehide", () => source?.close());
   setInterval(tick, TICK);
   follow();
@@ -244,6 +256,8 @@ animation:aged 0s @OLD@s forwards}.aged p{margin:0 0 6px}@keyframes aged{to{visi
 @keyframes worn{to{color:var(--ink)}}
 .live .aged,.live .verdict.good,.live .verdict.good h2,.live .bar .badge.good,.live #worst~.scroll .badge.good{
 animation:none}
+.old .aged,.old .verdict.good,.old .verdict.good h2,.old .bar .badge.good,.old #worst~.scroll .badge.good{
+animation-delay:0s}
 .acts{display:flex;flex-wrap:wrap;gap:8px 12px;align-items:center}.acts form{margin:0}
 .act{display:inline-block;padding:4px 12px;border:1px solid var(--link);border-radius:6px;font-weight:600;
 text-decoration:none;background:var(--card);white-space:nowrap}.act:hover{background:var(--code)}
