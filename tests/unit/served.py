@@ -8,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # with the default, 5, one of many connections at once waits for seconds
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a client that hangs up: Python 3.11 may break a parse in the main thread as it prints the trace."""
         if not isinstance(sys.exception(), ConnectionError):
