@@ -317,5 +317,11 @@ def clock_doubt(skew: timedelta | None) -> str:
     return f"The operator's clock is {minutes} minutes {word} the API server's. Correct it"
 
 
+def stale_doubt(kinds: Iterable[str]) -> str:
+    """Return what is wrong if the operator may not know the present state of these kinds; empty if there are none."""
+    stale = ", ".join(sorted(kinds))
+    return f"For more than five minutes the API server has sent nothing new of {stale}" if stale else ""
+
+
 def _hour(moment: datetime) -> str:
     return str((moment - _EPOCH) // _HOUR)

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from one_child_each import CHILD, PARENT, OneChildEach
 
 from foresail.kube.health import readiness_problems
 from foresail.kube.loop import LoopTiming
-from foresail.kube.watch import STALE_SECONDS
+from foresail.kube.store import STALE_SECONDS, Store
 from foresail.plan import Key, Kind
 from tests.worlds import virtual_time
 from tests.worlds.garbage import NAMESPACE
@@ -48,6 +49,11 @@ class Frost(Scene):
         (found,) = (one.age() for one in self.process.loop.watches if one.reflector.spec.kind == kind)
         return found
 
+    @property
+    def stores(self) -> list[Store[Any]]:
+        assert self.process is not None
+        return [watch.reflector.store for watch in self.process.loop.watches]
+
     def problems(self) -> list[str]:
         assert self.process is not None
         return readiness_problems([self.process.loop])
@@ -62,6 +68,7 @@ def play(story: Callable[[Frost], Awaitable[None]]) -> None:
         await scene.pass_time(200)
         scene.check()
         assert scene.problems() == []
+        assert not any(store.is_stale for store in scene.stores)
         assert max(scene.age(PARENT), scene.age(CHILD)) <= 60
         await scene.stop()
 
@@ -90,6 +97,7 @@ def test_a_store_whose_version_stands_still_gets_old_although_its_server_confirm
         await scene.pass_time(STANDSTILL + 100)
         assert min(scene.age(PARENT), scene.age(CHILD)) > STANDSTILL
         assert len(scene.problems()) == 2
+        assert all(store.is_stale for store in scene.stores)
         scene.release()
 
     play(story)

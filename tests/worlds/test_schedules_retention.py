@@ -7,7 +7,8 @@ import pytest
 from foresail.api import velero
 from foresail.api.marks import PINNED
 from foresail.api.schedule_policy import SCHEDULE_POLICY
-from foresail.plan import Key
+from foresail.kube.store import STALE_SECONDS
+from foresail.plan import Key, Kind
 from foresail.schedules.controller import Schedules
 from foresail.schedules.retention import MOST_OPEN_DELETIONS
 from tests.worlds import virtual_time
@@ -20,6 +21,7 @@ from tests.worlds.world import done
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 EVERY_TEN = "*/10 * * * *"
+SAY_WHAT_STAYS = [velero.SCHEDULE, velero.BACKUP, velero.RESTORE, velero.LOCATION, SCHEDULE_POLICY]
 
 
 def backups(scene: ScheduleScene) -> list[str]:
@@ -66,6 +68,30 @@ def test_oldest_backup_goes_when_a_newer_one_takes_its_place() -> None:
     deleted = [note.message for note in scene.notes if note.reason == "RetentionDeleted"]
     assert len(deleted) == 4
     assert all("keepLast 2 keeps newer ones" in each for each in deleted)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [velero.SCHEDULE, velero.BACKUP, velero.RESTORE, velero.LOCATION, SCHEDULE_POLICY],
+    ids=lambda kind: kind.name,
+)
+def test_nothing_goes_while_the_watch_of_a_kind_that_says_what_must_stay_brings_nothing(kind: Kind) -> None:
+    async def story() -> None:
+        scene = ScheduleScene()
+        scene.rule("short", {"names": ["often"]}, retention={"keepLast": 2, "gracePeriod": "0s"})
+        scene.make("often", EVERY_TEN)
+        process = scene.start()
+        await scene.until(BEGINNING + 15 * MINUTE)
+        (store,) = (watch.reflector.store for watch in process.loop.watches if watch.reflector.spec.kind == kind)
+        store.age = lambda: STALE_SECONDS + 1
+        await scene.until(BEGINNING + 45 * MINUTE)
+        assert slots_left(scene) == [10, 20, 30, 40]
+        store.age = lambda: 0.0
+        await scene.until(BEGINNING + 55 * MINUTE)
+        assert slots_left(scene) == [40, 50]
+        await scene.stop()
+
+    virtual_time.run(story())
 
 
 @pytest.mark.repeats

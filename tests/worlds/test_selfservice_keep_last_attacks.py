@@ -11,6 +11,7 @@ from foresail.api.marks import ATTEMPT, KEPT, PINNED
 from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.deletion_writes import mark_annotations
+from foresail.kube.store import STALE_SECONDS
 from foresail.plan import Key, Kind
 from tests.worlds.tenancy import VELERO
 from tests.worlds.tenant_schedules import NAS, TenantScene, tell
@@ -216,6 +217,22 @@ def test_a_run_stays_although_its_deletion_was_requested_while_the_clock_is_wron
         assert is_held(scene, run)
         assert "60 minutes ahead of" in scene.condition(run, "Deleting")[2]
         scene.controller.cluster.skew = timedelta
+        await scene.settle(6 * MINUTE)
+        assert scene.request(run) is None
+
+    tell(story, keepLast=1)
+
+
+def test_a_run_stays_although_its_deletion_was_requested_while_restores_may_be_unknown() -> None:
+    async def story(scene: TenantScene) -> None:
+        run = await held_by_gold(scene)
+        assert scene.controller is not None
+        scene.controller.cluster.restores.velero.age = lambda: STALE_SECONDS + 1
+        scene.world.delete(SELF_SERVICE_POLICY, Key("", "gold"))
+        await scene.settle(10 * MINUTE)
+        assert is_held(scene, run)
+        assert "nothing new of Restore" in scene.condition(run, "Deleting")[2]
+        scene.controller.cluster.restores.velero.age = lambda: 0.0
         await scene.settle(6 * MINUTE)
         assert scene.request(run) is None
 

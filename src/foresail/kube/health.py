@@ -9,7 +9,7 @@ from aiohttp import web
 
 from foresail.kube.loop import Loop
 from foresail.kube.metrics import CONTENT_TYPE, Metrics, text
-from foresail.kube.watch import STALE_SECONDS
+from foresail.kube.store import STALE_SECONDS
 
 
 def liveness_problems(loops: Sequence[Loop[Any]]) -> list[str]:

@@ -96,6 +96,8 @@ class Loop(Generic[View]):
         self.watches = [
             self._watch(client, informer, number, siblings, timing) for number, informer in enumerate(informers)
         ]
+        for watch in self.watches:
+            watch.reflector.store.age = watch.age
         self._begin = controller.begin if isinstance(controller, Reserves) else no_keys
         self._settled = controller.settled if isinstance(controller, Settles) else no_keys
         self._crashed = controller.crashed if isinstance(controller, Recovers) else no_keys

@@ -27,8 +27,8 @@ from foresail.kube.lease import HistoryRewoundError, Leadership
 from foresail.kube.loop import Loop
 from foresail.kube.metrics import Metrics
 from foresail.kube.requests import Requests
+from foresail.kube.store import STALE_SECONDS
 from foresail.kube.tracing import Tracer
-from foresail.kube.watch import STALE_SECONDS
 from foresail.plan import Key
 
 _log = logging.getLogger(__name__)

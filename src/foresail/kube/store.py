@@ -16,6 +16,11 @@ _Keys = Key | tuple[Key, ...] | set[Key]
 """The keys under a value: most values have one, which is stored as it is, and a set of ten takes five times as much."""
 
 _FEW = 16
+STALE_SECONDS = 300.0  # an older store makes the process unready, and nothing is deleted because of it
+
+
+def _is_new() -> float:
+    return 0.0
 
 
 class Unreadable(msgspec.Struct, frozen=True):
@@ -34,14 +39,20 @@ class Store(Generic[Row]):
     in `unread` instead, so that code that acts on absence, such as a cleanup, can tell that the object still exists.
     """
 
-    __slots__ = ("_found", "_indexers", "_rows", "is_served", "unread")
+    __slots__ = ("_found", "_indexers", "_rows", "age", "is_served", "unread")
 
     def __init__(self, indexes: Mapping[str, Indexer[Row]] | None = None) -> None:
         self.unread: dict[Key, Unreadable] = {}  # objects that exist and cannot be decoded
         self.is_served = True  # False if the API server does not serve this optional kind
+        self.age: Callable[[], float] = _is_new  # seconds since it was last confirmed, as its watch says
         self._indexers = dict(indexes or {})
         self._rows: dict[Key, Row] = {}
         self._found: dict[str, dict[Hashable, _Keys]] = {name: {} for name in self._indexers}
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether what it has may long be otherwise: whoever deletes something waits."""
+        return self.age() > STALE_SECONDS
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -19,7 +19,6 @@ Row = TypeVar("Row")
 _log = logging.getLogger(__name__)
 
 STALL_SECONDS = 90.0  # after so long without news a stream is reopened: it may be dead, or its kind quiet
-STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it within STALL_SECONDS
 STANDSTILL_SECONDS = 1_800.0  # etcd tells an API server its revision, even of a quiet kind, each 22 minutes at least
 _LOG_INTERVAL = 600.0  # seconds between two log lines about the same failure
 _LOG_PAUSE = 10.0  # and between two about failures of the same cause

@@ -365,12 +365,24 @@ class Schedules:
             ),
             locations=locations,
             skew=self._skew(),
+            stale=self._stale(),
             deletions=deletions,
             open_deletions=sum(row.is_pending(now) for row in self.deletions.by("state", "open")),
             unusable=unusable,
             unrequested=self._unrequested_of(view, requested, now),
             restored=frozenset(name for name in names if reads_all or any(self.restores.by("backup", name))),
         )
+
+    def _stale(self) -> tuple[str, ...]:
+        """Return the kinds that say what must stay, of which the operator may not know the present state."""
+        stores = (
+            (velero.SCHEDULE, self.schedules),
+            (velero.BACKUP, self.backups),
+            (velero.RESTORE, self.restores),
+            (SCHEDULE_POLICY, self.policies),
+            (velero.LOCATION, self.locations),
+        )
+        return tuple(kind.name for kind, store in stores if store.is_stale)
 
     def _unusable_deletion(self, backup: str) -> Unread | None:
         key = Key(self.namespace, deletion_name(backup))

@@ -222,6 +222,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
     unobserved: datetime | None = None  # the slot of a Backup that was created and is not in the store yet
     skew: timedelta | None = None  # by how much the operator's clock is ahead of the API server's; None if unknown
+    stale: tuple[str, ...] = ()  # the kinds whose present state is not known, as their watches bring nothing
     is_record_refused: bool = False  # the API server refused the last write to the Schedule
     namespaces: Mapping[str, str] | None = None  # of a ProtectionClass: the UIDs of those that it takes
 

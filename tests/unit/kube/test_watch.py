@@ -13,8 +13,8 @@ import pytest
 
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.kube.reflector import Phase, Reflector, WatchSpec
-from foresail.kube.store import Store
-from foresail.kube.watch import STALE_SECONDS, UNSERVED_SECONDS, Watch
+from foresail.kube.store import STALE_SECONDS, Store
+from foresail.kube.watch import UNSERVED_SECONDS, Watch
 from foresail.plan import Kind
 from tests.unit.kube.nowhere import nowhere
 from tests.worlds import virtual_time

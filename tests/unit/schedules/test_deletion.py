@@ -218,6 +218,16 @@ def test_operators_clock_must_agree_with_the_api_servers(skew: timedelta | None,
     assert requests(msgspec.structs.replace(seen, skew=MINUTE))
 
 
+def test_nothing_goes_while_the_operator_may_not_know_which_restores_run() -> None:
+    rows = [good(NOON - n * DAY) for n in range(3)]
+    seen = under({"keepLast": 2}, *rows, stale=("Restore", "Backup"))
+    because = retained(seen).blocked_by
+    assert because is not None
+    assert "sent nothing new of Backup, Restore, so nothing is deleted." in because.message
+    assert not requests(seen)
+    assert requests(msgspec.structs.replace(seen, stale=()))
+
+
 def test_runs_from_before_the_schedule_existed_neither_count_nor_go() -> None:
     old = [velero_made(NOON - 300 * DAY - n * DAY) for n in range(3)]
     assert not retained(under({"keepLast": 2}, good(NOON), *old)).goes

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from foresail.api import velero
-from foresail.deletion import clock_doubt
+from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.policy import SELF_SERVICE_POLICY
+from foresail.deletion import clock_doubt, stale_doubt
 from foresail.kube.controller import LowPriority
 from foresail.kube.store import Store
-from foresail.plan import Key, PartKey
+from foresail.plan import Key, Kind, PartKey
 from foresail.selfservice.access.view import PREFIXES
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.quota_ledger import QuotaLedger, QuotaQueue
@@ -328,9 +331,7 @@ class ClusterState:
 
     def doubts(self, namespace: str, backups: Iterable[VeleroRow]) -> Iterator[str]:
         """Yield what is not certain about Velero Backups of a namespace, or about what may keep them."""
-        clock = clock_doubt(self.skew())
-        if clock:
-            yield clock
+        yield from filter(None, (clock_doubt(self.skew()), self._stale_doubt()))
         restores = (restore for restore in self.restores.requests.unread if restore.namespace == namespace)
         yield from doubts.unread(self.policies.unread, restores, is_restore_unread=bool(self.restores.velero.unread))
         names = {location_of(row) for row in backups} - {""}
@@ -338,10 +339,20 @@ class ClusterState:
 
     def doubts_about_protection(self, policy: PolicyRow | None) -> Iterator[str]:
         """Yield what is not certain about what the policy of a namespace protects, also from its tenants."""
-        clock = clock_doubt(self.skew()) if policy is not None and protection.protects(policy) else ""
-        if clock:
-            yield clock
+        if policy is not None and protection.protects(policy):
+            yield from filter(None, (clock_doubt(self.skew()), self._stale_doubt()))
         yield from doubts.unread(self.policies.unread, (), is_restore_unread=False)
+
+    def _stale_doubt(self) -> str:
+        """Return which kinds that say what must stay may be otherwise than the operator knows."""
+        stores: tuple[tuple[Kind, Store[Any]], ...] = (
+            (NON_ADMIN_BACKUP, self.backups.requests),
+            (velero.BACKUP, self.backups.velero),
+            (NON_ADMIN_RESTORE, self.restores.requests),
+            (velero.RESTORE, self.restores.velero),
+            (SELF_SERVICE_POLICY, self.policies),
+        )
+        return stale_doubt(kind.name for kind, store in stores if store.is_stale)
 
     def is_read(self, backup: Key, name: str) -> bool:
         """Whether a restore reads a backup, given its Velero Backup's name too, or is about to."""
