@@ -33,10 +33,11 @@ from tests.redteam.world import (
 )
 from tests.selfservice_invariant import breaches_of_restore
 
-GOLD, SOLO, SHUT, SILVER, BRONZE = "gold", "solo", "shut", "silver", "bronze"
-"""The classes of the group, of the victim alone, that lets no team restore, and the two for which labels may flap."""
+GOLD, SOLO, SHUT, SILVER, BRONZE, BASIC = "gold", "solo", "shut", "silver", "bronze", "basic"
+"""The classes of the group, of the victim alone, that lets no team restore, the two for which labels may flap, and the
+default."""
 
-FLAPPING, EXEMPT = "flapping", "exempt"
+FLAPPING, EXEMPT, UNNAMED = "flapping", "exempt", "unnamed"
 _PROTECTION = ("--schedules=false", "--protection", "--lease-name=foresail-protection")
 _NEVER = "0 0 29 2 *"
 _NOW = "* * * * *"
@@ -93,12 +94,15 @@ class ClassWorld(World):
         return found
 
 
-def classify(cluster: Cluster, name: str, schedule: str = _NEVER, *, by_tenants: bool = True) -> None:
+def classify(
+    cluster: Cluster, name: str, schedule: str = _NEVER, *, by_tenants: bool = True, default: bool = False
+) -> None:
     """Write a class."""
     spec = {
         "schedule": schedule,
         "template": {"ttl": "720h", "snapshotVolumes": False},
         "restore": {"byTenants": by_tenants},
+        "default": default,
     }
     cluster.apply(
         {"apiVersion": "foresail.dev/v1alpha1", "kind": "ProtectionClass", "metadata": {"name": name}, "spec": spec}
@@ -124,7 +128,7 @@ def classed(folder: Path) -> Iterator[World]:
 
 def _before(cluster: Cluster) -> None:
     """Create the namespaces, and what was in them before any admission policy looked."""
-    for name in (HOSTILE, REBORN, CLOSED, FLAPPING, EXEMPT):
+    for name in (HOSTILE, REBORN, CLOSED, FLAPPING, EXEMPT, UNNAMED):
         cluster.apply(namespace(name), may_edit(name, "mallory"), config(name))
     for name in (VICTIM, NEIGHBOUR):
         cluster.apply(namespace(name), may_edit(name, "vic"), config(name))
@@ -158,6 +162,7 @@ def _furnish(world: ClassWorld) -> None:
     cluster.apply(may_edit(HOSTILE, "mallory", "writes-protections"), _asks_only(), may_edit(HOSTILE, "eve", "asks"))
     for name in (GOLD, SOLO, SHUT, SILVER, BRONZE):
         classify(cluster, name)
+    classify(cluster, BASIC, default=True)
     for name, spaces in _MEMBERS.items():
         for space in spaces:
             cluster.kubectl("label", "namespace", space, f"foresail.dev/protection={name}")
@@ -182,7 +187,7 @@ def _has_run(world: ClassWorld, name: str) -> bool:
 
 
 def _labels_and_classes() -> Json:
-    spaces = [HOSTILE, FLAPPING, EXEMPT, REBORN]
+    spaces = [HOSTILE, FLAPPING, EXEMPT, UNNAMED, REBORN]
     rules = [
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create"]},
         {

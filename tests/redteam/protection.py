@@ -150,7 +150,8 @@ def _forge(way: str, what: str, who: Caller, world: World) -> list[str]:
     before = _protections(world)
     found = world.admin.get(path("protections", HOSTILE, _PROTECTION)) or {}
     _WAYS[way](who, found, _FORGED[what][1])
-    return [f"{name} differs" for name, text in _protections(world).items() if before.get(name) != text]
+    after = _protections(world)  # one with an owner that does not exist may be gone already
+    return [f"{name} differs" for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
 
 
 def _forge_as_tenant(way: str, what: str, world: World) -> list[str]:

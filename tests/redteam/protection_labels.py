@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.redteam.attack import controlled_by, listed
-from tests.redteam.class_world import SILVER, SOLO
+from tests.redteam.class_world import EXEMPT, SILVER, SOLO, UNNAMED
 from tests.redteam.world import HOSTILE, NAB, NAR, Caller, Json, World, path, until, user
 
 LABEL, REASON, UNTIL = (f"foresail.dev/protection{end}" for end in ("", "-reason", "-until"))
@@ -169,6 +169,24 @@ for (_sub, _ways), (_name, _says) in itertools.product(_SUBRESOURCES.items(), SA
                 partial(_of_hostile, _way, _sub, _says),
                 partial(_of_admin, _way, _sub, _says),
             )
+
+
+# Namespaces of the default class, which no label names
+
+
+def _leaves(who: str, way: Way, sub: str, space: str, world: World) -> list[str]:
+    return tried(way, sub, SAYINGS["a_lower_class"], getattr(world, who), world, space)
+
+
+for _space, (_sub, _ways) in itertools.product((UNNAMED, EXEMPT), _SUBRESOURCES.items()):
+    for _title, _way in _ways.items():
+        listed(
+            __name__,
+            f"protection_leave_the_default_class_from_{_space}_by_{_title}{f'_of_{_sub}' if _sub else ''}",
+            f"Write to {_sub or 'the namespace'} by {_title.replace('_', ' ')}: leave the default for a lower class.",
+            partial(_leaves, "hostile", _way, _sub, _space),
+            partial(_leaves, "admin", _way, _sub, _space),
+        )
 
 
 # Namespaces that are born so
