@@ -75,7 +75,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "last": ((deletion, "protected", lambda *_: frozenset()),),
     "grace": ((deletion, "_is_due", lambda *_: True),),
     "breaker": ((deletion, "is_mass_deletion", lambda *_, **__: False),),
-    "clock": ((deletion, "clock_doubt", lambda _: ""), (state, "clock_doubt", lambda _: "")),
+    "clock": ((deletion, "operators_doubts", lambda *_: ()), (state, "operators_doubts", lambda *_: ())),
     "version": ((deletion_writes, "mark", _without_version),),
     "marks": ((schedule_plans, "abandon", lambda _: retention.Step()),),
     "stale": ((deletion, "_is_stale", lambda *_: False),),

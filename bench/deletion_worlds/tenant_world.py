@@ -240,9 +240,7 @@ class TenantWorld(ClusterWorld):
 
     def doubts(self, has_copies: bool) -> Iterator[str]:  # noqa: FBT001 - one fact
         """Yield what is not certain, in the words of the rules."""
-        clock = deletion.clock_doubt(self.skew)
-        if clock:
-            yield clock
+        yield from deletion.operators_doubts(self.skew, ())
         policies = (Key("", "gold"),) if self.unread == "policy" else ()
         yield from doubts.unread(policies, (), is_restore_unread=self.unread == "restore")
         if has_copies and not self.is_available:

@@ -5,7 +5,7 @@ never many within a day without an approval of that very list, and only after a 
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
@@ -306,7 +306,17 @@ def has_own_data(phase: str, failure: str, *, has_progress: bool) -> bool:
     return phase != FAILED_VALIDATION
 
 
-def clock_doubt(skew: timedelta | None) -> str:
+def operators_doubts(skew: timedelta | None, stale: Iterable[str]) -> Iterator[str]:
+    """Yield why the operator itself may be wrong: about the time, or the present state of these kinds."""
+    clock = _clock_doubt(skew)
+    if clock:
+        yield clock
+    kinds = ", ".join(sorted(stale))
+    if kinds:
+        yield f"For more than five minutes the API server has sent nothing new of {kinds}"
+
+
+def _clock_doubt(skew: timedelta | None) -> str:
     """Return what is wrong if the operator's clock may differ from the API server's; empty if it does not."""
     if skew is None:
         return "The API server's time is unknown. Check that its answers have the header Date"
@@ -315,12 +325,6 @@ def clock_doubt(skew: timedelta | None) -> str:
     word = "ahead of" if skew > timedelta() else "behind"
     minutes = ceil(abs(skew) / timedelta(minutes=1))
     return f"The operator's clock is {minutes} minutes {word} the API server's. Correct it"
-
-
-def stale_doubt(kinds: Iterable[str]) -> str:
-    """Return what is wrong if the operator may not know the present state of these kinds; empty if there are none."""
-    stale = ", ".join(sorted(kinds))
-    return f"For more than five minutes the API server has sent nothing new of {stale}" if stale else ""
 
 
 def _hour(moment: datetime) -> str:

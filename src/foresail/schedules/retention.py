@@ -451,7 +451,7 @@ def _blocked_by(view: ScheduleView, decision: Decision, doubt: str, asking: int)
 
 def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     """Yield why nothing is deleted: something that the rules depend on is not certain."""
-    yield from filter(None, (deletion.clock_doubt(view.skew), deletion.stale_doubt(view.stale)))
+    yield from deletion.operators_doubts(view.skew, view.stale)
     for unread in view.unread_policies:
         yield f"Correct SchedulePolicy {unread.key.name}: it cannot be read ({unread.problem}) and may apply"
     for unread in view.unread:

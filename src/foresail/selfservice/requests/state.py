@@ -7,7 +7,7 @@ from typing import Any
 from foresail.api import velero
 from foresail.api.nonadmin import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.deletion import clock_doubt, stale_doubt
+from foresail.deletion import operators_doubts
 from foresail.kube.controller import LowPriority
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, PartKey
@@ -331,7 +331,7 @@ class ClusterState:
 
     def doubts(self, namespace: str, backups: Iterable[VeleroRow]) -> Iterator[str]:
         """Yield what is not certain about Velero Backups of a namespace, or about what may keep them."""
-        yield from filter(None, (clock_doubt(self.skew()), self._stale_doubt()))
+        yield from operators_doubts(self.skew(), self._stale())
         restores = (restore for restore in self.restores.requests.unread if restore.namespace == namespace)
         yield from doubts.unread(self.policies.unread, restores, is_restore_unread=bool(self.restores.velero.unread))
         names = {location_of(row) for row in backups} - {""}
@@ -340,11 +340,11 @@ class ClusterState:
     def doubts_about_protection(self, policy: PolicyRow | None) -> Iterator[str]:
         """Yield what is not certain about what the policy of a namespace protects, also from its tenants."""
         if policy is not None and protection.protects(policy):
-            yield from filter(None, (clock_doubt(self.skew()), self._stale_doubt()))
+            yield from operators_doubts(self.skew(), self._stale())
         yield from doubts.unread(self.policies.unread, (), is_restore_unread=False)
 
-    def _stale_doubt(self) -> str:
-        """Return which kinds that say what must stay may be otherwise than the operator knows."""
+    def _stale(self) -> Iterator[str]:
+        """Yield the kinds that say what must stay, of which the operator may not know the present state."""
         stores: tuple[tuple[Kind, Store[Any]], ...] = (
             (NON_ADMIN_BACKUP, self.backups.requests),
             (velero.BACKUP, self.backups.velero),
@@ -352,7 +352,7 @@ class ClusterState:
             (velero.RESTORE, self.restores.velero),
             (SELF_SERVICE_POLICY, self.policies),
         )
-        return stale_doubt(kind.name for kind, store in stores if store.is_stale)
+        return (kind.name for kind, store in stores if store.is_stale)
 
     def is_read(self, backup: Key, name: str) -> bool:
         """Whether a restore reads a backup, given its Velero Backup's name too, or is about to."""
